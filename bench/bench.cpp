@@ -166,7 +166,7 @@ void measure_rows(const Settings& settings, const std::vector<Row>& rows, const 
 }
 
 /// One line for each group, and what is in it: of how many rows there is a ratio, and how good they are.
-json summarise(const Settings& settings, const std::vector<Row>& rows, const json& figures) {
+json summarize(const Settings& settings, const std::vector<Row>& rows, const json& figures) {
   json groups = json::object();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (rows[i].group.empty()) continue;
@@ -242,7 +242,7 @@ void run(CommandLine& line, const std::string& command_line) {
   };
 
   if (!rows.empty()) measure_rows(settings, rows, device, results, failed);
-  if (json groups = summarise(settings, rows, results["rows"]); !groups.empty()) results["groups"] = std::move(groups);
+  if (json groups = summarize(settings, rows, results["rows"]); !groups.empty()) results["groups"] = std::move(groups);
   attempt(launch_name, [&] {
     const LaunchCost cost = launch_cost(device);
     results["launch"]["ours_us"] = cost.ours_us;

@@ -28,7 +28,7 @@ constexpr struct {
 #include "demo_sources.inc"
 };
 
-const Paint paint(has_colours(1));
+const Paint paint(has_colors(1));
 
 void say(const std::string& line) { print("   " + line + "\n"); }
 void title(int part, const std::string& text) {
@@ -222,12 +222,9 @@ auto plain_softmax() {
       for (int i = 0; i < cols; ++i) sum += y[i] = expf(x[i] - most);
       for (int i = 0; i < cols; ++i) y[i] /= sum;
     })";
-  return cuda_kernel(
-      "plain_softmax", text,
-      [](In<f32, 2> x, Out<f32, 2>) {
+  return cuda_kernel("plain_softmax", text, [](In<f32, 2> x, Out<f32, 2>) {
     return CudaLaunch{.blocks = {cdiv(x.extent(0), 128)}, .threads = {128}, .numbers = {x.extent(0), x.extent(1)}};
-      },
-      [](const float* x, float* y, int rows, int cols) {
+  }, [](const float* x, float* y, int rows, int cols) {
     for (int row = 0; row < rows; ++row, x += cols, y += cols) {
       const float most = *std::max_element(x, x + cols);
       float sum = 0;
@@ -246,14 +243,11 @@ auto plain_product() {
       for (int l = 0; l < k; ++l) sum += a[(long long)i * k + l] * b[(long long)l * n + j];
       c[(long long)i * n + j] = sum;
     })";
-  return cuda_kernel(
-      "plain_product", text,
-      [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> c) {
+  return cuda_kernel("plain_product", text, [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> c) {
     return CudaLaunch{.blocks = {cdiv(c.extent(1), 32), cdiv(c.extent(0), 8)},
                       .threads = {32, 8},
                       .numbers = {a.extent(0), b.extent(1), a.extent(1)}};
-      },
-      [](const float* a, const float* b, float* c, int m, int n, int k) {
+  }, [](const float* a, const float* b, float* c, int m, int n, int k) {
     std::fill_n(c, static_cast<std::size_t>(m) * static_cast<std::size_t>(n), 0.0f);
     for (int i = 0; i < m; ++i, c += n)
       for (int l = 0; l < k; ++l)
@@ -298,7 +292,8 @@ void show_comparison(const Devices& devices) {
 
 // ---- --doctor
 
-/// Prints a line for each part of this machine that was looked for. Whether a kernel runs on the device that programs take here.
+/// Prints a line for each part of this machine that was looked for. Whether a kernel runs on the device that programs
+/// take here.
 bool doctor() {
   const auto tell = [](bool good, const std::string& part, const std::string& text) {
     print(fmt::format("{} {:<9} {}\n", good ? paint.good("found  ") : paint.bad("missing"), part, printable(text)));

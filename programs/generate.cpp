@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "common/conversation.hpp"
+#include "common/chat.hpp"
+#include "common/output_text.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
 #include "common/text_options.hpp"
-#include "common/written.hpp"
 #include "jit/compile/compiler.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -51,20 +51,20 @@ struct Job {
 
 /// A job's text, and why it ended early, if it failed.
 struct Made {
-  Written written;
+  OutputText written;
   std::string error{};
 };
 
 /// All of the program but for -i.
 class Generator {
  public:
-  Generator(const TextOptions& options, const OpenModel& opened, const Tokenizer* tokenizer, Course course,
+  Generator(const TextOptions& options, const OpenModel& opened, const Tokenizer* tokenizer, GenerationParams params,
             Timings& timings)
       : options_(options),
         model_(opened.model),
         config_(opened.model.config()),
         tokenizer_(tokenizer),
-        course_(std::move(course)),
+        course_(std::move(params)),
         timings_(timings) {}
 
   /// Error unless the model holds it. An empty one is the model's first token, unless the text `begins_later`.
@@ -158,7 +158,7 @@ class Generator {
   /// Continues them together; where that fails, each half of them apart, so that in the end a failure is that of one
   /// text.
   std::vector<Made> made_of(std::span<const Job> jobs, const Interrupt& interrupt) {
-    std::vector<Written> written;
+    std::vector<OutputText> written;
     for (const Job& job : jobs)
       written.emplace_back(tokenizer_, options_.stops, course_.most(job.prompt->ids.size())).begin(job.prompt->ids);
     std::string error;
@@ -174,27 +174,27 @@ class Generator {
       return made;
     }
     std::vector<Made> made;
-    for (Written& one : written) {
+    for (OutputText& one : written) {
       const std::string held = one.finish();
       if (streams_) print(options_.print_ids ? "\n" : held + "\n");
       if (!error.empty()) one.ending = Ending::failure, failed_ = true;
       made.push_back({std::move(one), error});
     }
-    const Written& first = made[0].written;
+    const OutputText& first = made[0].written;
     if (streams_ && first.ending == Ending::context)
       note(fmt::format("the context of {} tokens is full, after {} of {} new ones", config_.positions, first.ids.size(),
                        first.most));
     return made;
   }
 
-  void continue_texts(std::span<const Job> jobs, std::vector<Written>& written, const Interrupt& interrupt) {
+  void continue_texts(std::span<const Job> jobs, std::vector<OutputText>& written, const Interrupt& interrupt) {
     std::size_t capacity = 0;
     for (const Job& job : jobs)
       capacity = std::max(capacity, job.prompt->ids.size() + course_.most(job.prompt->ids.size()));
     capacity = std::min(capacity, static_cast<std::size_t>(config_.positions));
     std::optional<ProgressLine> compiling(std::in_place, compile_progress);
     compile_ahead(model_, jobs.size(), course_.sampling);
-    Continuation texts(model_, jobs.size(), static_cast<int>(capacity), timings_);
+    Generation texts(model_, jobs.size(), static_cast<int>(capacity), timings_);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       texts.append(i, jobs[i].prompt->ids, course_);
       texts.set_stream(i, static_cast<std::int64_t>(jobs[i].sample));
@@ -205,7 +205,7 @@ class Generator {
       if (streams_) print(shown_prompt(jobs[0], written[0]));
     };
     try {
-      go_on(texts, course_, written, interrupt, [&](std::size_t, std::int32_t id, std::string_view part) {
+      generate_tokens(texts, course_, written, interrupt, [&](std::size_t, std::int32_t id, std::string_view part) {
         begin();
         if (streams_) print(options_.print_ids ? with_separator(id) : part);
       });
@@ -219,7 +219,7 @@ class Generator {
   std::string with_separator(std::int32_t id) { return fmt::format("{}{}", std::exchange(separator_, " "), id); }
 
   /// As text or ids, if it is to be shown.
-  std::string shown_prompt(const Job& job, const Written& written) {
+  std::string shown_prompt(const Job& job, const OutputText& written) {
     std::string shown;
     if (options_.no_display_prompt) return shown;
     if (!options_.print_ids) return job.prompt->is_empty ? shown : written.prompt;
@@ -237,7 +237,7 @@ class Generator {
   }
 
   Json object_of(const Job& job, const Made& made) const {
-    const Written& written = made.written;
+    const OutputText& written = made.written;
     Json object = object_of(job);
     if (tokenizer_ && options_.prompt_ids) object["prompt"] = job.prompt->is_empty ? "" : written.prompt;
     object["prompt_ids"] = job.prompt->ids;
@@ -279,7 +279,7 @@ class Generator {
   const Gpt2& model_;
   const Gpt2Config& config_;
   const Tokenizer* tokenizer_;
-  Course course_;
+  GenerationParams course_;
   Timings& timings_;
   bool streams_ = false;  // the one text goes out as it is made
   const char* separator_ = "";
@@ -291,12 +291,12 @@ int generate(CommandLine& line) {
   Timings timings;
   const TextOptions options = TextOptions::parse(line);
   const OpenModel opened = open_model(options.model, options.seed.value_or(0));
-  const Course course = options.course(opened);
+  const GenerationParams params = options.params(opened);
   std::optional<Tokenizer> tokenizer;
   if (!options.model.preset && !(options.print_ids && options.stops.empty() && options.prompt_ids))
     tokenizer = Tokenizer::open(options.model.path());
 
-  Generator generator(options, opened, tokenizer ? &*tokenizer : nullptr, course, timings);
+  Generator generator(options, opened, tokenizer ? &*tokenizer : nullptr, params, timings);
   std::vector<Prompt> prompts;
   if (options.batch)
     prompts = generator.prompts(read_input(*options.batch));
@@ -305,13 +305,13 @@ int generate(CommandLine& line) {
         generator.prompt(options.prompt_ids ? "" : prompt_text(options), options.prompt_ids, options.interactive));
   timings.loaded();
   Interrupt interrupt;
-  if (!options.quiet) note(fmt::format("device: {}\nseed: {}", describe(opened.model.device()), course.sampling.seed));
+  if (!options.quiet) note(fmt::format("device: {}\nseed: {}", describe(opened.model.device()), params.sampling.seed));
 
   int status = 0;
   if (!options.interactive)
     status = generator.run(prompts, interrupt);
   else
-    converse(options, opened.model, *tokenizer, course, prompts[0].ids, interrupt, timings);
+    chat(options, opened.model, *tokenizer, params, prompts[0].ids, interrupt, timings);
   if (!options.quiet) note(timings.text());
   return status;
 }

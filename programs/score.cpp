@@ -101,9 +101,10 @@ std::vector<Window> windows_of(const Settings& settings, const Gpt2Config& confi
       throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
   const auto context = static_cast<std::size_t>(config.positions);
   if (context < 2 && ids.size() > context)
-    throw Error(fmt::format("the model holds 1 token at a time, so no token has another before it; a text of {} tokens "
-                            "cannot be scored",
-                            ids.size()));
+    throw Error(
+        fmt::format("the model holds 1 token at a time, so no token has another before it; a text of {} tokens "
+                    "cannot be scored",
+                    ids.size()));
   const std::size_t stride = settings.stride.value_or(static_cast<std::uint32_t>(config.positions / 2));
   // Windows that do not overlap would have first tokens with nothing before them.
   if (context > 1 && (settings.stride || ids.size() > context) && (stride < 1 || stride >= context))

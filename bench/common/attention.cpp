@@ -74,7 +74,7 @@ Row attention(const AttentionSetup& of) {
   if (group > 1) row.shape.push_back(heads / group);
   row.make = [=](const Device& device, const Turns& turns) {
     AttentionTiles tiles = attention_tiles({.gpu = device.info().arch.has_value(),
-                                            .wgmma = product_target(device).has_wgmma(),
+                                            .wgmma = matmul_target(device).has_wgmma(),
                                             .operands = ElementType::bf16,
                                             .width = heads * width,
                                             .head_width = width,

@@ -60,7 +60,7 @@ Row product(std::string op, MatmulFamily family, const Setup& setup, auto make_c
           .allowed = allowed<M>,
           .tiled = setup.group != chosen_group};
   const auto tiles_on = [=](const Device& device) {
-    ProductTarget target = product_target(device);
+    MatmulTarget target = matmul_target(device);
     if (target.gpu && !warp_specialize) target.gpu = Target::of(*device.info().arch, false);
     return choose(family, e, element_type<M>, target);
   };

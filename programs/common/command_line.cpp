@@ -187,8 +187,7 @@ CommandLine::~CommandLine() = default;
 void CommandLine::add(const std::string& names, const std::string& what, const std::string& help,
                       std::vector<std::string> choices, bool repeatable, Take take) {
   // Values are converted after parse(), so that --help comes before what is wrong with them.
-  CLI::Option* const option = parser_->app.add_option(
-      names, [](const CLI::results_t&) { return true; }, help);
+  CLI::Option* const option = parser_->app.add_option(names, [](const CLI::results_t&) { return true; }, help);
   option->type_name(what);
   if (repeatable) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   parser_->values.push_back({names, option, std::move(take)});
@@ -226,7 +225,8 @@ void CommandLine::Parser::check(const Reading& reading) const {
   const std::string words = fmt::format("{}", fmt::join(reading.words, " "));
   if (has_text) refuse(fmt::format("put a text of several words in quotes: \"{}\"", words));
   if (arguments.empty()) refuse(fmt::format("options are all there is, not {}", words));
-  refuse(fmt::format("there is one {} only, not {}: {}", fmt::join(arguments, " and one "), reading.words.size(), words));
+  refuse(
+      fmt::format("there is one {} only, not {}: {}", fmt::join(arguments, " and one "), reading.words.size(), words));
 }
 
 void CommandLine::parse() {

@@ -35,8 +35,7 @@ std::string shell_word(std::string_view text) {
 /// A shell's function for the program.
 std::string function_of(const DeclaredProgram& program) {
   std::string name = "_complete_" + program.name;
-  std::ranges::replace_if(
-      name, [](unsigned char c) { return !std::isalnum(c); }, '_');
+  std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 
@@ -61,7 +60,8 @@ std::string bash(const DeclaredProgram& program) {
     if (!option.names.empty() && !option.is_flag())
       cases += fmt::format("    {}) {}; return ;;\n", join(option.names, "|"), bash_value(option));
   }
-  // Which of several arguments a word is bash does not say. The program that takes two takes numbers: nothing to complete.
+  // Which of several arguments a word is bash does not say. The program that takes two takes numbers: nothing to
+  // complete.
   const std::vector<const DeclaredOption*> arguments = program.arguments();
   return fmt::format(
       R"(# Completes the command line of {name}: source <({name} --completion bash)

@@ -33,8 +33,7 @@ struct LineReader::Editor {
     ::history(lines, &event, H_SETSIZE, 1000);
     ::history(lines, &event, H_SETUNIQUE, 1);
     ::el_set(edit, EL_CLIENTDATA, this);
-    ::el_set(
-        edit, EL_PROMPT, +[](EditLine*) { return const_cast<char*>("> "); });
+    ::el_set(edit, EL_PROMPT, +[](EditLine*) { return const_cast<char*>("> "); });
     ::el_set(edit, EL_EDITOR, "emacs");
     ::el_set(edit, EL_SIGNAL, 1);  // a program that is stopped, a terminal that changes its size
     ::el_set(edit, EL_HIST, ::history, lines);

@@ -16,8 +16,8 @@ class LineReader {
   ~LineReader();
 
   enum class Got { line, interrupt, end };
-  /// The next line without its end, of Unix or Windows, and the first without a byte order mark. An interrupt is Ctrl-C, and takes what was typed of the line. Error if stdin
-  /// cannot be read or has a line of more than 256 MiB.
+  /// The next line without its end, of Unix or Windows, and the first without a byte order mark. An interrupt is
+  /// Ctrl-C, and takes what was typed of the line. Error if stdin cannot be read or has a line of more than 256 MiB.
   Got next(std::string& line);
 
   bool is_terminal() const { return terminal_; }

@@ -141,7 +141,8 @@ std::string read_input(const std::string& path) {
   const auto refuse = [&] { throw Error(fmt::format("cannot read {}: {}", name, reason_of(errno))); };
   const Descriptor opened = is_stdin ? Descriptor() : Descriptor::through_links(path, O_RDONLY | O_NOCTTY);
   if (!is_stdin && !opened) refuse();
-  if (is_stdin && ::isatty(0) && ::isatty(2)) note("Reads from the terminal; Ctrl-D at the beginning of a line ends it.");
+  if (is_stdin && ::isatty(0) && ::isatty(2))
+    note("Reads from the terminal; Ctrl-D at the beginning of a line ends it.");
   const int file = is_stdin ? 0 : opened.get();
   std::string text;
   // Not by stdio, which reads on behind the end that a terminal gives once.

@@ -22,7 +22,7 @@ void draw(const Progress& progress) {
     const int full = std::clamp(static_cast<int>(progress.part * width), 0, width);
     bar = fmt::format(" [{:<{}}] {:3.0f} %", std::string(static_cast<std::size_t>(full), '='), width,
                       std::clamp(progress.part, 0.0, 1.0) * 100);
-    bar = Paint(has_colours(2)).progress(bar);
+    bar = Paint(has_colors(2)).progress(bar);
   }
   std::fputs(fmt::format("\r{}{}\x1b[K", progress.what, bar).c_str(), stderr);  // and the rest of the line is cleared
 }

@@ -20,10 +20,10 @@ bool is_terminal(int stream) {
   return ::isatty(stream) && !terminal.empty() && terminal != "dumb";
 }
 
-bool has_colours(int stream) { return is_terminal(stream) && variable("NO_COLOR").empty(); }
+bool has_colors(int stream) { return is_terminal(stream) && variable("NO_COLOR").empty(); }
 
-std::string Paint::in(std::string_view colour, std::string_view text) const {
-  return colours_ ? fmt::format("\x1b[{}m{}\x1b[0m", colour, text) : std::string(text);
+std::string Paint::in(std::string_view color, std::string_view text) const {
+  return colors_ ? fmt::format("\x1b[{}m{}\x1b[0m", color, text) : std::string(text);
 }
 
 }  // namespace tessera::internal

@@ -8,12 +8,12 @@ namespace tessera::internal {
 /// Whether a stream, 1 or 2, is a terminal in which what was printed can be changed (TERM is neither empty nor dumb).
 bool is_terminal(int stream);
 /// Whether it has colours, too, and nobody has asked for none (NO_COLOR, see no-color.org).
-bool has_colours(int stream);
+bool has_colors(int stream);
 
 /// Text in a colour, where there are colours.
 class Paint {
  public:
-  explicit Paint(bool colours) : colours_(colours) {}
+  explicit Paint(bool colors) : colors_(colors) {}
 
   std::string title(std::string_view text) const { return in("1;36", text); }
   std::string good(std::string_view text) const { return in("32", text); }
@@ -23,8 +23,8 @@ class Paint {
   std::string progress(std::string_view text) const { return in("36", text); }
 
  private:
-  std::string in(std::string_view colour, std::string_view text) const;
-  bool colours_;
+  std::string in(std::string_view color, std::string_view text) const;
+  bool colors_;
 };
 
 }  // namespace tessera::internal

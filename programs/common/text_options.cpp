@@ -55,7 +55,8 @@ TextOptions TextOptions::parse(CommandLine& line) {
     return fmt::format("{}\n[generation_config.json of the model, else {}]", what, value);
   };
   line.option("-p,--prompt,prompt", options.prompt, "TEXT",
-              "The text to continue; put it in quotes. Without one, it is what comes\nthrough a pipe to stdin. \"\" begins with nothing");
+              "The text to continue; put it in quotes. Without one, it is what comes\nthrough a pipe to stdin. \"\" "
+              "begins with nothing");
   line.option("-f,--file", options.file, "FILE",
               "Reads the prompt from a file, or stdin if it is -; one newline\nat its end is dropped");
   line.option("--prompt-ids", options.prompt_ids, "IDS", "The prompt as token ids: 1,2,3");
@@ -67,7 +68,7 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.option("--batch-size", options.batch_size, "N",
               fmt::format("So many texts at a time on the device, of --batch and --samples [{}]", options.batch_size));
   line.option("-n,--max-new-tokens", options.new_tokens, "N",
-              sampled("At most so many new tokens", Course().new_tokens));
+              sampled("At most so many new tokens", GenerationParams().new_tokens));
   line.option("--temp,--temperature", options.temperature, "T",
               sampled("0: always the most probable token; above 1: bolder", fallback.temperature));
   line.option("--top-k", options.top_k, "K", sampled("Only the K most probable tokens; 0: all", fallback.top_k));
@@ -104,8 +105,9 @@ TextOptions TextOptions::parse(CommandLine& line) {
   check_together(options);
   const bool has_prompt = options.prompt || options.file || options.prompt_ids || options.batch;
   if (!has_prompt && !options.interactive && ::isatty(0))
-    line.refuse("there is no prompt; give a text in quotes, or one through a pipe. \"\" begins with nothing, and with -i "
-                "you and the model write in turn");
+    line.refuse(
+        "there is no prompt; give a text in quotes, or one through a pipe. \"\" begins with nothing, and with -i "
+        "you and the model write in turn");
   if (options.model.preset && !options.json) options.print_ids = true;
   return options;
 }
@@ -136,15 +138,16 @@ Sampling TextOptions::sampling(const GenerationDefaults& wishes) const {
   return sampling;
 }
 
-Course TextOptions::course(const OpenModel& opened) const {
+GenerationParams TextOptions::params(const OpenModel& opened) const {
   const Gpt2Config& config = opened.model.config();
-  Course course{.sampling = sampling(opened.defaults), .ends = opened.defaults.eos, .context_shift = context_shift};
-  if (course.ends.empty()) course.ends = config.eos;
+  GenerationParams params{
+      .sampling = sampling(opened.defaults), .ends = opened.defaults.eos, .context_shift = context_shift};
+  if (params.ends.empty()) params.ends = config.eos;
   const GenerationDefaults& wishes = opened.defaults;
   if (new_tokens || wishes.max_new_tokens) {
-    course.new_tokens = new_tokens.value_or(static_cast<std::uint32_t>(wishes.max_new_tokens.value_or(0)));
+    params.new_tokens = new_tokens.value_or(static_cast<std::uint32_t>(wishes.max_new_tokens.value_or(0)));
   } else if (wishes.max_length && !interactive) {
-    course.max_length = static_cast<std::size_t>(*wishes.max_length);
+    params.max_length = static_cast<std::size_t>(*wishes.max_length);
   }
   if (!wishes.ignored.empty())
     log_warn(
@@ -155,8 +158,8 @@ Course TextOptions::course(const OpenModel& opened) const {
   if (keep && *keep > config.positions - 2)
     throw Error(fmt::format("--keep {} leaves no text to shift in a context of {} tokens; keep at most {}", *keep,
                             config.positions, config.positions - 2));
-  if (keep != -1) course.keep = static_cast<std::size_t>(keep.value_or(0));
-  return course;
+  if (keep != -1) params.keep = static_cast<std::size_t>(keep.value_or(0));
+  return params;
 }
 
 }  // namespace tessera::internal

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "common/continuation.hpp"
+#include "common/generation.hpp"
 #include "common/program.hpp"
 
 namespace tessera::internal {
@@ -29,7 +29,7 @@ struct TextOptions {
 
   /// Options before the model's own wishes, those before the program's.
   Sampling sampling(const GenerationDefaults& wishes) const;
-  Course course(const OpenModel& opened) const;
+  GenerationParams params(const OpenModel& opened) const;
 };
 
 }  // namespace tessera::internal

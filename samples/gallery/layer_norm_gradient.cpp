@@ -16,9 +16,9 @@ auto layer_norm_forward(int cols, double eps) {
     same_extents(x, y);
     same_extents(means, scales);
     Index row = blocks(x.extent(0));
-    Tile xs = load(x, {row, 0}, {1, cols}), average = mean(xs, 1), centred = xs - average;
-    Tile scale = rsqrt(mean(centred * centred, 1) + eps);
-    store(y, {row, 0}, centred * scale * load(weight, {0}, {cols}) + load(bias, {0}, {cols}));
+    Tile xs = load(x, {row, 0}, {1, cols}), average = mean(xs, 1), centered = xs - average;
+    Tile scale = rsqrt(mean(centered * centered, 1) + eps);
+    store(y, {row, 0}, centered * scale * load(weight, {0}, {cols}) + load(bias, {0}, {cols}));
     store(means, {row, 0}, average);
     store(scales, {row, 0}, scale);
   });

@@ -15,7 +15,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
     throw Error(fmt::format("kernel '{}' cannot be generated for {}: sm_80 is the oldest architecture", whole.name,
                             arch.name()));
   const Target target = Target::of(arch, options.warp_specialize);
-  const std::optional<Graph> split = split_products(whole, target);
+  const std::optional<Graph> split = split_matmuls(whole, target);
   const GraphAnalysis analysis(split ? *split : whole, variant, target);
   Planning planning(analysis, tile_reaches(whole), options.debug);
   const std::span<const PlanPass> passes = plan_passes();

@@ -63,7 +63,7 @@ class Printer {
       case Attribute::none:
         return;
       case Attribute::region:
-        if (const int rounds = graph_.regions[node.body()].unroll) out(" {{unroll {}}}", rounds);
+        if (const int factor = graph_.regions[node.body()].unroll) out(" {{unroll {}}}", factor);
         return;
       case Attribute::number:
         return out(" {{{}}}", number_text(node.type, node.bits()));

@@ -90,7 +90,7 @@ class ByTiles {
 
 /// Kernels of the products for so many rows.
 template <Element P, Element W>
-struct Products {
+struct Matmuls {
   decltype(kernels::linear<P, W>({})) qkv;
   decltype(kernels::linear_gelu<P, W>({})) up;
   decltype(kernels::linear_residual<P, W>({})) project, down;
@@ -264,7 +264,7 @@ class TypedNetwork final : public Gpt2::Network {
   std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
 
   /// Kernels of the products for so many rows; made when first asked for.
-  Products<P, W> products(std::int64_t rows) const {
+  Matmuls<P, W> products(std::int64_t rows) const {
     const std::int64_t c = this->config().width, inner = this->config().inner;
     const auto tiles = [&](std::int64_t n, std::int64_t k, MatmulFamily family = MatmulFamily::plain) {
       return choose<P>(family, {rows, n, k}, this->device());
@@ -316,7 +316,7 @@ class TypedNetwork final : public Gpt2::Network {
   TypedNetwork(const Device& device, const Gpt2Config& config)
       : Network(device, config),
         target_{.gpu = device.info().arch.has_value(),
-                .wgmma = product_target(device).has_wgmma(),
+                .wgmma = matmul_target(device).has_wgmma(),
                 .operands = element_type<P>,
                 .width = config.width,
                 .head_width = config.head_width(),
@@ -327,10 +327,10 @@ class TypedNetwork final : public Gpt2::Network {
   TileTarget target_;
   Kernels kernels_;
   mutable std::mutex mutex_;
-  mutable ByTiles<decltype(Products<P, W>::qkv)> linear_{kernels::linear<P, W>};
-  mutable ByTiles<decltype(Products<P, W>::up)> linear_gelu_;
-  mutable ByTiles<decltype(Products<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
-  mutable ByTiles<decltype(Products<P, W>::head)> head_{kernels::lm_head<P, W>};
+  mutable ByTiles<decltype(Matmuls<P, W>::qkv)> linear_{kernels::linear<P, W>};
+  mutable ByTiles<decltype(Matmuls<P, W>::up)> linear_gelu_;
+  mutable ByTiles<decltype(Matmuls<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
+  mutable ByTiles<decltype(Matmuls<P, W>::head)> head_{kernels::lm_head<P, W>};
 };
 
 template <Element P, Element W>
@@ -450,7 +450,7 @@ class TypedState final : public Session::State {
           inner(session.device(), {batch * positions, session.config().inner}),
           launches(session.launches(*this)) {}
     int length;
-    Products<P, W> products;
+    Matmuls<P, W> products;
     Tensor<i32, 2> ids;
     Tensor<f32, 3> x;
     Tensor<A, 3> qkv, attended;
@@ -521,7 +521,7 @@ class TypedState final : public Session::State {
   Tensor<A, 2> last_;
   Tensor<f32, 2> logits_;
   std::vector<Tensor<A, 3>> key_cache_, value_cache_;
-  Products<P, W> last_products_;
+  Matmuls<P, W> last_products_;
   std::unique_ptr<Step> step_;
 };
 

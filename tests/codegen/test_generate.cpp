@@ -5,17 +5,17 @@
 
 #include <cstdlib>
 
-#include "support/catch.hpp"
 #include "codegen/passes.hpp"
 #include "common/kernels.hpp"
+#include "jit/compile/nvrtc.hpp"
+#include "support/catch.hpp"
 #include "support/compiled_device.hpp"
 #include "support/compiling.hpp"
-#include "jit/compile/nvrtc.hpp"
 #include "support/patterns.hpp"
 #include "support/support.hpp"
+#include "support/variants.hpp"
 #include "tessera/dsl/control.hpp"
 #include "tessera/tessera.hpp"
-#include "support/variants.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"
 #include "emulator/prelude.hpp"
@@ -164,7 +164,7 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
     const char* text;  ///< of the kernel, which shows that this is the way it stores
     Arch arch = hopper;
   };
-  const auto product = [](In<bf16, 2> x, Out<bf16, 2> y) {
+  const auto matmul = [](In<bf16, 2> x, Out<bf16, 2> y) {
     auto [i, j] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
     Var sums = zeros<f32>({128, 128});
     for (Index k : range(cdiv(x.extent(1), 64)))
@@ -261,7 +261,7 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
        5,
        "atomic_max"},
       {"a product by roles",
-       trace_kernel("product", product, here),
+       trace_kernel("product", matmul, here),
        ElementType::bf16,
        {128, 128},
        {1, 1},
@@ -269,7 +269,7 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
        -1,
        "wgmma_"},
       {"a product by mma.sync",
-       trace_kernel("product", product, here),
+       trace_kernel("product", matmul, here),
        ElementType::bf16,
        {128, 128},
        {1, 1},

@@ -9,14 +9,14 @@
 #include <sstream>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/prelude/identifier.hpp"
 #include "codegen/prelude/prelude.hpp"
-#include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "fuzz/trial.hpp"
 #include "jit/compile/nvrtc.hpp"
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"

@@ -5,13 +5,13 @@
 
 #include <algorithm>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "common/growing.hpp"
 #include "cpu/program.hpp"
 #include "graph/evaluate.hpp"
+#include "support/catch.hpp"
 #include "support/share.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"

@@ -184,7 +184,7 @@ namespace {
 
 /// Products of P, of tensors of T.
 template <Element P, Stored T>
-void check_product() {
+void check_matmul() {
   const auto k = kernel("product", [](In<T, 2> x, In<T, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 16), cdiv(y.extent(1), 32));
     Var acc = zeros<f32>({16, 32});
@@ -213,10 +213,10 @@ void check_product() {
 }  // namespace
 
 TEST_CASE("mma of each type, in a loop over ragged tensors", "[cpu][sanitize][emulated]") {
-  check_product<f32, f32>();
-  check_product<tf32, f32>();
-  check_product<f16, f16>();
-  check_product<bf16, bf16>();
+  check_matmul<f32, f32>();
+  check_matmul<tf32, f32>();
+  check_matmul<f16, f16>();
+  check_matmul<bf16, bf16>();
 }
 
 TEST_CASE("loads, stores, gathers and scatters of each type", "[cpu][sanitize]") {

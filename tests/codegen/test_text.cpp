@@ -1,9 +1,9 @@
 // The text of small kernels: what is known is folded, and computed once.
 #include <sstream>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes.hpp"
+#include "support/catch.hpp"
 #include "support/patterns.hpp"
 #include "tessera/tessera.hpp"
 

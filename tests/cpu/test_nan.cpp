@@ -12,8 +12,8 @@
 #include "support/patterns.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"
-#include "tessera/tessera.hpp"
 #include "support/variants.hpp"
+#include "tessera/tessera.hpp"
 
 using namespace tessera::internal;
 

@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "cpu/parallel.hpp"
+#include "support/catch.hpp"
 
 using namespace tessera::internal;
 

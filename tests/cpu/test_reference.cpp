@@ -3,10 +3,10 @@
 #include <climits>
 #include <cmath>
 
-#include "support/catch.hpp"
-#include "support/oracle.hpp"
 #include "reference/reference.hpp"
 #include "reference/tile.hpp"
+#include "support/catch.hpp"
+#include "support/oracle.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 
@@ -651,8 +651,8 @@ TEST_CASE("the CPU keeps to the reference: kernels", "[reference]") {
   const auto norm = kernel("norm", [](In<f32, 2> x, Out<f32, 2> y, Out<f32, 2> running) {
     Index row = blocks(x.extent(0));
     const Tile t = load(x, {row, 0}, {1, 29});
-    const Tile centred = t - sum(t, 1) / 29;
-    store(y, {row, 0}, centred * rsqrt(sum(centred * centred, 1) / 29 + 1e-5f));
+    const Tile centered = t - sum(t, 1) / 29;
+    store(y, {row, 0}, centered * rsqrt(sum(centered * centered, 1) / 29 + 1e-5f));
     store(running, {row, 0}, cumsum(where(t > 0, log(abs(t)), t), 1));
   });
   const auto running = on_cpu<f32, 2>({6, 29}, random_floats(6 * 29));

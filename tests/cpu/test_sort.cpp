@@ -1,9 +1,9 @@
 // sort, argsort, top_k and histogram, against stable sorts and counts by plain loops; and what becomes of them on a
 // GPU.
-#include "support/catch.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/sort_layout.hpp"
+#include "support/catch.hpp"
 #include "support/oracle.hpp"
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"

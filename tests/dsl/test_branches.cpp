@@ -114,10 +114,10 @@ TEST_CASE("while_ goes on as long as its condition holds", "[cpu]") {
 TEST_CASE("while_ asks a Var that another takes the place of", "[cpu]") {
   const auto k = kernel("two_behind", [](Out<i32, 1> y, Scalar<i32> n) {
     Var rounds = constant<i32>(0);
-    Var goes_on = n > 0, next = n > 1;
-    while_([&] { return goes_on; },
+    Var continues = n > 0, next = n > 1;
+    while_([&] { return continues; },
            [&] {
-      goes_on = next;
+      continues = next;
       next = next & (rounds + 2 < n);
       rounds += 1;
     });

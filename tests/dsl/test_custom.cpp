@@ -3,11 +3,11 @@
 #include <cmath>
 #include <vector>
 
+#include "codegen/generate.hpp"
+#include "jit/compile/compiler.hpp"
 #include "support/catch.hpp"
 #include "support/compiling.hpp"
-#include "codegen/generate.hpp"
 #include "support/devices.hpp"
-#include "jit/compile/compiler.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"

@@ -5,8 +5,8 @@
 #include <optional>
 #include <thread>
 
-#include "support/catch.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 

@@ -136,7 +136,7 @@ std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, con
     if (written.thread == now.event.thread && !written.by_unit) written.in_flight = false;
   }
   if (use == Use::read || use == Use::atomic || use == Use::block_atomic) {
-    if (!owner->initialised && cell.writes.empty()) return Verdict{.kind = Fault::Kind::uninitialised};
+    if (!owner->initialized && cell.writes.empty()) return Verdict{.kind = Fault::Kind::uninitialized};
   }
   if (use != Use::read && !owner->writable) return Verdict{.kind = Fault::Kind::read_only};
   if (const Event* other = cell.writes.unordered(now)) {
@@ -163,7 +163,7 @@ std::string Checks::story(Block& block, const Verdict& verdict, const Event& eve
   switch (verdict.kind) {
     case Fault::Kind::out_of_bounds:
       return ", which is between the elements";
-    case Fault::Kind::uninitialised:
+    case Fault::Kind::uninitialized:
       return ", which nobody has written";
     case Fault::Kind::read_only:
       return ", which the kernel may only read";

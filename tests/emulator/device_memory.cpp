@@ -177,7 +177,7 @@ std::vector<Shadow> DeviceMemory::tensor_shadows(std::span<const int> early) con
       const Parameter& parameter = graph_.parameters[tensor];
       owners.push_back({.name = text_of(tensor, parameter),
                         .base = static_cast<const char*>(arguments_[tensor].data),
-                        .initialised = parameter.access != Access::out,
+                        .initialized = parameter.access != Access::out,
                         .writable = parameter.access != Access::in,
                         .early = std::ranges::find(early, static_cast<int>(tensor)) != early.end()});
     }

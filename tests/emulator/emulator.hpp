@@ -24,7 +24,7 @@ struct Fault {
     out_of_bounds,      ///< memory that is no tensor's element, the block's shared memory or the workspace
     misaligned,         ///< an access whose address is no multiple of its size
     read_only,          ///< a write to an In
-    uninitialised,      ///< a read of what nobody has written
+    uninitialized,      ///< a read of what nobody has written
     in_flight,          ///< an access to the target of an asynchronous copy or product before the wait that covers it
     race,               ///< two accesses, one of them a write, with no barrier between
     missing_fence,      ///< the copy engine or wgmma uses what a thread wrote, with a barrier between, but no fence

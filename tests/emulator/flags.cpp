@@ -30,7 +30,7 @@ void Flags::await(Thread& self, const void* at, Code code) {
   const std::size_t index = index_of(self, at, code);
   while (!words_[index]) {
     states_[index].waiting.push_back(&self);
-    self.block.sleep(self, {.what = "await_flag", .code = code, .place = this});
+    self.block.sleep(self, {.what = "wait_flag", .code = code, .place = this});
   }
   words_[index] = 0;
   self.block.order().acquire(self.index, std::exchange(states_[index].of_raiser, {}));

@@ -31,13 +31,13 @@ void emulated_cluster_barrier();
 void emulated_load_from_block(void* out, const void* at, int bytes, int rank);
 
 // Of blocks that share tiles.
-void emulated_raise_flag(void* flag);
-void emulated_await_flag(void* flag);
+void emulated_set_flag(void* flag);
+void emulated_wait_flag(void* flag);
 
 // Of warp groups.
 void emulated_barrier_init(void* at, int arrivals);
 void emulated_barrier_init_fence();
-void emulated_wait_for_previous();
+void emulated_griddep_wait();
 void emulated_barrier_arrive(void* at, int expected_bytes);
 void emulated_barrier_wait(void* at, unsigned parity);
 void emulated_named_barrier(int id, int threads, bool waits);

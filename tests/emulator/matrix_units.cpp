@@ -104,18 +104,18 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
       block_.refuse(threads[i], code, fmt::format("asks for another product than thread {}", threads[0].index));
   if (first.type == emulated_tf32 && (first.transposed_a || first.transposed_b))
     block_.refuse(threads[0], code, "gives wgmma tf32 whose rows do not run along k");
-  const Product product{.type = first.type,
+  const Matmul matmul{.type = first.type,
                         .left = first.left ? &fragments(unit, threads, asked, code) : nullptr,
                         .a = Matrix::decode(first.a, first.type, first.transposed_a, rows),
                         .b = Matrix::decode(first.b, first.type, first.transposed_b, first.n),
                         .adds = first.adds,
                         .group = static_cast<int>(unit.closed.size()),
                         .sums = &accumulators(unit, threads, asked, code)};
-  product.sums->group = product.group;
-  product.sums->code = code;
-  if (!product.left) check(product.a, threads, unit, code);
-  check(product.b, threads, unit, code);
-  unit.products.push_back(product);
+  matmul.sums->group = matmul.group;
+  matmul.sums->code = code;
+  if (!matmul.left) check(matmul.a, threads, unit, code);
+  check(matmul.b, threads, unit, code);
+  unit.matmuls.push_back(matmul);
 }
 
 /// Those of an open product go on; others are taken from the registers.
@@ -188,9 +188,9 @@ void MatrixUnits::check(const Matrix& matrix, std::span<Thread> threads, const U
 }
 
 void MatrixUnits::make_first(Unit& unit) {
-  const Product product = unit.products.front();
-  unit.products.pop_front();
-  const int n = product.sums->n, bytes = bytes_of(product.type), depth = 2 * core_row / bytes;
+  const Matmul matmul = unit.matmuls.front();
+  unit.matmuls.pop_front();
+  const int n = matmul.sums->n, bytes = bytes_of(matmul.type), depth = 2 * core_row / bytes;
   float a[rows][most_deep];
   std::vector<float> b(static_cast<std::size_t>(depth * n));
   const auto read = [&](const Matrix& matrix, auto&& put) {
@@ -198,26 +198,26 @@ void MatrixUnits::make_first(Unit& unit) {
       for (int j = 0; j < matrix.in_chunk; ++j) {
         std::uint32_t bits = 0;
         std::memcpy(&bits, block_.shared_memory() + matrix.address(i) + j * bytes, static_cast<std::size_t>(bytes));
-        put(matrix.k(i, j), matrix.along(i, j), operand(product.type, bits));
+        put(matrix.k(i, j), matrix.along(i, j), operand(matmul.type, bits));
       }
     }
   };
-  if (product.left) {
+  if (matmul.left) {
     const int word = 4 / bytes;
     for (int t = 0; t < group_size; ++t)
       for (int i = 0; i < word * pairs_of_left; ++i) {
-        const unsigned pair = product.left->pairs[static_cast<std::size_t>(t)][static_cast<std::size_t>(i / word)];
+        const unsigned pair = matmul.left->pairs[static_cast<std::size_t>(t)][static_cast<std::size_t>(i / word)];
         // Of tf32 a register is where a pair is, and k is half.
         const int at = 2 / word * i;
-        a[row_of(t, at)][column_of(t, at) / (2 / word)] = operand(product.type, pair >> i % word * 16);
+        a[row_of(t, at)][column_of(t, at) / (2 / word)] = operand(matmul.type, pair >> i % word * 16);
       }
   } else {
-    read(product.a, [&](int k, int m, float x) { a[m][k] = x; });
+    read(matmul.a, [&](int k, int m, float x) { a[m][k] = x; });
   }
-  read(product.b, [&](int k, int column, float x) { b[static_cast<std::size_t>(k * n + column)] = x; });
-  if (!product.adds) std::ranges::fill(product.sums->sums, 0.0f);
+  read(matmul.b, [&](int k, int column, float x) { b[static_cast<std::size_t>(k * n + column)] = x; });
+  if (!matmul.adds) std::ranges::fill(matmul.sums->sums, 0.0f);
   for (int m = 0; m < rows; ++m) {
-    float* const sums = &product.sums->sums[static_cast<std::size_t>(m * n)];
+    float* const sums = &matmul.sums->sums[static_cast<std::size_t>(m * n)];
     for (int k = 0; k < depth; ++k) {
       const float x = a[m][k];
       const float* const y = &b[static_cast<std::size_t>(k * n)];
@@ -232,7 +232,7 @@ void MatrixUnits::wait(std::span<Thread> threads, int pending) {
   Unit& unit = unit_of(threads[0]);
   const int over = static_cast<int>(unit.closed.size()) - pending;
   if (over <= 0) return;
-  while (!unit.products.empty() && unit.products.front().group < over) make_first(unit);
+  while (!unit.matmuls.empty() && unit.matmuls.front().group < over) make_first(unit);
   for (const Thread& thread : threads)
     block_.order().finish(thread.index, unit.id, unit.closed[static_cast<std::size_t>(over - 1)]);
   hand_back(unit, unit.open, over, threads);
@@ -281,12 +281,12 @@ void MatrixUnits::hand_back(const Fragments& left, std::span<Thread> threads) {
 
 int MatrixUnits::under_way() const {
   return static_cast<int>(
-      std::ranges::count_if(units_, [](const auto& unit) { return !unit.second.products.empty(); }));
+      std::ranges::count_if(units_, [](const auto& unit) { return !unit.second.matmuls.empty(); }));
 }
 
 void MatrixUnits::make(int which) {
   for (auto& [group, unit] : units_)
-    if (!unit.products.empty() && which-- == 0) return make_first(unit);
+    if (!unit.matmuls.empty() && which-- == 0) return make_first(unit);
 }
 
 }  // namespace tessera::internal::emulator

@@ -78,7 +78,7 @@ class MatrixUnits {
     int group;  ///< of the last product
     Code code;  ///< where that was asked for
   };
-  struct Product {
+  struct Matmul {
     EmulatedOperand type;
     const Fragments* left;  ///< null: a
     Matrix a, b;
@@ -89,7 +89,7 @@ class MatrixUnits {
   struct Unit {
     int id = 0;  ///< in the block's order
     bool fenced = false;
-    std::deque<Product> products{};
+    std::deque<Matmul> matmuls{};
     std::list<Accumulators> open{};
     std::list<Fragments> left{};
     std::vector<std::uint32_t> closed{};  ///< when each group was

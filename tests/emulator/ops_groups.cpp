@@ -40,7 +40,7 @@ void with_group(const char* what, Code code, void* operands, Work) {
                         [](std::span<Thread> threads) { Work{}(threads[0].block.matrix_units(), threads); });
 }
 
-void start_product(Wgmma asked, Code code) {
+void start_matmul(Wgmma asked, Code code) {
   with_group("wgmma", code, &asked, [](MatrixUnits& units, std::span<Thread> threads) {
     std::vector<Wgmma> all;
     for (const Thread& thread : threads) all.push_back(*static_cast<const Wgmma*>(thread.meeting.operands));
@@ -60,7 +60,7 @@ void emulated_barrier_init_fence() {
   self.block.memory_barriers().fence(self);
 }
 
-void emulated_wait_for_previous() {
+void emulated_griddep_wait() {
   Thread& self = current_thread();
   if (self.outside)
     self.block.refuse(self, CALLER,
@@ -120,7 +120,7 @@ void emulated_proxy_fence() {
 
 void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, float* d, unsigned long long a,
                     unsigned long long b, bool adds) {
-  start_product({.type = type,
+  start_matmul({.type = type,
                  .n = n,
                  .transposed_a = transposed_a,
                  .transposed_b = transposed_b,
@@ -133,7 +133,7 @@ void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transpo
 
 void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, float* d, const unsigned* a,
                          unsigned long long b, bool adds) {
-  start_product({.type = type,
+  start_matmul({.type = type,
                  .n = n,
                  .transposed_b = transposed_b,
                  .d = d,

@@ -15,7 +15,7 @@ namespace tessera::internal::emulator {
 struct Owner {
   std::string name;          ///< "shared memory", "argument 2 (Out<f32, 1>)"
   const char* base;          ///< where its offset 0 is
-  bool initialised = false;  ///< before the launch
+  bool initialized = false;  ///< before the launch
   bool writable = true;
   bool early = false;  ///< no launch before writes it: it may be read before those have ended
 };

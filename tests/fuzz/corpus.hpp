@@ -2,9 +2,9 @@
 #pragma once
 #include <vector>
 
+#include "fuzz/trial.hpp"
 #include "support/catch.hpp"
 #include "support/devices.hpp"
-#include "fuzz/trial.hpp"
 #include "tessera/tessera.hpp"
 
 namespace tessera::internal::fuzz {

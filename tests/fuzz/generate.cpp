@@ -131,7 +131,7 @@ Program Generator::run() {
   if (by_chain_)
     make_role_chain();
   else if (by_roles_)
-    make_role_product();
+    make_warp_specialized_matmul();
   else
     make_parameters();
   body_ = &program_.body;
@@ -152,7 +152,7 @@ Program Generator::run() {
     if (by_chain_)
       chain_by_roles();
     else
-      product_by_roles();
+      warp_specialized_matmul();
     if (chance(12)) statements(1, between(1, 2));
     return std::move(program_);
   }

@@ -71,7 +71,7 @@ class Generator {
     std::vector<int> axes = {};  ///< by axis of the tensor: that of the operand; -1: a tile has one element of it
   };
   /// A product in a loop over k, as roles of sm_90a share the work of.
-  struct RoleProduct {
+  struct WarpSpecializedMatmul {
     int m = 0, n = 0, k = 0, rounds = 0;  ///< of a tile
     ElementType factors{};
     Operand left = {}, right = {};
@@ -154,11 +154,11 @@ class Generator {
 
   // Products (products.cpp).
   void product(int rows);
-  void make_role_product();
+  void make_warp_specialized_matmul();
   Operand make_operand(Access access, ElementType type, const Extents& extents, std::vector<int> axes,
                        int along_last = 50);
   void make_tma_addressable(Given& given, std::size_t inner);
-  void product_by_roles();
+  void warp_specialized_matmul();
   void make_role_chain();
   void chain_by_roles();
   Name mask(Name rows, Name columns);
@@ -220,7 +220,7 @@ class Generator {
   bool far_ = false;        ///< the rows of a tensor, still to be made, are 2^31 elements and more apart
   bool by_roles_ = false;   ///< the program is a product that roles share the work of, and little else
   bool by_chain_ = false;   ///< of two products, the first one's masked sums being the second one's left operand
-  RoleProduct roles_;
+  WarpSpecializedMatmul roles_;
   std::optional<FarView> far_view_;
   std::vector<int> palette_;  ///< extents that this program likes, so that shapes often agree
   std::vector<int> grid_;

@@ -59,9 +59,9 @@ void Generator::product(int rows) {
 // --------------------------------------------------------------------------------------------------------------------
 
 /// Operands that the copy engine can address, mostly, and what the sums go to. Few tiles: the reference is slow.
-void Generator::make_role_product() {
+void Generator::make_warp_specialized_matmul() {
   constexpr int most = 3 << 20;  // numbers multiplied
-  RoleProduct& p = roles_;
+  WarpSpecializedMatmul& p = roles_;
   p.factors = one_of(std::array{ElementType::f16, ElementType::bf16, ElementType::tf32});
   const ElementType stored = p.factors == ElementType::tf32 ? f32 : p.factors;
   p.m = one_of(std::array{64, 64, 64, 128, 128, 256});
@@ -180,8 +180,8 @@ Name Generator::load_operand(const Operand& operand, const Extents& tile, const 
   return result;
 }
 
-void Generator::product_by_roles() {
-  const RoleProduct& p = roles_;
+void Generator::warp_specialized_matmul() {
+  const WarpSpecializedMatmul& p = roles_;
   const Name block = std::ranges::find(*body_, Statement::Kind::blocks, &Statement::kind)->to;
   const std::vector<Name> blocks = {block, block + 1};
   const Extents tile = {p.m, p.n};
@@ -232,7 +232,7 @@ void Generator::product_by_roles() {
 
 /// Queries, keys and what each query sees of them, as of attention.
 void Generator::make_role_chain() {
-  RoleProduct& p = roles_;
+  WarpSpecializedMatmul& p = roles_;
   p.factors = one_of(std::array{ElementType::f16, ElementType::bf16});
   p.m = one_of(std::array{64, 64, 128});
   p.n = p.k = 64;
@@ -249,7 +249,7 @@ void Generator::make_role_chain() {
 }
 
 void Generator::chain_by_roles() {
-  const RoleProduct& p = roles_;
+  const WarpSpecializedMatmul& p = roles_;
   const Name block = std::ranges::find(*body_, Statement::Kind::blocks, &Statement::kind)->to, zero = literal(i32, 0);
   const auto tile_of = [&](const Operand& operand, int rows, Name at) {
     return emit({.op = Op::load,
@@ -325,7 +325,7 @@ void Generator::add_product(Name var, Name a, Name b) {
 
 /// Its tile, or what is computed of that in the loop.
 Name Generator::left_operand(const std::vector<Name>& at) {
-  const RoleProduct& p = roles_;
+  const WarpSpecializedMatmul& p = roles_;
   const Extents tile = {p.m, p.k};
   Name result = load_operand(p.left, tile, at);
   for (const Operand& other : p.of_left) {

@@ -87,14 +87,14 @@ class Tracer {
   void counted(const Statement& s) {
     const ElementType i32 = ElementType::i32;
     const Trace::VarSlot counter = trace_.make_var(trace_.literal(i32, 0, here_), here_);
-    const auto goes_on = [&] {
+    const auto continues = [&] {
       return trace_.apply(Op::less, ElementType::pred, {trace_.var(counter, here_), value(s.from[0])}, {}, here_);
     };
-    trace_.begin_repeat(goes_on(), here_);
+    trace_.begin_repeat(continues(), here_);
     const Handle now = values_[s.to] = trace_.var(counter, here_);
     body(s.body);
     trace_.assign_var(counter, trace_.apply(Op::add, i32, {now, trace_.literal(i32, 1, here_)}, {}, here_), here_);
-    trace_.end_region(goes_on());
+    trace_.end_region(continues());
     trace_.drop_var(counter);
   }
 

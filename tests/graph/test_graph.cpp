@@ -1,7 +1,7 @@
 // The graph: sharing, regions, canonical text, and the verifier as the written spec.
-#include "support/catch.hpp"
 #include "graph/evaluate.hpp"
 #include "graph/rewrite.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 #include "tessera/dsl/control.hpp"
 

@@ -5,8 +5,8 @@
 #include <numeric>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
+#include "support/catch.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "support/catch.hpp"
 #include "graph/infer.hpp"
 #include "graph/reports.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"

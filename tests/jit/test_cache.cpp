@@ -18,8 +18,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "support/catch.hpp"
 #include "jit/compile/cache.hpp"
+#include "support/catch.hpp"
 #include "support/share.hpp"
 #include "support/support.hpp"
 

@@ -11,11 +11,11 @@
 #include <optional>
 #include <thread>
 
-#include "support/catch.hpp"
-#include "support/compiling.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
+#include "support/catch.hpp"
+#include "support/compiling.hpp"
 #include "support/patterns.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"

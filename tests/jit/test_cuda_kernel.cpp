@@ -4,12 +4,12 @@
 #include <numeric>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/target/variant.hpp"
-#include "support/compiling.hpp"
-#include "support/devices.hpp"
 #include "fake_cuda/machine.hpp"
 #include "jit/cuda/cuda_backend.hpp"
+#include "support/catch.hpp"
+#include "support/compiling.hpp"
+#include "support/devices.hpp"
 #include "support/support.hpp"
 #include "tessera/api/sequence.hpp"
 #include "tessera/tessera.hpp"

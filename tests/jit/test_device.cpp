@@ -9,10 +9,10 @@
 #include <numeric>
 #include <thread>
 
-#include "support/catch.hpp"
 #include "codegen/kernel_source.hpp"
 #include "fake_cuda/machine.hpp"
 #include "jit/cuda/tensor_maps.hpp"
+#include "support/catch.hpp"
 #include "support/role_plans.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"

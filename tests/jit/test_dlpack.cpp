@@ -2,8 +2,8 @@
 #include <atomic>
 #include <thread>
 
-#include "support/catch.hpp"
 #include "fake_cuda/machine.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"

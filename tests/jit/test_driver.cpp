@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <map>
 
+#include "fake_cuda/machine.hpp"
 #include "support/catch.hpp"
 #include "support/compiling.hpp"
-#include "fake_cuda/machine.hpp"
 #include "support/patterns.hpp"
 #include "support/support.hpp"
 

@@ -7,11 +7,11 @@
 #include <random>
 #include <thread>
 
-#include "support/catch.hpp"
 #include "codegen/kernel_source.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cuda/cuda_devices.hpp"
 #include "jit/cuda/tensor_maps.hpp"
+#include "support/catch.hpp"
 #include "support/role_plans.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"

@@ -7,10 +7,10 @@
 #include <string>
 #include <thread>
 
-#include "support/catch.hpp"
 #include "cpu/program.hpp"
-#include "jit/options/options.hpp"
 #include "jit/backend/overlap.hpp"
+#include "jit/options/options.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 

@@ -9,9 +9,9 @@
 #include <optional>
 #include <thread>
 
+#include "jit/compile/nvrtc.hpp"
 #include "support/catch.hpp"
 #include "support/compiling.hpp"
-#include "jit/compile/nvrtc.hpp"
 #include "support/support.hpp"
 
 using namespace tessera::internal;

@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes.hpp"
-#include "support/devices.hpp"
 #include "fuzz/memory.hpp"
 #include "fuzz/trial.hpp"
 #include "jit/compile/dump.hpp"
+#include "support/catch.hpp"
+#include "support/devices.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 #ifdef TESSERA_HAS_EMULATOR
@@ -57,8 +57,8 @@ std::vector<Meeting> meetings() {
     return e / sum(e, 1);
   };
   const auto layer_norm = [](const auto& x) {
-    Tile centred = x - sum(x, 1) / 1536;
-    return centred * rsqrt(sum(centred * centred, 1) / 1536 + 1e-5);
+    Tile centered = x - sum(x, 1) / 1536;
+    return centered * rsqrt(sum(centered * centered, 1) / 1536 + 1e-5);
   };
   const auto largest = [](const auto& x) { return max(x, Axis(0)); };
   const auto transposed = [](const auto& x) { return reshape(permute(reshape(x, {64, 16}), {1, 0}), {32, 32}); };

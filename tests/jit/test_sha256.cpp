@@ -1,6 +1,6 @@
 // SHA-256 against the vectors of FIPS 180-4, and lengths around those where its padding takes a block more.
-#include "support/catch.hpp"
 #include "jit/compile/sha256.hpp"
+#include "support/catch.hpp"
 
 #include <fmt/format.h>
 

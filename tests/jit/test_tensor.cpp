@@ -3,8 +3,8 @@
 #include <numeric>
 #include <thread>
 
-#include "support/catch.hpp"
 #include "fake_cuda/machine.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"

@@ -5,9 +5,9 @@
 #include <random>
 #include <vector>
 
+#include "model/tiles.hpp"
 #include "support/catch.hpp"
 #include "support/devices.hpp"
-#include "model/tiles.hpp"
 #include "tessera/model/gpt2.hpp"
 
 using namespace tessera::internal;

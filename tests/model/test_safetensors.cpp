@@ -11,8 +11,8 @@
 #include <limits>
 #include <optional>
 
-#include "support/catch.hpp"
 #include "model/input_file.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 #include "tessera/model/safetensors.hpp"
 

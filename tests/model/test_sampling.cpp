@@ -5,9 +5,9 @@
 #include <random>
 #include <set>
 
+#include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/devices.hpp"
-#include "model/kernels.hpp"
 
 using namespace tessera::internal;
 

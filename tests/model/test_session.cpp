@@ -3,9 +3,9 @@
 #include <functional>
 #include <limits>
 
-#include "support/catch.hpp"
 #include "jit/backend/backend.hpp"
 #include "jit/cpu/cpu_backend.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 #include "tessera/model/gpt2.hpp"
 

@@ -9,9 +9,9 @@
 #include <set>
 #include <sstream>
 
-#include "support/catch.hpp"
 #include "common/command_line.hpp"
 #include "common/declared.hpp"
+#include "support/catch.hpp"
 #include "support/running.hpp"
 #include "support/support.hpp"
 

@@ -14,9 +14,9 @@
 #include <tuple>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "common/declared.hpp"
 #include "lesson.hpp"
+#include "support/catch.hpp"
 #include "support/devices.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"

@@ -11,10 +11,10 @@
 #include <sstream>
 #include <thread>
 
-#include "support/catch.hpp"
 #include "common/interrupt.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
+#include "support/catch.hpp"
 #include "support/running.hpp"
 #include "support/support.hpp"
 #include "tessera/model/safetensors.hpp"
@@ -603,14 +603,14 @@ TEST_CASE("shows progress until something is typed", "[.progress_line]") {
 
 TEST_CASE("Progress is shown in a terminal that can take it back, in colour unless NO_COLOR is set", "[programs]") {
   const std::string self = fs::read_symlink("/proc/self/exe").string();
-  Talk colour(Talk::Through::terminal, self, {"[.progress_line]"}, {"NO_COLOR="});
+  Talk color(Talk::Through::terminal, self, {"[.progress_line]"}, {"NO_COLOR="});
   Talk plain(Talk::Through::terminal, self, {"[.progress_line]"}, {"NO_COLOR=1"});
   Talk dumb(Talk::Through::terminal, self, {"[.progress_line]"}, {"TERM=dumb"});
-  CHECK(colour.until("50 %").find("\x1b[36m [===") != std::string::npos);
+  CHECK(color.until("50 %").find("\x1b[36m [===") != std::string::npos);
   CHECK(plain.until("50 %").ends_with("\rloading [===============               ]  50 %"));
-  for (Talk* talk : {&colour, &plain, &dumb}) talk->type("\n");  // by now the third would have drawn, too
-  CHECK(colour.rest().find("\r\x1b[K") != std::string::npos);
+  for (Talk* talk : {&color, &plain, &dumb}) talk->type("\n");  // by now the third would have drawn, too
+  CHECK(color.rest().find("\r\x1b[K") != std::string::npos);
   CHECK(plain.rest().find("\x1b[3") == std::string::npos);
   CHECK(dumb.rest().find("loading") == std::string::npos);
-  for (Talk* talk : {&colour, &plain, &dumb}) CHECK(talk->status() == 0);
+  for (Talk* talk : {&color, &plain, &dumb}) CHECK(talk->status() == 0);
 }

@@ -11,12 +11,12 @@
 #include <set>
 #include <sstream>
 
-#include "support/catch.hpp"
 #include "jit/backend/backend.hpp"
 #include "jit/compile/cache_key.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "jit/cpu/cpu_backend.hpp"
+#include "support/catch.hpp"
 #include "support/share.hpp"
 #include "support/support.hpp"
 #include "tessera/graph/graph.hpp"

@@ -6,8 +6,8 @@
 #include <thread>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "jit/compile/nvrtc.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 
 /// NVRTC, or null after a warning if there is none here.

@@ -8,8 +8,8 @@
 #include <mutex>
 #include <string_view>
 
-#include "codegen/schedule/clusters.hpp"
 #include "codegen/generate.hpp"
+#include "codegen/schedule/clusters.hpp"
 #include "emulator/emulator.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_backend.hpp"
@@ -32,7 +32,7 @@ class EmulatedCode {
     std::int64_t blocks = 1;
     for (const std::int64_t extent : grid) blocks *= extent;
     // Blocks of threads are few, and share what they can.
-    const bool by_grid = shares_grid() && rounds_.of(arguments) > 1;
+    const bool by_grid = is_stream_k() && rounds_.of(arguments) > 1;
     // As large as can be, for few rounds, too.
     const int cluster = static_cast<int>(std::clamp<std::int64_t>(
         std::min(multiprocessors() / blocks, rounds_.of(arguments) / 2), 1, most_blocks_of_cluster));
@@ -67,9 +67,9 @@ class EmulatedCode {
     static std::mutex mutex;
     return mutex;
   }
-  static bool shares_grid() {
-    const char* const policy = std::getenv("TESSERA_EMULATOR_SHARING");
-    return policy && std::string_view(policy) == "grid";
+  static bool is_stream_k() {
+    const char* const policy = std::getenv("TESSERA_EMULATOR_SPLIT_K");
+    return policy && std::string_view(policy) == "stream_k";
   }
   // Of few clusters each takes several of the grid's blocks.
   static int multiprocessors() {
@@ -78,7 +78,7 @@ class EmulatedCode {
   }
   const Graph graph_;
   const bool has_atomics_ = std::ranges::any_of(graph_.nodes, [](const Node& node) { return is_atomic(node.op); });
-  const SharedRounds rounds_;
+  const SplitKLoop rounds_;
   std::vector<std::pair<Variant, Emulator>> variants_;
   std::uint64_t launches_ = 0;  ///< each in an order of its own
 };

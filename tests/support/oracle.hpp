@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "support/devices.hpp"
 #include "graph/evaluate.hpp"
 #include "reference/numbers.hpp"
+#include "support/devices.hpp"
 #include "tessera/graph/op.hpp"
 #include "tessera/tessera.hpp"
 
@@ -501,9 +501,9 @@ inline Array mma(const Array& a, const Array& b, const Array& c, std::vector<Rea
       }
       Real total = 0, size = std::abs(c.real[at]);
       for (int l = 0; l < k; ++l) {
-        const Real product = a.real[static_cast<std::size_t>(i) * k + l] * b.real[static_cast<std::size_t>(l) * n + j];
-        total += product;
-        size += std::abs(product);
+        const Real matmul = a.real[static_cast<std::size_t>(i) * k + l] * b.real[static_cast<std::size_t>(l) * n + j];
+        total += matmul;
+        size += std::abs(matmul);
       }
       result.real[at] += total;
       bound[at] = (k + 2) * size * unit_of(c.type);

@@ -145,8 +145,8 @@ void add_reductions(Kernels& kernels) {
   kernels.add("normalized", [](In<f32, 2> x, Out<f32, 2> y) {
     Index i = blocks(x.extent(0));
     Tile t = load(x, {i, 0}, {1, 2048});
-    Tile centred = t - sum(t, 1) / 2048;
-    store(y, {i, 0}, centred * rsqrt(sum(centred * centred, 1) / 2048 + 1e-5f));
+    Tile centered = t - sum(t, 1) / 2048;
+    store(y, {i, 0}, centered * rsqrt(sum(centered * centered, 1) / 2048 + 1e-5f));
   });
   // Values that are not in registers: some in shared memory, some in the workspace.
   kernels.add("large", [](In<f32, 2> x, In<f32, 2> z, Out<f32, 2> y) {
@@ -159,7 +159,7 @@ void add_reductions(Kernels& kernels) {
 
 // --- products
 
-void add_products(Kernels& kernels) {
+void add_matmuls(Kernels& kernels) {
   kernels.add("pipelined", [](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
     Var acc = zeros<f32>({128, 128});
@@ -234,7 +234,7 @@ const Kernels& all() {
     add_moves(made);
     add_effects(made);
     add_reductions(made);
-    add_products(made);
+    add_matmuls(made);
     return made;
   }();
   return kernels;

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "emulator/emulator.hpp"
+#include "support/catch.hpp"
 #include "tessera/graph/argument.hpp"
 #include "tessera/graph/element.hpp"
 #include "tessera/graph/graph.hpp"

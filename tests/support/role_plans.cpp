@@ -14,9 +14,9 @@ using namespace tessera::internal::codegen;
 
 namespace {
 
-class ProductPlan {
+class MatmulPlan {
  public:
-  explicit ProductPlan(const RoleTile& tile) : tile_(tile) {
+  explicit MatmulPlan(const RoleTile& tile) : tile_(tile) {
     plan.kernel = plan.author = "product";
     plan.target = Target::of(Arch::sm_90a);
     const TensorClass dense{
@@ -93,7 +93,7 @@ class ProductPlan {
     return sweep;
   }
   // The rounds of k.
-  Step rounds(const std::string& role, ValueId& out) {
+  Step k_iterations(const std::string& role, ValueId& out) {
     const StorageId storage = plan.storages.add(
         {.label = {.stem = "rounds_" + role}, .type = ElementType::i32, .storage_class = StorageClass::variable});
     out = plan.values.add({storage, Shape{}, Layout(0)});
@@ -123,7 +123,7 @@ class ProductPlan {
       round.push_back({TmaLoad{map_b_, b_, at, 0, {{at_k, k, 0}, {of(column_), tile_.n, 0}}}});
     round.push_back({AdvanceStage{at, literal(1)}});
     role.body.push_back({SetMaxNReg{40, false}});
-    role.body.push_back(rounds("producer", count));
+    role.body.push_back(k_iterations("producer", count));
     Loop step{.loop = over, .count = of(count), .arrive = {}, .ahead = {}, .issued = {}, .body = std::move(round)};
     role.body.push_back({ElectOne{128, {{TileLoop{0, 1, {{std::move(step)}}}}}}});
     return role;
@@ -173,7 +173,7 @@ class ProductPlan {
     tile.push_back({WgmmaWait{0}});
     tile.push_back({ElectOne{128, {{ArriveEmpty{at, 1, {}}}}}});
     tile.push_back({RegisterFence{sums}});
-    const Step count_rounds = rounds(name, count);
+    const Step count_rounds = k_iterations(name, count);
     tile[tile_.in_turn ? 2 : 1].action.get<Loop>().count = of(count);
     if (tile_.in_turn) tile.push_back({AdvanceStage{at, of(count), true}});
     // Columns go by two buffers in turn.
@@ -212,4 +212,4 @@ class ProductPlan {
 
 }  // namespace
 
-Plan product_by_roles(const RoleTile& tile) { return ProductPlan(tile).plan; }
+Plan warp_specialized_matmul(const RoleTile& tile) { return MatmulPlan(tile).plan; }

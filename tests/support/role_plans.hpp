@@ -14,4 +14,4 @@ inline constexpr RoleTile role_tiles[] = {
     {128, 256, 4, false, false}, {128, 192, 4, true, false}, {128, 192, 4, true, true}, {128, 128, 5, false, true}};
 
 /// C[M,N] = A[M,K] B, bf16, in rounds of 64 of K.
-tessera::internal::codegen::Plan product_by_roles(const RoleTile& tile);
+tessera::internal::codegen::Plan warp_specialized_matmul(const RoleTile& tile);

@@ -7,21 +7,21 @@
 #include <ranges>
 #include <set>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/prelude/prelude.hpp"
 #include "cpu/program.hpp"
-#include "support/devices.hpp"
 #include "fuzz/memory.hpp"
 #include "fuzz/program.hpp"
 #include "fuzz/trial.hpp"
 #include "graph/views.hpp"
 #include "jit/options/shared_library.hpp"
-#include "support/plan_steps.hpp"
 #include "reference/reference.hpp"
+#include "support/catch.hpp"
+#include "support/devices.hpp"
+#include "support/plan_steps.hpp"
 #include "support/support.hpp"
 
 using namespace tessera::internal;
@@ -418,11 +418,11 @@ TEST_CASE("random programs that compute in f64 have the functions for it", "[fuz
 
 TEST_CASE("random programs name each place of a thread that they declare", "[fuzz]") {
   const auto names = [](std::string_view text, std::string_view name) {
-    const auto goes_on = [&](std::size_t at) {
+    const auto continues = [&](std::size_t at) {
       return at < text.size() && (text[at] == '_' || std::isalnum(text[at]));
     };
     for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1))
-      if (!goes_on(at - 1) && !goes_on(at + name.size())) return true;
+      if (!continues(at - 1) && !continues(at + name.size())) return true;
     return false;
   };
   int declared = 0;

@@ -11,10 +11,10 @@
 #include <string_view>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes.hpp"
 #include "jit/compile/cache_key.hpp"
+#include "support/catch.hpp"
 #include "tessera/tessera.hpp"
 
 #include "codegen/passes.hpp"

@@ -22,9 +22,9 @@ inline auto row_moments(int width) {
     require(x.extent(1) == width, "rows as wide as the kernel was made for");
     Index row = blocks(x.extent(0));
     Tile xs = load(x, {row, 0}, {1, width});
-    Tile centre = sum(xs, 1) / width;
-    Tile centered = xs - centre;
-    store(mean, {row, 0}, centre);
+    Tile center = sum(xs, 1) / width;
+    Tile centered = xs - center;
+    store(mean, {row, 0}, center);
     store(rstd, {row, 0}, rsqrt(sum(centered * centered, 1) / width + epsilon));
   });
 }
@@ -35,10 +35,10 @@ inline auto linear_norm(MatmulTiles tiles) {
                                    In<bf16, 2> w, Out<bf16, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    Tile centre = load(mean, {m, 0}, {tiles.m, 1}), scale = load(rstd, {m, 0}, {tiles.m, 1});
+    Tile center = load(mean, {m, 0}, {tiles.m, 1}), scale = load(rstd, {m, 0}, {tiles.m, 1});
     Var acc = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k))) {
-      Tile normal = (load(x, {m, k}, {tiles.m, tiles.k}) - centre) * scale;
+      Tile normal = (load(x, {m, k}, {tiles.m, tiles.k}) - center) * scale;
       Tile left = normal * load(weight, {k}, {tiles.k}) + load(bias, {k}, {tiles.k});
       acc = mma(cast<bf16>(left), load(w, {k, n}, {tiles.k, tiles.n}), acc);
     }

@@ -167,7 +167,7 @@ void products(int size, Reals x, Results y) {
 }
 
 // On sm_90a; what is stored twice is computed of the sums once.
-Graph product_by_roles(int size) {
+Graph warp_specialized_matmul(int size) {
   using Matrix = In<bf16, 2>;
   using Result = Out<bf16, 2>;
   return trace_kernel("growing", [&](Matrix x, Matrix w, Result y, Result z) {
@@ -207,7 +207,7 @@ const Growing all_growing[] = {
     {"loops in one another", 80, of<nested_loops>},
     {"loops in one another that store", 80, of<nested_loops_that_store>},
     {"products", 800, of<products>},
-    {"what is computed of a product by roles", 4000, product_by_roles},
+    {"what is computed of a product by roles", 4000, warp_specialized_matmul},
 };
 
 }  // namespace

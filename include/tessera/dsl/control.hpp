@@ -176,11 +176,11 @@ class range {
   }
   range(const range&) = delete;
   /// The same loop. Error when traced if it is not 1 round at least.
-  range unroll(Count rounds) && {
-    if (rounds < 1)
-      Trace::current(location_).fail(location_, "unroll(" + std::to_string(rounds) +
-                                                    "): a loop is written out 1 round at a time, or more");
-    return range(*this, rounds);
+  range unroll(Count factor) && {
+    if (factor < 1)
+      Trace::current(location_).fail(
+          location_, "unroll(" + std::to_string(factor) + "): a loop is written out 1 round at a time, or more");
+    return range(*this, factor);
   }
   ~range() {
     if (open_) Trace::current(location_).abandon_loop(location_);
@@ -202,9 +202,9 @@ class range {
    public:
     explicit Iterator(range& owner) : owner_(owner) {}
     Counter operator*() const {
-      const Index round(owner_.counter_);
-      if (owner_.step_.id == no_id) return Counter(round);
-      return Counter(Index(Index(owner_.begin_) + round * Index(owner_.step_), owner_.location_));
+      const Index iteration(owner_.counter_);
+      if (owner_.step_.id == no_id) return Counter(iteration);
+      return Counter(Index(Index(owner_.begin_) + iteration * Index(owner_.step_), owner_.location_));
     }
     Iterator& operator++() {
       owner_.open_ = false;

@@ -30,7 +30,7 @@ class GraphBuilder {
   /// Open the region of a loop, a branch or a repeat. Its counter is there, its carried values follow from `argument`.
   RegionId begin_region(Op owner, Location location);
   /// Of the innermost region, a loop's.
-  void set_unroll(int rounds) { graph_.regions[open_.back()].unroll = rounds; }
+  void set_unroll(int factor) { graph_.regions[open_.back()].unroll = factor; }
   void set_cuda(std::shared_ptr<const CudaText> text) { graph_.cuda = std::move(text); }
   void add_hints(const Hints& hints) { graph_.hints.push_back(hints); }
   /// Value `position` as an iteration of the innermost region, or of an open one, sees it: 0 the counter, 1 .. the

@@ -20,8 +20,8 @@ int indices(const Plan& plan, const Step& step) {
   return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
 }
 
-// Addresses of 64 bits that are there ahead of the reads: of the rows or elements of a gather; of the tiles that an expression
-// reads, with what of them is inside of the tensor.
+// Addresses of 64 bits that are there ahead of the reads: of the rows or elements of a gather; of the tiles that an
+// expression reads, with what of them is inside of the tensor.
 int addresses(const Step& step) {
   constexpr int of_row = 2, of_tile = 4;
   const Sweep* const sweep = sweep_of(step);
@@ -33,11 +33,11 @@ int addresses(const Step& step) {
 
 // Fragments of a product's operands.
 int fragments(const Step& step) {
-  const Multiply* const multiply = step.action.as<Multiply>();
-  if (!multiply || multiply->product.kind == MatmulKind::gemv) return 0;
-  const Product& product = multiply->product;
-  const int m = multiply->layout.cover(0) / product.warps_m, n = multiply->layout.cover(1) / product.warps_n;
-  return product.kind == MatmulKind::mma_sync ? m / 4 + n / 4 : m / 2 + n / 2;
+  const Mma* const mma = step.action.as<Mma>();
+  if (!mma || mma->matmul.kind == MatmulKind::gemv) return 0;
+  const Matmul& matmul = mma->matmul;
+  const int m = mma->layout.cover(0) / matmul.warps_m, n = mma->layout.cover(1) / matmul.warps_n;
+  return matmul.kind == MatmulKind::mma_sync ? m / 4 + n / 4 : m / 2 + n / 2;
 }
 
 // Of sums along an axis, what each run of neighbours begins with: ptxas has all at a time.
@@ -89,7 +89,7 @@ int Budget::limit(int blocks) const {
 }
 
 int Budget::besides() const {
-  return (has_products_ ? target_.registers_besides_products : target_.registers_besides) + besides_products();
+  return (has_matmuls_ ? target_.registers_besides_matmuls : target_.registers_besides) + besides_matmuls();
 }
 
 int Budget::taken(int groups, int left) const {
@@ -106,7 +106,7 @@ int Budget::blocks(const Plan& plan, int needed) const {
   // Left to itself the compiler spills a little to make room for more blocks; so it is told how many, with room to
   // spare.
   constexpr int spare = 64;
-  int blocks = std::clamp(target_.registers / (threads_ * (needed + spare + besides_products())), 1,
+  int blocks = std::clamp(target_.registers / (threads_ * (needed + spare + besides_matmuls())), 1,
                           std::min(target_.most_blocks, target_.threads / threads_));
   while (blocks > 1 && !holds(blocks, needed)) --blocks;
   return blocks;
@@ -221,9 +221,10 @@ RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   // Of a cluster ptxas brings what is stored with forward to where parts are added; of a grid a loop is between.
   const SplitK split_k = plan.phases[0].schedule.split_k;
   const int parts = split_k == SplitK::none ? 0 : target.registers_of_parts;
-  return {.values = pressure(plan, true).values +
-                    (split_k == SplitK::stream_k ? std::max(stored + target.registers_of_walk, parts) : stored + parts),
-          .room = (set ? set : target.most_registers) - target.registers_besides};
+  return {
+      .values = pressure(plan, true).values +
+                (split_k == SplitK::stream_k ? std::max(stored + target.registers_of_stream_k, parts) : stored + parts),
+      .room = (set ? set : target.most_registers) - target.registers_besides};
 }
 
 }  // namespace tessera::internal::codegen

@@ -8,8 +8,8 @@ namespace tessera::internal::codegen {
 
 class Budget {
  public:
-  Budget(const Target& target, int threads, bool has_products)
-      : target_(target), threads_(threads), has_products_(has_products) {}
+  Budget(const Target& target, int threads, bool has_matmuls)
+      : target_(target), threads_(threads), has_matmuls_(has_matmuls) {}
 
   /// Registers that a thread can have, of a multiprocessor that holds so many blocks at a time. ptxas takes no more.
   int limit(int blocks) const;
@@ -24,11 +24,11 @@ class Budget {
 
  private:
   int besides() const;  // those of values
-  int besides_products() const { return has_products_ ? target_.registers_more_for_products : 0; }
+  int besides_matmuls() const { return has_matmuls_ ? target_.registers_more_for_matmuls : 0; }
 
   const Target& target_;
   int threads_;
-  bool has_products_;
+  bool has_matmuls_;
 };
 
 /// Bytes of shared memory that tiles of products may take: one stage beside others, and the stages of a loop that has

@@ -50,11 +50,11 @@ class GraphAnalysis {
   const Graph& graph;
   const Variant& variant;
   const Target target;
-  const Hints hints;                   ///< that hold for the target
-  std::vector<std::vector<Id>> order;  ///< live nodes by region
-  std::vector<int> number;             ///< as the graph's text counts them
-  std::vector<std::vector<Id>> users;  ///< nodes that name it; a loop names initial values and yields
-  std::vector<Id> owner;               ///< region -> its loop, branch or repeat
+  const Hints hints;                    ///< that hold for the target
+  std::vector<std::vector<Id>> order;   ///< live nodes by region
+  std::vector<int> number;              ///< as the graph's text counts them
+  std::vector<std::vector<Id>> users;   ///< nodes that name it; a loop names initial values and yields
+  std::vector<Id> owner;                ///< region -> its loop, branch or repeat
   std::vector<RegionId> storage_class;  ///< node -> the region it is computed in
 
   const Node& operator[](Id id) const { return graph[id]; }
@@ -74,8 +74,8 @@ class GraphAnalysis {
 /// May a reshape be done by renaming axes? Only axes of extent 1 come or go.
 bool only_unit_axes(const Shape& from, const Shape& to);
 
-/// operand_source.cpp: the axis of the operand of a cast, permute or reshape (of axes of extent 1) that `axis` of the result
-/// is; -1: none, it has an extent of 1.
+/// operand_source.cpp: the axis of the operand of a cast, permute or reshape (of axes of extent 1) that `axis` of the
+/// result is; -1: none, it has an extent of 1.
 int axis_below(const Graph& graph, const Node& node, int axis);
 /// Follows an operand of a product to the load behind it; no load if there is more than casts and renamed axes in
 /// between, or if it is ordered or padded with another value than 0.
@@ -87,8 +87,8 @@ Id end_of_source(const Graph& graph, Id operand);
 /// What it stopped at where it finds no load, as "comes from 'mul'".
 std::string why_no_source(const Graph& graph, Id operand);
 
-/// transposed_access.cpp: where a value, or what becomes of its elements one by one, is read or written along another axis
-/// than `fast`: that axis, and as many elements as an access moves there.
+/// transposed_access.cpp: where a value, or what becomes of its elements one by one, is read or written along another
+/// axis than `fast`: that axis, and as many elements as an access moves there.
 Run transposed_access(const GraphAnalysis& analysis, Id value, int fast);
 
 }  // namespace tessera::internal::lowering

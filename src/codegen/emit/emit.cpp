@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "codegen/emit/emit.hpp"
+#include "codegen/emit/emit_functions.hpp"
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
-#include "codegen/emit/emit_functions.hpp"
 #include "graph/in_literal.hpp"
 
 namespace tessera::internal::codegen {
@@ -73,9 +73,9 @@ std::string ops_of(const Step& step) {
       [&](const LoadFragment&) { return ops({}, "load"); },
       [&](const ZeroFill&) { return ops({}, ""); },
       [&](const Fetch&) { return ops({}, "fetch"); },
-      [&](const Commit&) { return std::string(); },
-      [&](const Wait&) { return std::string(); },
-      [&](const Multiply&) { return ops({}, "mma"); },
+      [&](const CpAsyncCommit&) { return std::string(); },
+      [&](const CpAsyncWait&) { return std::string(); },
+      [&](const Mma&) { return ops({}, "mma"); },
       [&](const Barrier&) { return std::string(); },
       [&](const Loop&) { return ops({}, "range"); },
       [&](const Branch&) { return ops({}, "if_"); },
@@ -134,9 +134,9 @@ void emit_step(Writer& w, const Step& step) {
       [&](const ZeroFill& s) { emit(w, s); },
       [&](const LoadFragment& s) { emit(w, s); },
       [&](const Fetch& s) { emit(w, s); },
-      [&](const Commit& s) { emit(w, s); },
-      [&](const Wait& s) { emit(w, s); },
-      [&](const Multiply& s) { emit(w, s); },
+      [&](const CpAsyncCommit& s) { emit(w, s); },
+      [&](const CpAsyncWait& s) { emit(w, s); },
+      [&](const Mma& s) { emit(w, s); },
       [&](const Barrier& s) { emit(w, s); },
       [&](const Loop& s) { emit(w, s); },
       [&](const Branch& s) { emit(w, s); },
@@ -166,11 +166,11 @@ std::string blocks_name(const Plan& plan, int phase) {
 
 // Does a text name a variable?
 bool names(std::string_view text, std::string_view name) {
-  const auto goes_on = [&](std::size_t at) {
+  const auto continues = [&](std::size_t at) {
     return at < text.size() && (text[at] == '_' || std::isalnum(static_cast<unsigned char>(text[at])));
   };
   for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1))
-    if ((at == 0 || !goes_on(at - 1)) && !goes_on(at + name.size())) return true;
+    if ((at == 0 || !continues(at - 1)) && !continues(at + name.size())) return true;
   return false;
 }
 
@@ -282,9 +282,9 @@ std::pair<IndexExpression, IndexExpression> own_number(const Writer& w) {
 void open_blocks(Writer& w, IndexExpression first, int step) {
   const std::string blocks = blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data()));
   if (w.phase.schedule.snake_order) {
-    w.open("for ({0} round = 0; round < {1}; round += grid_size()) {{", block_type(w.plan), blocks);
-    w.line("if (snake_order(round) >= {}) break;", blocks);
-    w.line("const {} block = snake_order(round);", block_type(w.plan));
+    w.open("for ({0} wave = 0; wave < {1}; wave += grid_size()) {{", block_type(w.plan), blocks);
+    w.line("if (snake_order(wave) >= {}) break;", blocks);
+    w.line("const {} block = snake_order(wave);", block_type(w.plan));
     return;
   }
   const auto [own, size] = own_number(w);
@@ -355,7 +355,7 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
     case Kind::l2_group:
       return "int section";
     case Kind::lockstep_rows:
-      return "int abreast";
+      return "int lockstep_rows";
     case Kind::may_prefetch:
       return "int ahead";
     case Kind::tensor_map:
@@ -387,11 +387,12 @@ static void emit_of_block(Writer& w, const Inside& inside) {
 }
 
 void emit(Writer& w, const TileLoop& loop) {
-  if (loop.rounds) {
-    const std::string rounds = scalar(w, *loop.rounds).text();
+  if (loop.k_iterations) {
+    const std::string k_iterations = scalar(w, *loop.k_iterations).text();
     w.open(
-        "for (WorkRange span = first_span({0}, {1}, abreast); span.rounds > 0; next_span(span, {0}, {1}, abreast)) {{",
-        blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), rounds);
+        "for (WorkRange span = first_span({0}, {1}, lockstep_rows); span.k_iterations > 0; next_span(span, {0}, {1}, "
+        "lockstep_rows)) {{",
+        blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), k_iterations);
     w.line("const u32 block = span.block;");
   } else {
     IndexExpression first = loop.first;

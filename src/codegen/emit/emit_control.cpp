@@ -8,7 +8,7 @@ namespace {
 
 // Early rounds have a loop of their own, so that the others have no condition around a product or a fetch: ptxas then
 // moves the one into the other.
-void fetching_within(Writer& w, const Loop& loop, const Multiply& product, const IndexExpression& count) {
+void fetching_within(Writer& w, const Loop& loop, const Mma& matmul, const IndexExpression& count) {
   const std::string counter = name_of(w.plan, loop.loop);
   w.line("// {} rounds are under way at a time.", loop.stages);
   w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, loop.stages - 1);
@@ -18,7 +18,7 @@ void fetching_within(Writer& w, const Loop& loop, const Multiply& product, const
   emit(w, loop.issued);
   w.close();
   w.open("{{");
-  begin_rounds(w, product);
+  begin_fetching(w, matmul);
   if (loop.unrolled > 0) w.unroll_by(loop.unrolled);
   w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, count);
   emit(w, loop.arrive);
@@ -26,7 +26,7 @@ void fetching_within(Writer& w, const Loop& loop, const Multiply& product, const
   emit(w, loop.body);
   w.fetching = around;
   w.close();
-  end_rounds(w, product);
+  end_fetching(w, matmul);
   w.close();
 }
 
@@ -48,7 +48,7 @@ void emit(Writer& w, const Loop& loop) {
   const IndexExpression count = scalar(w, loop.count);
   const std::string counter = name_of(w.plan, loop.loop);
   if (loop.repeats) {
-    w.open("for (u32 {0} = 0; goes_on({1}, {0}); ++{0}) {{", counter, count);
+    w.open("for (u32 {0} = 0; continues({1}, {0}); ++{0}) {{", counter, count);
     emit(w, loop.body);
     w.close();
     return;
@@ -61,7 +61,7 @@ void emit(Writer& w, const Loop& loop) {
     return;
   }
   const int ahead = loop.stages - 1;
-  if (const Multiply* product = fetching_product(loop)) return fetching_within(w, loop, *product, count);
+  if (const Mma* matmul = fetching_matmul(loop)) return fetching_within(w, loop, *matmul, count);
   const std::string fetching = "fetching_" + counter;
   w.line("// {} rounds are under way at a time.", loop.stages);  // one loop, so that a fetch is compiled once
   if (loop.unrolled > 0) w.unroll_by(loop.unrolled);
@@ -94,8 +94,8 @@ void emit(Writer& w, const Barrier& barrier) {
     w.line("{}barrier();", condition);
 }
 
-void emit(Writer& w, const Commit&) { w.line("copy_async_commit();"); }
+void emit(Writer& w, const CpAsyncCommit&) { w.line("copy_async_commit();"); }
 
-void emit(Writer& w, const Wait& wait) { w.line("copy_async_wait<{}>();", wait.pending); }
+void emit(Writer& w, const CpAsyncWait& wait) { w.line("copy_async_wait<{}>();", wait.pending); }
 
 }  // namespace tessera::internal::codegen

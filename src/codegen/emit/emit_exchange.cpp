@@ -76,7 +76,7 @@ void over_members(Writer& w, int bits, const Each& each) {
 
 // Registers of this round: i, of result c + i.
 template <class EachPair>
-void over_round(Writer& w, int registers, int chunk, const EachPair& each) {
+void over_chunk(Writer& w, int registers, int chunk, const EachPair& each) {
   if (chunk == 1) return each(IndexExpression(0), IndexExpression(0));
   const IndexExpression i = IndexExpression::variable("i", chunk);
   w.unroll(true);
@@ -95,7 +95,7 @@ std::string slot(Writer& w, const IndexExpression& i, const IndexExpression& war
 
 // What a round's values are put through.
 const StoreWarpPartials& put_of(const CrossWarpReduce& partials) {
-  for (const Step& step : partials.round)
+  for (const Step& step : partials.per_chunk)
     if (const auto* put = step.action.as<StoreWarpPartials>()) return *put;
   throw InternalError("warps take parts of a result that none puts");
 }
@@ -177,18 +177,18 @@ void emit(Writer& w, const CrossWarpReduce& partials) {
   w.line("{}* const partial = {};", scratch_type(type), w.scratch(put.scratch, type));
   if (put.best)
     w.line("int* const partial_at = reinterpret_cast<int*>(partial + {});", partials.chunk * w.role.threads());
-  const bool rounds = partials.registers > partials.chunk;
-  if (rounds) {
+  const bool chunks = partials.registers > partials.chunk;
+  if (chunks) {
     w.unroll(in_registers(w, partials.out));
     w.open("for (int c = 0; c < {}; c += {}) {{", partials.registers, partials.chunk);
   }
-  emit(w, partials.round);
-  if (rounds) w.close();
+  emit(w, partials.per_chunk);
+  if (chunks) w.close();
   w.close();
 }
 
 void emit(Writer& w, const StoreWarpPartials& put) {
-  over_round(w, put.registers, put.chunk, [&](const IndexExpression& i, const IndexExpression& result) {
+  over_chunk(w, put.registers, put.chunk, [&](const IndexExpression& i, const IndexExpression& result) {
     const std::string at = slot(w, i, w.warp());
     w.line("partial{} = {};", at, element(w, put.best ? put.best : put.out, result));
     if (put.best) w.line("partial_at{} = {};", at, element(w, put.out, result));
@@ -198,7 +198,7 @@ void emit(Writer& w, const StoreWarpPartials& put) {
 void emit(Writer& w, const ReduceWarpPartials& take) {
   bool first = true;
   over_members(w, take.warps, [&](const IndexExpression& warp) {
-    over_round(w, take.registers, take.chunk, [&](const IndexExpression& i, const IndexExpression& result) {
+    over_chunk(w, take.registers, take.chunk, [&](const IndexExpression& i, const IndexExpression& result) {
       const std::string at = slot(w, i, warp);
       if (take.best) {
         w.line("{}", keep(w, take.out, take.best, result, "partial" + at, "partial_at" + at));

@@ -93,16 +93,16 @@ Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b,
   const bool call = pattern.find('(') != pattern.npos;
   // Of "a - b" and the like a may be one more of its kind, b is tighter.
   const char infix = pattern.size() == 5 ? pattern[2] : ' ';
-  const bool sum = infix == '+' || infix == '-', product = infix == '*' || infix == '/';
-  Spelled result{"", call ? Binds::primary : sum ? Binds::sum : product ? Binds::product : Binds::other};
+  const bool sum = infix == '+' || infix == '-', matmul = infix == '*' || infix == '/';
+  Spelled result{"", call ? Binds::primary : sum ? Binds::sum : matmul ? Binds::matmul : Binds::other};
   const auto letter = [&](std::size_t i) {
     return i < pattern.size() && (std::isalnum(static_cast<unsigned char>(pattern[i])) || pattern[i] == '_');
   };
   const auto spelled = [&](char name) {
     const Spelled& value = name == 'a' ? a : name == 'b' ? b : c;
     if (call) return value.text;
-    if (sum) return value.operand(name == 'a' ? Binds::sum : Binds::product);
-    return value.operand(product && name == 'a' ? Binds::product : Binds::primary);
+    if (sum) return value.operand(name == 'a' ? Binds::sum : Binds::matmul);
+    return value.operand(matmul && name == 'a' ? Binds::matmul : Binds::primary);
   };
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const bool operand = pattern[i] >= 'a' && pattern[i] <= 'c' && (i == 0 || !letter(i - 1)) && !letter(i + 1);

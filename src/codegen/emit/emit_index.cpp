@@ -24,7 +24,7 @@ std::optional<std::int64_t> IndexExpression::computed(Kind kind, std::int64_t a,
       return __builtin_add_overflow(a, b, &result) ? std::nullopt : std::optional(result);
     case Kind::difference:
       return __builtin_sub_overflow(a, b, &result) ? std::nullopt : std::optional(result);
-    case Kind::product:
+    case Kind::matmul:
       return __builtin_mul_overflow(a, b, &result) ? std::nullopt : std::optional(result);
     case Kind::quotient:
       return divides ? std::optional(a / b) : std::nullopt;
@@ -54,7 +54,7 @@ IndexExpression IndexExpression::binary(Kind kind, const IndexExpression& a, con
     case Kind::difference:
       if (b.is(0)) return alone(a);
       break;
-    case Kind::product:
+    case Kind::matmul:
       if (a.is(0) || b.is(0)) return constant(0, wide);
       if (a.is(1)) return alone(b.without_group());
       if (b.is(1)) return alone(a.without_group());
@@ -107,7 +107,7 @@ std::int64_t IndexExpression::bound(Kind kind, const IndexExpression& a, const I
   const std::int64_t most_a = a.below_ - 1, most_b = b.below_ - 1;
   switch (kind) {
     case Kind::sum:
-    case Kind::product:
+    case Kind::matmul:
       return beyond(computed(kind, most_a, most_b));
     case Kind::quotient:
       return b.is_constant() && b.constant_ > 0 ? most_a / b.constant_ + 1 : 0;
@@ -167,7 +167,7 @@ bool IndexExpression::is_primary() const {
 using Index = IndexExpression;
 Index operator+(const Index& a, const Index& b) { return Index::binary(Index::Kind::sum, a, b); }
 Index operator-(const Index& a, const Index& b) { return Index::binary(Index::Kind::difference, a, b); }
-Index operator*(const Index& a, const Index& b) { return Index::binary(Index::Kind::product, a, b); }
+Index operator*(const Index& a, const Index& b) { return Index::binary(Index::Kind::matmul, a, b); }
 Index operator/(const Index& a, const Index& b) { return Index::binary(Index::Kind::quotient, a, b); }
 Index operator%(const Index& a, const Index& b) { return Index::binary(Index::Kind::remainder, a, b); }
 Index operator&(const Index& a, const Index& b) { return Index::binary(Index::Kind::bits, a, b); }
@@ -198,7 +198,7 @@ int IndexExpression::precedence(Kind kind) {
     case Kind::group:
     case Kind::truth:
       return 6;
-    case Kind::product:
+    case Kind::matmul:
     case Kind::quotient:
     case Kind::remainder:
       return 5;
@@ -249,7 +249,7 @@ std::string IndexExpression::text() const {
       return "(" + in_[0].text() + ")";
     case Kind::truth:
       return is_always() ? "true" : "false";
-    case Kind::product:
+    case Kind::matmul:
       return infix("*");
     case Kind::quotient:
       return infix("/");

@@ -57,7 +57,7 @@ class IndexExpression {
     call,
     group,
     truth,
-    product,
+    matmul,
     quotient,
     remainder,
     sum,

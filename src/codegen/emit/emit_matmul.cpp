@@ -8,7 +8,7 @@
 namespace tessera::internal::codegen {
 namespace {
 
-std::string converted(const ProductOperand& operand, std::string text) {
+std::string converted(const MatmulOperand& operand, std::string text) {
   bool as_stored = true;
   for (ElementType type : operand.casts) {
     if (type == ElementType::f32 || type == ElementType::f64 || (as_stored && type == operand.stored)) continue;
@@ -19,10 +19,10 @@ std::string converted(const ProductOperand& operand, std::string text) {
 }
 
 // What factors and sums of a product without matrix units are held as, and a step of it.
-std::string_view held(const Product& product) { return register_type(sum_type(product.type)); }
+std::string_view held(const Matmul& matmul) { return register_type(sum_type(matmul.type)); }
 
-std::string multiply_add(const Product& product, const std::string& a, const std::string& b, const std::string& c) {
-  switch (sum_type(product.type)) {
+std::string multiply_add(const Matmul& matmul, const std::string& a, const std::string& b, const std::string& c) {
+  switch (sum_type(matmul.type)) {
     case ElementType::f64:
       return fmt::format("fma({}, {}, {})", a, b, c);
     case ElementType::i32:
@@ -35,7 +35,7 @@ std::string multiply_add(const Product& product, const std::string& a, const std
 // Neighbours of a tile in memory that one access brings, of four: they lie in one chunk.
 int at_once(const Buffer& from) { return std::min(4, 16 / info(from.type).bytes); }
 
-std::string tile_of(Writer& w, const ProductOperand& operand) { return stage_of(w, operand.buffer, operand.stage); }
+std::string tile_of(Writer& w, const MatmulOperand& operand) { return stage_of(w, operand.buffer, operand.stage); }
 
 // --- mma.sync
 
@@ -43,37 +43,36 @@ std::string tile_of(Writer& w, const ProductOperand& operand) { return stage_of(
 struct Tiles {
   int m, n;
 };
-Tiles tiles_of(const Multiply& multiply) {
-  return {multiply.layout.cover(0) / (16 * multiply.product.warps_m),
-          multiply.layout.cover(1) / (8 * multiply.product.warps_n)};
+Tiles tiles_of(const Mma& mma) {
+  return {mma.layout.cover(0) / (16 * mma.matmul.warps_m), mma.layout.cover(1) / (8 * mma.matmul.warps_n)};
 }
 
-std::string warp_row(Writer& w, const Product& product, int rows) {
-  if (product.warps_m == 1) return "0";
-  return (w.warp() / product.warps_n * rows).text();
+std::string warp_row(Writer& w, const Matmul& matmul, int rows) {
+  if (matmul.warps_m == 1) return "0";
+  return (w.warp() / matmul.warps_n * rows).text();
 }
 
-std::string warp_column(Writer& w, const Product& product, int columns) {
-  if (product.warps_n == 1) return "0";
-  return (w.warp() % product.warps_n * columns).text();
+std::string warp_column(Writer& w, const Matmul& matmul, int columns) {
+  if (matmul.warps_n == 1) return "0";
+  return (w.warp() % matmul.warps_n * columns).text();
 }
 
 // How far apart four accumulators of one instruction are, in registers.
-int apart(const Product& p) { return p.pairs().columns ? 2 : 1; }
+int apart(const Matmul& p) { return p.pairs().columns ? 2 : 1; }
 
 // Calls each(c, i, j), c being the first accumulator of one instruction, those of a thread counted by i and j. Those in
 // memory are worked on one instruction at a time.
 template <class EachAccumulators>
-void over_accumulators(Writer& w, const Multiply& multiply, Tiles t, const EachAccumulators& each) {
-  const int apart_by = apart(multiply.product);
-  const ValueId out = multiply.out;
+void over_accumulators(Writer& w, const Mma& mma, Tiles t, const EachAccumulators& each) {
+  const int apart_by = apart(mma.matmul);
+  const ValueId out = mma.out;
   w.unrolled("i", t.m, [&](const IndexExpression& i) {
     w.unrolled("j", t.n, [&](const IndexExpression& j) {
       const IndexExpression at = (i * t.n + j / apart_by * apart_by) * 4 + j % apart_by;
       if (is_indexed_by_constants(w.plan.storage(out))) return each(beyond(w.name(out), at), i, j);
       const std::string c = element(w, out, at + IndexExpression::variable("e", 4) * apart_by);
       const std::string of_c = apart_by == 1 ? "c[e]" : fmt::format("c[e * {}]", apart_by);
-      w.line("{} c[{}];", held(multiply.product), 4 * apart_by);
+      w.line("{} c[{}];", held(mma.matmul), 4 * apart_by);
       w.line("for (int e = 0; e < 4; ++e) {} = {};", of_c, c);
       each("c", i, j);
       w.line("for (int e = 0; e < 4; ++e) {} = {};", c, of_c);
@@ -82,19 +81,19 @@ void over_accumulators(Writer& w, const Multiply& multiply, Tiles t, const EachA
 }
 
 // The instruction's name. That of bytes says how far apart its sums are.
-std::string instruction(const Product& p) {
+std::string instruction(const Matmul& p) {
   const std::string_view type = name(p.type);
   return info(p.type).bytes == 1 ? fmt::format("mma_{}<{}>", type, apart(p)) : fmt::format("mma_{}", type);
 }
 
 // `to`[i] of 16 rows: from a tile, or from accumulators that are, two by two, the left operand's registers.
-void left_fragments(Writer& w, const Product& p, int count, const std::string& to) {
+void left_fragments(Writer& w, const Matmul& p, int count, const std::string& to) {
   if (p.a.value) {
     const std::string from = w.name(p.a.value);
-    const int rounds = p.rounds();
-    const IndexExpression k = IndexExpression::variable("k", rounds);
+    const int k_steps = p.k_steps();
+    const IndexExpression k = IndexExpression::variable("k", k_steps);
     return w.unrolled("i", count, [&](const IndexExpression& i) {
-      const IndexExpression at = (i * (2 * rounds) + 2 * k) * 4;
+      const IndexExpression at = (i * (2 * k_steps) + 2 * k) * 4;
       for (int e = 0; e < 4; ++e)
         w.line("{0}[{1}][{2}] = pack_{3}({4}[{5}], {4}[{6}]);", to, i, e, name(p.type), from, at + 2 * e,
                at + (2 * e + 1));
@@ -119,7 +118,7 @@ void left_fragments(Writer& w, const Product& p, int count, const std::string& t
 }
 
 // `to`[j] of all columns, two instructions' at a time.
-void right_fragments(Writer& w, const Product& p, int count, const std::string& to) {
+void right_fragments(Writer& w, const Matmul& p, int count, const std::string& to) {
   const int chunks = w.buffer(p.b.buffer).chunks(), rows = 8 * 16 * chunks;  // bytes of 8 rows
   if (p.pairs().columns) {
     return w.unrolled("j", count / 2, [&](const IndexExpression& j) {
@@ -151,54 +150,54 @@ void declare_fragments(Writer& w, Tiles t, std::string_view start) {
   w.line("u32 a[2][{0}][4]{2}, b[2][{1}][2]{2};", t.m, t.n, start);
 }
 
-void multiply_fragments(Writer& w, const Multiply& multiply, Tiles t, std::string_view set) {
-  over_accumulators(w, multiply, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
-    w.line("{0}({1}, a[{2}][{3}], b[{2}][{4}]);", instruction(multiply.product), c, set, i, j);
+void multiply_fragments(Writer& w, const Mma& mma, Tiles t, std::string_view set) {
+  over_accumulators(w, mma, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
+    w.line("{0}({1}, a[{2}][{3}], b[{2}][{4}]);", instruction(mma.matmul), c, set, i, j);
   });
 }
 
 // All rounds of k, each of which reads what the next multiplies; behind the first reads stands the fetch. Where the
 // last is held, the first multiplies what the loop's round before has left.
-void rounds_ahead(Writer& w, const Multiply& multiply, Tiles t, int rounds) {
-  const Product& p = multiply.product;
-  const bool holds = multiply.holds_last;
+void k_steps_ahead(Writer& w, const Mma& mma, Tiles t, int k_steps) {
+  const Matmul& p = mma.matmul;
+  const bool holds = mma.holds_last;
   if (!holds) declare_fragments(w, t, "");
   w.unroll(true);
-  w.open("for (int k = 0; k {} {}; ++k) {{", holds ? "<" : "<=", rounds);
-  if (!holds) w.open("if (k < {}) {{", rounds);
+  w.open("for (int k = 0; k {} {}; ++k) {{", holds ? "<" : "<=", k_steps);
+  if (!holds) w.open("if (k < {}) {{", k_steps);
   left_fragments(w, p, t.m, "a[k % 2]");
   right_fragments(w, p, t.n, "b[k % 2]");
   if (!holds) {
     w.close();
     w.line("if (k == 0) continue;");
   }
-  if (multiply.fetching) {
+  if (mma.fetching) {
     w.open("if (k == 1) {{");
     emit_fetch_ahead(w, *w.fetching);
     w.close();
   }
-  multiply_fragments(w, multiply, t, "(k + 1) % 2");
+  multiply_fragments(w, mma, t, "(k + 1) % 2");
   w.close();
 }
 
-void matrix_product(Writer& w, const Multiply& multiply) {
-  const Product& p = multiply.product;
-  const Tiles t = tiles_of(multiply);
-  const int rounds = p.rounds();
+void mma_sync_matmul(Writer& w, const Mma& mma) {
+  const Matmul& p = mma.matmul;
+  const Tiles t = tiles_of(mma);
+  const int k_steps = p.k_steps();
   w.open("{{");
   if (p.a.buffer) w.line("const char* const left = {};", tile_of(w, p.a));
   w.line("const char* const right = {};", tile_of(w, p.b));
   if (p.a.buffer) w.line("const int row = {};", warp_row(w, p, t.m * 16));
   w.line("const int column = {};", warp_column(w, p, t.n * 8));
   if (p.reads_ahead) {
-    rounds_ahead(w, multiply, t, rounds);
+    k_steps_ahead(w, mma, t, k_steps);
   } else {
     w.unroll_by(p.unrolled);
-    w.open("for (int k = 0; k < {}; ++k) {{", rounds);
+    w.open("for (int k = 0; k < {}; ++k) {{", k_steps);
     w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
     left_fragments(w, p, t.m, "a");
     right_fragments(w, p, t.n, "b");
-    over_accumulators(w, multiply, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
+    over_accumulators(w, mma, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
       w.line("{}({}, a[{}], b[{}]);", instruction(p), c, i, j);
     });
     w.close();
@@ -207,7 +206,7 @@ void matrix_product(Writer& w, const Multiply& multiply) {
 }
 
 // Two neighbours along k.
-void pair(Writer& w, const ProductOperand& operand, std::string_view tile, const std::string& out,
+void pair(Writer& w, const MatmulOperand& operand, std::string_view tile, const std::string& out,
           const std::string& other) {
   const Buffer& from = w.buffer(operand.buffer);
   const std::string_view type = memory_type(from.type);
@@ -219,12 +218,12 @@ void pair(Writer& w, const ProductOperand& operand, std::string_view tile, const
   }
 }
 
-void left_fragment_tf32(Writer& w, const Product& p, int rounds, const IndexExpression& i) {
+void left_fragment_tf32(Writer& w, const Matmul& p, int k_steps, const IndexExpression& i) {
   if (p.a.value) {
     const std::string from = w.name(p.a.value);
     for (int e = 0; e < 4; ++e)
       w.line("a[{}][{}] = bits_of({}[{}]);", i, e, from,
-             (i * rounds + IndexExpression::variable("k", rounds)) * 4 + (e % 2 * 2 + e / 2));
+             (i * k_steps + IndexExpression::variable("k", k_steps)) * 4 + (e % 2 * 2 + e / 2));
     return;
   }
   for (int half = 0; half < 2; ++half) {
@@ -236,10 +235,10 @@ void left_fragment_tf32(Writer& w, const Product& p, int rounds, const IndexExpr
 }
 
 // k is permuted within an instruction, for both operands alike: a lane's two positions are neighbours.
-void tf32_product(Writer& w, const Multiply& multiply) {
-  const Product& p = multiply.product;
-  const Tiles t = tiles_of(multiply);
-  const int rounds = p.rounds();
+void tf32_matmul(Writer& w, const Mma& mma) {
+  const Matmul& p = mma.matmul;
+  const Tiles t = tiles_of(mma);
+  const int k_steps = p.k_steps();
   w.uses.lane = true;
   w.open("{{");
   if (p.a.buffer) w.line("const char* const left = {};", tile_of(w, p.a));
@@ -247,16 +246,16 @@ void tf32_product(Writer& w, const Multiply& multiply) {
   if (p.a.buffer) w.line("const int row = {} + lane / 4;", warp_row(w, p, t.m * 16));
   w.line("const int column = {} + lane / 4;", warp_column(w, p, t.n * 8));
   w.unroll_by(p.unrolled);
-  w.open("for (int k = 0; k < {}; ++k) {{", rounds);
+  w.open("for (int k = 0; k < {}; ++k) {{", k_steps);
   w.line("const int at = k * 8 + lane % 4 * 2;");
   w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
-  w.unrolled("i", t.m, [&](const IndexExpression& i) { left_fragment_tf32(w, p, rounds, i); });
+  w.unrolled("i", t.m, [&](const IndexExpression& i) { left_fragment_tf32(w, p, k_steps, i); });
   w.unrolled("j", t.n, [&](const IndexExpression& j) {
     w.line("float x[2];");
     pair(w, p.b, "right", "x", (IndexExpression::variable("column") + j * 8).text());
     for (int e = 0; e < 2; ++e) w.line("b[{}][{}] = bits_of({});", j, e, converted(p.b, fmt::format("x[{}]", e)));
   });
-  over_accumulators(w, multiply, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
+  over_accumulators(w, mma, t, [&](const std::string& c, const IndexExpression& i, const IndexExpression& j) {
     w.line("mma_tf32({}, a[{}], b[{}]);", c, i, j);
   });
   w.close();
@@ -266,7 +265,7 @@ void tf32_product(Writer& w, const Multiply& multiply) {
 // --- fused multiply-add from shared memory
 
 // Four neighbours along k at one position of the other axis.
-void four(Writer& w, const ProductOperand& operand, std::string_view tile, const std::string& out,
+void four(Writer& w, const MatmulOperand& operand, std::string_view tile, const std::string& out,
           const IndexExpression& other) {
   const Buffer& from = w.buffer(operand.buffer);
   const std::string_view type = memory_type(from.type);
@@ -292,7 +291,7 @@ std::vector<Digit> matched(const Layout& from, int from_axis, const Layout& to, 
 
 // What a thread reads of an operand, whose layout along its own axis is `layout`.
 struct Fragment {
-  const ProductOperand& operand;
+  const MatmulOperand& operand;
   std::string_view name, tile;
   int axis;
   Layout layout;
@@ -317,7 +316,7 @@ std::optional<std::vector<Digit>> bytes_apart(const Fragment& f, const Buffer& f
 }
 
 // Of rows along k four steps, name[position][step]; of others step e of them, name[position].
-void read(Writer& w, const Product& p, const Fragment& f) {
+void read(Writer& w, const Matmul& p, const Fragment& f) {
   const Buffer& from = w.buffer(f.operand.buffer);
   const std::string_view type = memory_type(from.type);
   const int run = f.run(from), vector = f.operand.k_major ? at_once(from) : run;
@@ -351,12 +350,12 @@ void read(Writer& w, const Product& p, const Fragment& f) {
 // One step of k. Of two FFMA in a row that have a factor in common the second does not read it anew; then the other
 // factor and the sum are read, at once if they are in registers of different banks. So sums go column by column, to and
 // fro. But step e of rows along k is in registers of one bank: there they go row by row.
-void multiply_add(Writer& w, const Multiply& multiply, const Fragment& a, const Fragment& b) {
-  const Layout& layout = multiply.layout;
+void multiply_add(Writer& w, const Mma& mma, const Fragment& a, const Fragment& b) {
+  const Layout& layout = mma.layout;
   const auto line = [&](const IndexExpression& r, const IndexExpression& i, const IndexExpression& j) {
-    const std::string sum = element(w, multiply.out, r);
+    const std::string sum = element(w, mma.out, r);
     w.line("{} = {};", sum,
-           multiply_add(multiply.product, fmt::format("a[{}]{}", i, a.operand.k_major ? "[e]" : ""),
+           multiply_add(mma.matmul, fmt::format("a[{}]{}", i, a.operand.k_major ? "[e]" : ""),
                         fmt::format("b[{}]{}", j, b.operand.k_major ? "[e]" : ""), sum));
   };
   w.unroll(true);
@@ -377,15 +376,15 @@ void multiply_add(Writer& w, const Multiply& multiply, const Fragment& a, const 
   w.close();
 }
 
-void block_product(Writer& w, const Multiply& multiply) {
-  const Product& p = multiply.product;
-  const Layout& layout = multiply.layout;
+void simt_matmul(Writer& w, const Mma& mma) {
+  const Matmul& p = mma.matmul;
+  const Layout& layout = mma.layout;
   w.open("{{");
   w.line("const char* const left = {};", tile_of(w, p.a));
   w.line("const char* const right = {};", tile_of(w, p.b));
   w.unroll_by(p.unrolled);
   w.open("for (int k = 0; k < {}; k += 4) {{", (p.k + 3) / 4 * 4);
-  if (is_indexed_by_constants(w.plan.storage(multiply.out))) {
+  if (is_indexed_by_constants(w.plan.storage(mma.out))) {
     const Fragment a{p.a, "a", "left", 0, layout.without(1)}, b{p.b, "b", "right", 1, layout.without(0)};
     for (const Fragment* fragment : {&a, &b})
       if (fragment->operand.k_major) read(w, p, *fragment);
@@ -393,12 +392,12 @@ void block_product(Writer& w, const Multiply& multiply) {
     w.open("for (int e = 0; e < 4; ++e) {{");
     for (const Fragment* fragment : {&a, &b})
       if (!fragment->operand.k_major) read(w, p, *fragment);
-    multiply_add(w, multiply, a, b);
+    multiply_add(w, mma, a, b);
     w.close();
   } else {
     const int count = layout.registers();
     const IndexExpression r = IndexExpression::variable("r", count);
-    const std::string c = element(w, multiply.out, r);
+    const std::string c = element(w, mma.out, r);
     w.open("for (int r = 0; r < {}; ++r) {{", count);
     w.line("{} a[4], b[4], c = {};", held(p), c);
     four(w, p.a, "left", "a", coordinate(w, layout, 0, r));
@@ -419,9 +418,9 @@ int row_unit(const Layout& layout) {
   return rows.empty() ? 0 : rows[0].unit;
 }
 
-void thin_product(Writer& w, const Multiply& multiply) {
-  const Product& p = multiply.product;
-  const ValueId out = multiply.out, a = p.a.value, b = p.b.value;
+void gemv_matmul(Writer& w, const Mma& mma) {
+  const Matmul& p = mma.matmul;
+  const ValueId out = mma.out, a = p.a.value, b = p.b.value;
   const Layout &of_out = w.plan.values[out].layout, &of_a = w.plan.values[a].layout;
   const int count = p.layout_b.registers();
   const IndexExpression r = IndexExpression::variable("r", count);
@@ -441,22 +440,22 @@ void thin_product(Writer& w, const Multiply& multiply) {
 
 }  // namespace
 
-void begin_rounds(Writer& w, const Multiply& multiply) {
-  if (multiply.holds_last) declare_fragments(w, tiles_of(multiply), " = {}");
+void begin_fetching(Writer& w, const Mma& mma) {
+  if (mma.holds_last) declare_fragments(w, tiles_of(mma), " = {}");
 }
 
-void end_rounds(Writer& w, const Multiply& multiply) {
-  if (multiply.holds_last) multiply_fragments(w, multiply, tiles_of(multiply), "1");
+void end_fetching(Writer& w, const Mma& mma) {
+  if (mma.holds_last) multiply_fragments(w, mma, tiles_of(mma), "1");
 }
 
-void emit(Writer& w, const Multiply& multiply) {
-  switch (multiply.product.kind) {
+void emit(Writer& w, const Mma& mma) {
+  switch (mma.matmul.kind) {
     case MatmulKind::mma_sync:
-      return multiply.product.type == ElementType::tf32 ? tf32_product(w, multiply) : matrix_product(w, multiply);
+      return mma.matmul.type == ElementType::tf32 ? tf32_matmul(w, mma) : mma_sync_matmul(w, mma);
     case MatmulKind::simt:
-      return block_product(w, multiply);
+      return simt_matmul(w, mma);
     case MatmulKind::gemv:
-      return thin_product(w, multiply);
+      return gemv_matmul(w, mma);
   }
 }
 

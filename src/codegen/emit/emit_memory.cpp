@@ -127,8 +127,8 @@ void emit(Writer& w, const Fetch& fetch) {
     const std::string_view type = memory_type(element);
     const std::string name = name_of(access.label);
     const int per_row = to.columns / access.vector, pieces = to.rows * per_row;
-    const int rounds = (pieces + threads - 1) / threads;
-    const IndexExpression i = rounds > 1 ? IndexExpression::variable("i", rounds) : 0;
+    const int trips = (pieces + threads - 1) / threads;
+    const IndexExpression i = trips > 1 ? IndexExpression::variable("i", trips) : 0;
     w.open("{{");
     place(w, access, false);
     w.line("char* const tile = {};", stage_of(w, tile.buffer, to.stages > 1 ? fetch.loop : LoopId()));
@@ -171,10 +171,10 @@ void emit(Writer& w, const Fetch& fetch) {
         into = beyond("into", i * (step * to.chunks() * 16));
       }
     }
-    const bool loop = rounds > 1, some = pieces % threads != 0;
+    const bool loop = trips > 1, some = pieces % threads != 0;
     if (loop) {
       w.unroll_by(tile.unrolled);
-      w.open("for (int i = 0; i < {}; ++i) {{", rounds);
+      w.open("for (int i = 0; i < {}; ++i) {{", trips);
     } else if (some) {
       w.open("if (thread < {}) {{", pieces);
     }

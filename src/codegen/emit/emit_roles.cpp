@@ -91,11 +91,11 @@ void emit(Writer& w, const IfFirstSplit& of_part) {
 }
 
 void emit(Writer& w, const ForEachPeer& each) {
-  const std::string rounds = scalar(w, each.rounds).text();
+  const std::string k_iterations = scalar(w, each.k_iterations).text();
   w.open(
-      "for (Peers others = peers_of(span, blocks, {0}, abreast); others.left > 0; next_of(others, blocks, {0}, "
-      "abreast)) {{",
-      rounds);
+      "for (Peers others = peers_of(span, blocks, {0}, lockstep_rows); others.left > 0; next_of(others, blocks, {0}, "
+      "lockstep_rows)) {{",
+      k_iterations);
   emit(w, each.body);
   w.close();
 }
@@ -104,12 +104,12 @@ void emit(Writer& w, const SplitKRange& share) {
   const std::string first = w.name(share.first), count = w.name(share.count);
   if (w.phase.schedule.split_k == SplitK::stream_k) {
     w.line("const int {} = span.first;", first);
-    w.line("const int {} = span.rounds;", count);
+    w.line("const int {} = span.k_iterations;", count);
     return;
   }
-  const IndexExpression rounds = scalar(w, share.rounds);
-  w.line("const int {} = share_of({}, cluster_rank());", first, rounds);
-  w.line("const int {} = share_of({}, cluster_rank() + 1) - {};", count, rounds, first);
+  const IndexExpression k_iterations = scalar(w, share.k_iterations);
+  w.line("const int {} = share_of({}, cluster_rank());", first, k_iterations);
+  w.line("const int {} = share_of({}, cluster_rank() + 1) - {};", count, k_iterations, first);
 }
 
 void emit(Writer& w, const StorePartial& put) {
@@ -128,9 +128,9 @@ void emit(Writer& w, const ReducePartials& add) {
 
 void emit(Writer& w, const ClusterBarrier&) { w.line("cluster_barrier();"); }
 
-void emit(Writer& w, const SignalPartial&) { w.line("raise_flag(flags + block_index());"); }
+void emit(Writer& w, const SignalPartial&) { w.line("set_flag(flags + block_index());"); }
 
-void emit(Writer& w, const WaitPartial&) { w.line("await_flag(flags + others.block);"); }
+void emit(Writer& w, const WaitPartial&) { w.line("wait_flag(flags + others.block);"); }
 
 void emit(Writer& w, const WarpBarrier&) { w.line("warp_barrier();"); }
 
@@ -171,7 +171,7 @@ void emit(Writer& w, const ZeroFillRows& clear) {
   const bool clusters = w.phase.schedule.split_k == SplitK::cluster;
   w.line("const int stages_used = {} + {} < blocks ? {} : {};", clusters ? "cluster_index()" : "block_index()",
          clusters ? "clusters()" : "grid_size()", pipeline.stages,
-         IndexExpression::call("minimum", {scalar(w, clear.rounds), pipeline.stages}));
+         IndexExpression::call("minimum", {scalar(w, clear.k_iterations), pipeline.stages}));
   IndexExpression thread = IndexExpression::variable("thread");
   if (w.role.consumer_groups > 1) thread = IndexExpression::variable("team", w.role.consumer_groups) * threads + thread;
   for (const ClippedRows& clipped : pipeline.clipped) {
@@ -314,8 +314,8 @@ void emit(Writer& w, const NamedBarrier& barrier) {
          consumer_group_barrier(w, barrier.id, barrier.next_consumer_group), barrier.threads);
 }
 
-void emit(Writer& w, const GridDependencyWait&) { w.line("wait_for_previous();"); }
+void emit(Writer& w, const GridDependencyWait&) { w.line("griddep_wait();"); }
 
-void emit(Writer& w, const GridDependencyTrigger&) { w.line("let_next_begin();"); }
+void emit(Writer& w, const GridDependencyTrigger&) { w.line("griddep_launch_dependents();"); }
 
 }  // namespace tessera::internal::codegen

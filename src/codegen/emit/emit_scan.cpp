@@ -22,14 +22,14 @@ class LineText {
 
   /// Scans within a warp, over rounds too if there is no other.
   void within_warps() {
-    const bool alone = line_.warps.size == 1, carries = rounds() > 1 && alone;
+    const bool alone = line_.warps.size == 1, carries = outer_size() > 1 && alone;
     const bool exclusive = by_.options.exclusive && alone, only_runs = line_.lanes.size == 1 && !carries;
     if (line_.run.size == 1 && only_runs && !exclusive) return;
     w_.open("{{");
     if (line_.run.size > 1 || !only_runs) combination();
     each_line([&](const IndexExpression& line) {
       if (line_.run.size > 1)
-        over("k", 0, rounds(), [&](const IndexExpression& k) {
+        over("k", 0, outer_size(), [&](const IndexExpression& k) {
           over("v", 1, line_.run.size, [&](const IndexExpression& v) { combine(at(line, k, v - 1), at(line, k, v)); });
         });
       if (only_runs) {
@@ -37,7 +37,7 @@ class LineText {
         return;
       }
       if (carries) w_.line("{} carry = {};", type_, none_);
-      over("k", 0, rounds(), [&](const IndexExpression& k) {
+      over("k", 0, outer_size(), [&](const IndexExpression& k) {
         w_.open("{{");
         const std::string through = at(line, k, line_.run.size - 1);
         if (line_.lanes.size == 1) {
@@ -65,7 +65,7 @@ class LineText {
     const IndexExpression last =
         line_.lanes.size == 1 ? IndexExpression::always() : equal(lane_digit(), line_.lanes.size - 1);
     each_line([&](const IndexExpression& line) {
-      over("k", 0, rounds(), [&](const IndexExpression& k) {
+      over("k", 0, outer_size(), [&](const IndexExpression& k) {
         w_.line("{}totals[{}] = {};", guard(last), slot(line, k, w_.warp()), at(line, k, line_.run.size - 1));
       });
     });
@@ -81,7 +81,7 @@ class LineText {
   }
 
  private:
-  int rounds() const { return line_.rounds.size; }
+  int outer_size() const { return line_.outer.size; }
   std::string lanes() const {
     return fmt::format("{}, {}{}", line_.lanes.size, line_.lanes.unit, by_.options.reverse ? ", true" : "");
   }
@@ -108,9 +108,9 @@ class LineText {
       if (scoped) w_.close();
     });
   }
-  std::string at(const IndexExpression& line, const IndexExpression& round, const IndexExpression& place) {
+  std::string at(const IndexExpression& line, const IndexExpression& outer, const IndexExpression& place) {
     return element(w_, out_,
-                   digits(first_, line) + ordered(round, line_.rounds.size) * line_.rounds.unit +
+                   digits(first_, line) + ordered(outer, line_.outer.size) * line_.outer.unit +
                        ordered(place, line_.run.size) * line_.run.unit);
   }
   void combination() {
@@ -120,34 +120,34 @@ class LineText {
             substitute(real ? info(by_.op).cuda_real : info(by_.op).cuda_integer, {"a"}, {"b"}).text);
   }
   void combine(const std::string& before, const std::string& to) { w_.line("{1} = combine({0}, {1});", before, to); }
-  void combine_run(const IndexExpression& line, const IndexExpression& round) {
-    over("v", 0, line_.run.size, [&](const IndexExpression& v) { combine("before", at(line, round, v)); });
+  void combine_run(const IndexExpression& line, const IndexExpression& outer) {
+    over("v", 0, line_.run.size, [&](const IndexExpression& v) { combine("before", at(line, outer, v)); });
   }
   // Each has what comes before the run and its neighbour; the first has what comes before it.
-  void shift(const IndexExpression& line, const IndexExpression& round, const std::string& before,
+  void shift(const IndexExpression& line, const IndexExpression& outer, const std::string& before,
              const std::string& first) {
     const int run = line_.run.size;
     if (run > 1)
       over("v", 1, run, [&](const IndexExpression& v) {
-        w_.line("{} = combine({}, {});", at(line, round, IndexExpression(run) - v), before,
-                at(line, round, IndexExpression(run - 1) - v));
+        w_.line("{} = combine({}, {});", at(line, outer, IndexExpression(run) - v), before,
+                at(line, outer, IndexExpression(run - 1) - v));
       });
-    w_.line("{} = {};", at(line, round, 0), first);
+    w_.line("{} = {};", at(line, outer, 0), first);
   }
   // What warps have scanned of a round, behind what comes before it.
-  void finish(const IndexExpression& line, const IndexExpression& round) {
-    if (!by_.options.exclusive) return combine_run(line, round);
-    if (line_.lanes.size == 1) return shift(line, round, "before", "before");
+  void finish(const IndexExpression& line, const IndexExpression& outer) {
+    if (!by_.options.exclusive) return combine_run(line, outer);
+    if (line_.lanes.size == 1) return shift(line, outer, "before", "before");
     w_.line("const {} first = combine(before, lane_before<{}>({}, {}));", type_, lanes(),
-            at(line, round, line_.run.size - 1), typed_none());
-    shift(line, round, "before", "first");
+            at(line, outer, line_.run.size - 1), typed_none());
+    shift(line, outer, "before", "first");
   }
 
   // Of a warp's total, among those of lanes that are of other lines.
-  IndexExpression slot(const IndexExpression& line, const IndexExpression& round, const IndexExpression& warp) {
+  IndexExpression slot(const IndexExpression& line, const IndexExpression& outer, const IndexExpression& warp) {
     const Factor& of_line = line_.lanes;
     const IndexExpression other = w_.lane() % of_line.unit + w_.lane() / (of_line.unit * of_line.size) * of_line.unit;
-    return ((line * rounds() + round) * w_.role.warps + warp) * (32 / of_line.size) +
+    return ((line * outer_size() + outer) * w_.role.warps + warp) * (32 / of_line.size) +
            (of_line.size == 32 ? IndexExpression(0) : other);
   }
   // The warp that has a number along the line, and is otherwise as this one.
@@ -160,17 +160,17 @@ class LineText {
   // scanned as elements are.
   void add_by_lanes(const IndexExpression& line) {
     const int warps = line_.warps.size;
-    const auto scan = [&](const IndexExpression& round, const IndexExpression& warp, int count) {
-      const std::string own = fmt::format("totals[{}]", slot(line, round, member(warp)));
+    const auto scan = [&](const IndexExpression& outer, const IndexExpression& warp, int count) {
+      const std::string own = fmt::format("totals[{}]", slot(line, outer, member(warp)));
       w_.line("const {} through = scan_lanes<32, 1>({}, combine);", type_,
               count == 32 ? own : fmt::format("lane < {} ? {} : {}", count, own, typed_none()));
     };
-    const bool at_once = rounds() * warps <= 32;
+    const bool at_once = outer_size() * warps <= 32;
     if (at_once)
-      scan(w_.lane() / warps, w_.lane() % warps, rounds() * warps);
+      scan(w_.lane() / warps, w_.lane() % warps, outer_size() * warps);
     else
       w_.line("{} carry = {};", type_, none_);
-    over("k", 0, rounds(), [&](const IndexExpression& k) {
+    over("k", 0, outer_size(), [&](const IndexExpression& k) {
       w_.open("{{");
       if (at_once) {
         w_.line("const {} before = scanned_before(through, {}, {});", type_, k * warps + warp_digit(), typed_none());
@@ -186,7 +186,7 @@ class LineText {
   }
   void add_in_order(const IndexExpression& line) {
     w_.line("{} sum = {};", type_, none_);
-    over("k", 0, rounds(), [&](const IndexExpression& k) {
+    over("k", 0, outer_size(), [&](const IndexExpression& k) {
       w_.open("{{");
       w_.line("{} before = {};", type_, none_);
       w_.unroll_by(1);  // or ptxas has all totals ahead

@@ -43,15 +43,15 @@ void emit(Writer& w, const HistogramUpdate& count);
 void emit(Writer& w, const HistogramReduce& add);
 
 // emit_products.cpp
-void emit(Writer& w, const Multiply& multiply);
+void emit(Writer& w, const Mma& mma);
 
 // emit_control.cpp: loops and branches, and what orders steps
 void emit(Writer& w, const Loop& loop);
 void emit(Writer& w, const Branch& branch);
 void emit(Writer& w, const HostReport& tell);
 void emit(Writer& w, const Barrier& barrier);
-void emit(Writer& w, const Commit& commit);
-void emit(Writer& w, const Wait& wait);
+void emit(Writer& w, const CpAsyncCommit& commit);
+void emit(Writer& w, const CpAsyncWait& wait);
 
 void emit(Writer& w, const ElectOne& elected);
 void emit(Writer& w, const IfConsumerGroup& of_consumer_group);
@@ -85,7 +85,7 @@ void emit(Writer& w, const AdvanceStage& advance);
 void emit(Writer& w, const DeclareAccumulator& reserve);
 void emit(Writer& w, const RegisterFence& fence);
 void emit(Writer& w, const WgmmaFence& fence);
-void emit(Writer& w, const Wgmma& product);
+void emit(Writer& w, const Wgmma& matmul);
 void emit(Writer& w, const WgmmaCommit& commit);
 void emit(Writer& w, const WgmmaWait& wait);
 void emit(Writer& w, const ProxyFence& fence);
@@ -97,8 +97,8 @@ void emit(Writer& w, const GridDependencyWait& wait);
 void emit(Writer& w, const GridDependencyTrigger& let);
 
 /// Ahead of a loop's rounds, and behind them: what of the product that has the fetch within goes over rounds.
-void begin_rounds(Writer& w, const Multiply& multiply);
-void end_rounds(Writer& w, const Multiply& multiply);
+void begin_fetching(Writer& w, const Mma& mma);
+void end_fetching(Writer& w, const Mma& mma);
 /// The fetch of a later round, within a product.
 void emit_fetch_ahead(Writer& w, const Loop& loop);
 /// Where a buffer starts; of one with stages that of a loop's round.

@@ -34,7 +34,7 @@ bool is_indexed_by_constants(const Storage& storage);
 
 /// An expression of elements, and how tight its operator binds: a name, number or call as tight as any.
 struct Spelled {
-  enum class Binds : std::uint8_t { other, sum, product, primary };
+  enum class Binds : std::uint8_t { other, sum, matmul, primary };
   std::string text;
   Binds binds = Binds::primary;
   /// In parentheses, unless it binds so tight at least.

@@ -38,7 +38,7 @@ void Writer::unroll(const Sweep& sweep) {
   if (sweep.unrolled || sweep.at_once) unroll_by(sweep.unrolled ? 0 : sweep.at_once);
 }
 
-void Writer::unroll_by(int rounds) { line("#pragma unroll{}", rounds ? fmt::format(" {}", rounds) : ""); }
+void Writer::unroll_by(int factor) { line("#pragma unroll{}", factor ? fmt::format(" {}", factor) : ""); }
 
 IndexExpression Writer::lane() {
   uses.lane = true;

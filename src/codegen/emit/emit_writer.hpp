@@ -76,14 +76,14 @@ struct Writer {
   }
   void unroll(bool unrolled);
   void unroll(const Sweep& sweep);
-  void unroll_by(int rounds);  ///< 0: all
-  /// each(counter) in a loop of `rounds`, all written out by the compiler; of one round there is none.
+  void unroll_by(int factor);  ///< 0: all
+  /// each(counter) in a loop of `factor`, all written out by the compiler; of one round there is none.
   template <class Each>
-  void unrolled(const char* counter, int rounds, const Each& each) {
-    if (rounds == 1) return each(IndexExpression(0));
+  void unrolled(const char* counter, int factor, const Each& each) {
+    if (factor == 1) return each(IndexExpression(0));
     unroll_by(0);
-    open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, rounds);
-    each(IndexExpression::variable(counter, rounds));
+    open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, factor);
+    each(IndexExpression::variable(counter, factor));
     close();
   }
 

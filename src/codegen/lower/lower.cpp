@@ -15,8 +15,8 @@ namespace {
 
 class Lowering {
  public:
-  Lowering(Steps& steps, Fetches& fetches, const std::map<Id, ProductPlan>& products, RoleLowering& role_lowering)
-      : steps_(steps), fetches_(fetches), products_(products), role_lowering_(role_lowering) {}
+  Lowering(Steps& steps, Fetches& fetches, const std::map<Id, MatmulPlan>& matmuls, RoleLowering& role_lowering)
+      : steps_(steps), fetches_(fetches), matmuls_(matmuls), role_lowering_(role_lowering) {}
 
   void lower(RegionId region, const std::function<bool(Id)>& which) {
     for (Id id : steps_.analysis.order[region])
@@ -77,7 +77,7 @@ class Lowering {
       case Op::histogram:
         return histogram(steps_, id);
       case Op::mma:
-        if (!role_lowering_.multiply(steps_, id, loop_)) multiply(steps_, fetches_, id);
+        if (!role_lowering_.mma(steps_, id, loop_)) mma(steps_, fetches_, id);
         return;
       case Op::loop:
         return loop(id);
@@ -143,7 +143,7 @@ class Lowering {
   // needs no registers until then, nor all at once.
   bool takes_registers(Id id) const {
     constexpr int many = 16;
-    if (!products_.empty() || node(id).op != Op::load || steps_.layouts.of[id].registers() < many) return false;
+    if (!matmuls_.empty() || node(id).op != Op::load || steps_.layouts.of[id].registers() < many) return false;
     const Id store = stored_by(id);
     const std::vector<RegionId>& storage_class = steps_.analysis.storage_class;
     if (store == no_id || node(store).op != Op::store || storage_class[store] != storage_class[id]) return false;
@@ -212,7 +212,7 @@ class Lowering {
     steps_.plan.storage(again).changes = true;
     steps_.push(id, Compute{.out = again, .sweep = holds(condition)});
     Loop step;
-    step.loop = steps_.plan.loops.add({steps_.values.label(id, "round")});
+    step.loop = steps_.plan.loops.add({steps_.values.label(id, "iteration")});
     step.count = element_of(steps_.plan, again, Layout(0));
     step.repeats = true;
     steps_.within(step.body, [&] {
@@ -236,44 +236,45 @@ class Lowering {
     step.unrolled = body.unroll;
     step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
     steps_.values.add_known(body.arguments[0], Counter{step.loop});
-    RoleLowering::Rounds rounds = role_lowering_.rounds(steps_, id);
-    if (const std::optional<ValueId> some = role_lowering_.first_apart(steps_, rounds.count))
-      rounds = first_round(id, carried, *some, rounds.count);
-    step.count = rounds.count;
+    RoleLowering::Iterations iterations = role_lowering_.iterations(steps_, id);
+    if (const std::optional<ValueId> some = role_lowering_.first_apart(steps_, iterations.count))
+      iterations = first_iteration(id, carried, *some, iterations.count);
+    step.count = iterations.count;
     fetches_.ahead(region, step);
     steps_.within(step.body, [&] {
       const LoopId outer = std::exchange(loop_, step.loop);
-      if (rounds.first) count_from(body.arguments[0], rounds.first);
+      if (iterations.first) count_from(body.arguments[0], iterations.first);
       lower(region);
       move_on(id, carried);
-      role_lowering_.end_round(steps_, step.loop);
+      role_lowering_.end_iteration(steps_, step.loop);
       loop_ = outer;
     });
     // Where a round does nothing but add to sums, these may be behind while the next round arrives. (Of smaller pieces
     // there are more addresses: then, and from sm_100 on, ptxas spills for it.)
-    const bool has_registers = steps_.analysis.target.registers_more_for_products == 0 && fetches_large_pieces(step);
-    if (has_registers && step.body.size() == 1 && fetching_product(step)) {
-      Multiply& multiply = step.body[0].action.get<Multiply>();
-      multiply.holds_last = multiply.product.rounds() % 2 == 0;
+    const bool has_registers = steps_.analysis.target.registers_more_for_matmuls == 0 && fetches_large_pieces(step);
+    if (has_registers && step.body.size() == 1 && fetching_matmul(step)) {
+      Mma& mma = step.body[0].action.get<Mma>();
+      mma.holds_last = mma.matmul.k_steps() % 2 == 0;
     }
     const bool pipelined = step.stages > 1;
     steps_.push(id, std::move(step));
-    if (pipelined) steps_.push(id, Wait{0});
+    if (pipelined) steps_.push(id, CpAsyncWait{0});
     role_lowering_.after_loop(steps_);
     // What a thread has of a sum that its loop left apart becomes the sum.
     for (std::size_t k = 0; k < carried.size(); ++k)
-      if (const Product* product = partial_product(id, k)) add_replicas(steps_, body.yields[k], carried[k], *product);
+      if (const Matmul* matmul = partial_matmul(id, k)) add_replicas(steps_, body.yields[k], carried[k], *matmul);
     carried_[id] = std::move(carried);
   }
 
   // The round by itself, and those that are left.
-  RoleLowering::Rounds first_round(Id id, const std::vector<ValueId>& carried, ValueId some, const Operand& count) {
+  RoleLowering::Iterations first_iteration(Id id, const std::vector<ValueId>& carried, ValueId some,
+                                           const Operand& count) {
     const Id argument = body_of(id).arguments[0];
     const ElementType type = node(argument).type;
     const auto number = [&](std::string_view stem, Term term) {
       return steps_.number(argument, steps_.values.label(argument, stem), type, std::move(term));
     };
-    const auto round = [&] {
+    const auto iteration = [&] {
       steps_.values.set(argument, number("first", {Op::broadcast, type, type, {literal(0)}}));
       steps_.values.call("_first");
       lower(node(id).body());
@@ -282,10 +283,10 @@ class Lowering {
     };
     if (some) {
       Branch first{.condition = element_of(steps_.plan, some, Layout(0)), .body = {}};
-      steps_.within(first.body, round);
+      steps_.within(first.body, iteration);
       steps_.push(id, std::move(first));
     } else {
-      steps_.apart(round);
+      steps_.apart(iteration);
     }
     const ValueId left = number("rest", {Op::sub, type, type, {count, literal(1)}});
     return {element_of(steps_.plan, left, Layout(0)), number("second", {Op::broadcast, type, type, {literal(1)}})};
@@ -310,13 +311,13 @@ class Lowering {
                type,
                type,
                {element_of(steps_.plan, first, layout), element_of(steps_.plan, steps_.values.of(argument), layout)}});
-    const ValueId out = steps_.values.add(steps_.values.label(argument, "round"), argument, layout);
+    const ValueId out = steps_.values.add(steps_.values.label(argument, "iteration"), argument, layout);
     steps_.push(argument, Compute{.out = steps_.values.set(argument, out), .sweep = sweep.take()});
   }
 
-  const Product* partial_product(Id loop, std::size_t k) const {
-    const auto found = products_.find(body_of(loop).yields[k]);
-    return found != products_.end() && found->second.product.partial ? &found->second.product : nullptr;
+  const Matmul* partial_matmul(Id loop, std::size_t k) const {
+    const auto found = matmuls_.find(body_of(loop).yields[k]);
+    return found != matmuls_.end() && found->second.matmul.partial ? &found->second.matmul : nullptr;
   }
 
   // Carried values start.
@@ -331,9 +332,9 @@ class Lowering {
     const Layout& layout = steps_.layouts.of[argument];
     Compute start;
     start.sweep = SweepBuilder(steps_, node(argument).shape, layout).express(node(loop).in[k + 1]).take();
-    if (const Product* product = partial_product(loop, k)) {
-      start.zero_lanes = product->lanes_k;
-      start.zero_warps = product->warps_k;
+    if (const Matmul* matmul = partial_matmul(loop, k)) {
+      start.zero_lanes = matmul->lanes_k;
+      start.zero_warps = matmul->warps_k;
     }
     const ValueId out = steps_.values.add(steps_.values.label(argument, "carry"), argument, layout);
     steps_.plan.storage(out).changes = true;
@@ -387,7 +388,7 @@ class Lowering {
 
   Steps& steps_;
   Fetches& fetches_;
-  const std::map<Id, ProductPlan>& products_;
+  const std::map<Id, MatmulPlan>& matmuls_;
   RoleLowering& role_lowering_;
   LoopId loop_;                                 // around the nodes at hand
   std::map<Id, std::vector<ValueId>> carried_;  // of loops
@@ -395,18 +396,18 @@ class Lowering {
 
 }  // namespace
 
-RoleLowering::Rounds RoleLowering::rounds(Steps& steps, Id loop) {
+RoleLowering::Iterations RoleLowering::iterations(Steps& steps, Id loop) {
   return {.count = steps.scalar(steps.node(loop).in[0])};
 }
 
-std::set<Id> lower(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
+std::set<Id> lower(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, const Layouts& layouts,
                    int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,
                    RoleLowering&& role_lowering) {
-  const Fusion fusion = fuse(analysis, products, layouts);
+  const Fusion fusion = fuse(analysis, matmuls, layouts);
   Values values(analysis, layouts, most_registers, in_memory, place, plan);
   Steps steps(analysis, fusion, layouts, place, values, plan, role);
-  Fetches fetches(steps, role_lowering.stages() ? products : std::map<Id, ProductPlan>{});
-  Lowering lowering(steps, fetches, products, role_lowering);
+  Fetches fetches(steps, role_lowering.stages() ? matmuls : std::map<Id, MatmulPlan>{});
+  Lowering lowering(steps, fetches, matmuls, role_lowering);
   role_lowering.whole(steps, [&](const std::function<bool(Id)>& which) { lowering.lower(0, which); });
   return values.must_be_in_memory();
 }

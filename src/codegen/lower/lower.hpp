@@ -41,30 +41,30 @@ class RoleLowering {
   virtual bool reads_where_used(Id) const { return false; }
   /// Does a carried value need nothing to start from?
   virtual bool skips_zero_init(Id) const { return false; }
-  struct Rounds {
+  struct Iterations {
     codegen::Operand count;
     ValueId first = {};  ///< of them; none: the loop's first
   };
   /// Which rounds of a loop it runs.
-  virtual Rounds rounds(Steps&, Id loop);
+  virtual Iterations iterations(Steps&, Id loop);
   /// Does the first round stand by itself, ahead of the loop? If so, where this number is true; it has none else. No
   /// number: there is one.
   virtual std::optional<ValueId> first_apart(Steps&, const codegen::Operand&) { return {}; }
   /// What stands around a loop, behind the start of its carried values, and at the end of each round.
   virtual void before_loop(Steps&) {}
-  virtual void end_round(Steps&, LoopId) {}
+  virtual void end_iteration(Steps&, LoopId) {}
   virtual void after_loop(Steps&) {}
   /// An elementwise op, a product or a store, if it is done in another way than usual. The loop is none in a first
   /// round that stands by itself.
   virtual bool compute(Steps&, Id) { return false; }
-  virtual bool multiply(Steps&, Id, LoopId) { return false; }
+  virtual bool mma(Steps&, Id, LoopId) { return false; }
   virtual bool store(Steps&, Id) { return false; }
 };
 
 /// Adds the steps of a graph to those of a role, and what they name to the tables of the plan: buffers, scratch memory,
 /// loops, storage and values. Layouts of more than `most_registers` elements a thread are kept in memory, too. Returns
 /// nodes whose values turned out to need that: then all is to be done again with them.
-std::set<Id> lower(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts,
+std::set<Id> lower(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, const Layouts& layouts,
                    int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,
                    RoleLowering&& role_lowering = {});
 

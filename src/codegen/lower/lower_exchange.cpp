@@ -34,17 +34,17 @@ Body across_warps(Steps& steps, Id id, const Parts& parts) {
   const int chunk = std::min(parts.registers, most_partials);
   const std::int64_t elements = std::int64_t(chunk) * steps.threads * (parts.best ? 2 : 1);
   const ScratchId scratch = new_scratch(steps.plan, elements, parts.type);
-  CrossWarpReduce partials{.out = parts.out, .registers = parts.registers, .chunk = chunk, .round = {}};
-  partials.round.push_back(steps.step(
+  CrossWarpReduce partials{.out = parts.out, .registers = parts.registers, .chunk = chunk, .per_chunk = {}};
+  partials.per_chunk.push_back(steps.step(
       id, StoreWarpPartials{
               .scratch = scratch, .out = parts.out, .best = parts.best, .registers = parts.registers, .chunk = chunk}));
-  partials.round.push_back(steps.step(id, ReduceWarpPartials{.scratch = scratch,
-                                                             .out = parts.out,
-                                                             .best = parts.best,
-                                                             .op = parts.op,
-                                                             .registers = parts.registers,
-                                                             .chunk = chunk,
-                                                             .warps = parts.warps}));
+  partials.per_chunk.push_back(steps.step(id, ReduceWarpPartials{.scratch = scratch,
+                                                                 .out = parts.out,
+                                                                 .best = parts.best,
+                                                                 .op = parts.op,
+                                                                 .registers = parts.registers,
+                                                                 .chunk = chunk,
+                                                                 .warps = parts.warps}));
   Body body;
   body.push_back(steps.step(id, std::move(partials)));
   return body;
@@ -157,23 +157,22 @@ void argmax(Steps& steps, Id id, Id max) {
   if (max != no_id) largest(steps, max, parts.best);
 }
 
-void add_replicas(Steps& steps, Id id, ValueId out, const Product& product) {
+void add_replicas(Steps& steps, Id id, ValueId out, const Matmul& matmul) {
   const Storage& storage = steps.plan.storage(out);
   int kept = storage.registers;
   // Lanes that are to have the same sums share the work of adding up over warps.
-  if (product.warps_k && storage.storage_class == StorageClass::registers)
-    for (int lanes = product.lanes_k; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
+  if (matmul.warps_k && storage.storage_class == StorageClass::registers)
+    for (int lanes = matmul.lanes_k; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
   Body across = across_warps(steps, id,
                              {.op = Op::sum,
-                              .type = sum_type(product.type),
+                              .type = sum_type(matmul.type),
                               .out = out,
                               .best = {},
                               .registers = kept,
-                              .warps = product.warps_k});
+                              .warps = matmul.warps_k});
   steps.push(
-      id,
-      LaneReduce{
-          .out = out, .lanes = product.lanes_k, .warps = product.warps_k, .kept = kept, .across = std::move(across)});
+      id, LaneReduce{
+              .out = out, .lanes = matmul.lanes_k, .warps = matmul.warps_k, .kept = kept, .across = std::move(across)});
 }
 
 void scan(Steps& steps, Id id) {

@@ -16,7 +16,7 @@ void reduce(Steps& steps, Id id);
 /// argmax, and beside it, unless there is none, the max of the same elements: they are looked at once.
 void argmax(Steps& steps, Id id, Id max);
 /// Sums of node `id` that lanes and warps have parts of are added up.
-void add_replicas(Steps& steps, Id id, ValueId out, const Product& product);
+void add_replicas(Steps& steps, Id id, ValueId out, const Matmul& matmul);
 /// cumsum and its like
 void scan(Steps& steps, Id id);
 /// reshape, permute, concat

@@ -13,22 +13,22 @@ constexpr int most_stages_wanted = 16;  // by an author; as many as nobody has s
 
 }  // namespace
 
-Fetches::Fetches(Steps& steps, const std::map<Id, ProductPlan>& products) : steps_(steps), products_(products) {
+Fetches::Fetches(Steps& steps, const std::map<Id, MatmulPlan>& matmuls) : steps_(steps), matmuls_(matmuls) {
   for (Id id : by_number(steps.analysis)) {
-    if (!products_.contains(id)) continue;
-    ProductPlan& plan = products_.at(id);
-    Product& product = plan.product;
-    if (product.kind == MatmulKind::gemv) continue;
-    const int k = round_up(product.k, product.kind == MatmulKind::mma_sync ? product.depth() : 4);
+    if (!matmuls_.contains(id)) continue;
+    MatmulPlan& plan = matmuls_.at(id);
+    Matmul& matmul = plan.matmul;
+    if (matmul.kind == MatmulKind::gemv) continue;
+    const int k = round_up(matmul.k, matmul.kind == MatmulKind::mma_sync ? matmul.depth() : 4);
     for (int side : {0, 1}) {
-      ProductOperand& operand = side ? product.b : product.a;
+      MatmulOperand& operand = side ? matmul.b : matmul.a;
       const Source& source = side ? plan.b : plan.a;
       if (source.load == no_id) continue;
       const int k_axis = source.axis[side ? 0 : 1], other_axis = source.axis[side], other = plan.layout.cover(side);
       operand.buffer = operand.k_major ? buffer_for(source.load, other_axis, k_axis, operand.stored, other, k)
                                        : buffer_for(source.load, k_axis, other_axis, operand.stored, k, other);
       // Threads read rows one after the other: where none is permuted, at one address and numbers behind it.
-      if (product.kind == MatmulKind::simt && !operand.k_major) steps.plan.buffers[operand.buffer].odd = true;
+      if (matmul.kind == MatmulKind::simt && !operand.k_major) steps.plan.buffers[operand.buffer].odd = true;
     }
   }
   for (const Buffer& buffer : steps.plan.buffers) bytes_ += buffer.bytes();
@@ -69,8 +69,8 @@ LoopId Fetches::loop_of(BufferId buffer) const {
   return found == loop_of_.end() ? LoopId{} : found->second;
 }
 
-LoopId Fetches::within(Id product) const {
-  const auto found = within_.find(product);
+LoopId Fetches::within(Id matmul) const {
+  const auto found = within_.find(matmul);
   return found == within_.end() ? LoopId{} : found->second;
 }
 
@@ -109,8 +109,8 @@ Fetch Fetches::fetch(const std::vector<Id>& loads, LoopId loop) {
 void Fetches::in_place(Id load) {
   if (!tiles_.contains(load) || fetched_ahead_.contains(load)) return;
   steps_.push(load, fetch({load}, {}));
-  steps_.push(load, Commit{});
-  steps_.push(load, Wait{0});
+  steps_.push(load, CpAsyncCommit{});
+  steps_.push(load, CpAsyncWait{0});
 }
 
 int Fetches::stages_for(const std::vector<Id>& loads) const {
@@ -120,7 +120,7 @@ int Fetches::stages_for(const std::vector<Id>& loads) const {
   const std::int64_t others = bytes_ - bytes;
   // Sums that take half of a multiprocessor's registers leave none to a second block.
   int sums = 0;
-  for (const auto& [id, plan] : products_) sums = std::max(sums, plan.layout.registers());
+  for (const auto& [id, plan] : matmuls_) sums = std::max(sums, plan.layout.registers());
   const int blocks = sums < Budget(steps_.analysis.target, steps_.threads, true).limit(2) ? 2 : 1;
   constexpr int as_we_like = 4;
   const int wanted = steps_.analysis.hints.stages;
@@ -150,7 +150,7 @@ void Fetches::ahead(RegionId region, Loop& loop) {
       loop_of_[tile.buffer] = loop.loop;
     }
   const Id first = loads[0];
-  loop.arrive.push_back(steps_.step(first, Wait{loop.stages - 2}));
+  loop.arrive.push_back(steps_.step(first, CpAsyncWait{loop.stages - 2}));
   // The places of the round that is fetched, computed apart from the loop's body.
   steps_.within(loop.ahead, [&] {
     for (Id id : nodes)
@@ -158,9 +158,9 @@ void Fetches::ahead(RegionId region, Loop& loop) {
         steps_.compute(id);
     steps_.push(first, fetch(loads, loop.loop));
   });
-  loop.issued.push_back(steps_.step(first, Commit{}));
+  loop.issued.push_back(steps_.step(first, CpAsyncCommit{}));
   fetched_ahead_.insert(loads.begin(), loads.end());
-  const auto reads_ahead = [&](Id id) { return products_.contains(id) && product(id).product.reads_ahead; };
+  const auto reads_ahead = [&](Id id) { return matmuls_.contains(id) && matmul(id).matmul.reads_ahead; };
   if (const auto found = std::ranges::find_if(nodes, reads_ahead); found != nodes.end()) within_[*found] = loop.loop;
 }
 

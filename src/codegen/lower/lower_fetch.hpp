@@ -7,15 +7,15 @@ namespace tessera::internal::lowering {
 class Fetches {
  public:
   /// Makes the buffers. Products that read equal tiles share one.
-  Fetches(Steps& steps, const std::map<Id, ProductPlan>& products);
+  Fetches(Steps& steps, const std::map<Id, MatmulPlan>& matmuls);
 
   /// With its buffers.
-  const ProductPlan& product(Id id) const { return products_.at(id); }
+  const MatmulPlan& matmul(Id id) const { return matmuls_.at(id); }
   BufferId add_buffer(Buffer buffer);
   /// The loop that fetches ahead into a buffer; none: it has one stage.
   LoopId loop_of(BufferId buffer) const;
   /// The loop whose fetch ahead stands within this product; none: it stands ahead of the body.
-  LoopId within(Id product) const;
+  LoopId within(Id matmul) const;
 
   /// Where a load stands that no loop fetches ahead: fills its buffers.
   void in_place(Id load);
@@ -33,7 +33,7 @@ class Fetches {
   Fetch fetch(const std::vector<Id>& loads, LoopId loop);
 
   Steps& steps_;
-  std::map<Id, ProductPlan> products_;
+  std::map<Id, MatmulPlan> matmuls_;
   std::map<Id, std::vector<Tile>> tiles_;  // of loads
   std::vector<char> known_ahead_;          // by node
   std::set<Id> fetched_ahead_;

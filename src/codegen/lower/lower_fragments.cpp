@@ -28,8 +28,8 @@ void Fragments::reserve(Steps& steps) {
     }
 }
 
-void Fragments::multiply(Steps& steps, Id id, const std::vector<RoundProduct>& products) {
-  const Wgmma& any = products.front().wgmma;
+void Fragments::mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmuls) {
+  const Wgmma& any = matmuls.front().wgmma;
   const int piece = piece_of_k(steps, operands_.begin()->first);
   const auto push = [&](auto step) { steps.push(id, std::move(step)); };
   // ptxas has what is read and only rounded to tf32 in one register, of the operand: that must be free ahead of the
@@ -46,16 +46,16 @@ void Fragments::multiply(Steps& steps, Id id, const std::vector<RoundProduct>& p
     for (const auto& [operand, computed] : operands_)
       push(RegisterFence{made[operand] = compute(steps, operand, first, tiles[operand])});
     push(WgmmaFence{});
-    for (const RoundProduct& product : products) {
-      Wgmma wgmma = product.wgmma;
+    for (const PendingWgmma& matmul : matmuls) {
+      Wgmma wgmma = matmul.wgmma;
       wgmma.first_k = first;
       wgmma.k = piece;
       if (first > 0) wgmma.overwrites_first = {};
-      if (product.left != no_id) wgmma.left = made.at(product.left);
+      if (matmul.left != no_id) wgmma.left = made.at(matmul.left);
       push(std::move(wgmma));
     }
     push(WgmmaCommit{});
-    for (const RoundProduct& product : products) push(RegisterFence{product.wgmma.out});
+    for (const PendingWgmma& matmul : matmuls) push(RegisterFence{matmul.wgmma.out});
   }
 }
 

@@ -15,7 +15,7 @@ struct StagedTile {
 };
 
 /// A product of a round, and its left operand if that is computed.
-struct RoundProduct {
+struct PendingWgmma {
   Wgmma wgmma;
   Id left = no_id;
 };
@@ -30,7 +30,7 @@ class Fragments {
   void reserve(Steps& steps);
   /// The products of a round, of which the stage at the cursor is full. At the end those of the last two pieces may be
   /// open.
-  void multiply(Steps& steps, Id id, const std::vector<RoundProduct>& products);
+  void mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmuls);
 
  private:
   int piece_of_k(const Steps& steps, Id operand) const;

@@ -7,8 +7,8 @@ namespace {
 
 class Fuser {
  public:
-  Fuser(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts)
-      : analysis_(analysis), products_(products), layouts_(layouts) {
+  Fuser(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, const Layouts& layouts)
+      : analysis_(analysis), matmuls_(matmuls), layouts_(layouts) {
     fusion_.absorbed.resize(analysis.graph.nodes.size());
     fusion_.root.resize(analysis.graph.nodes.size(), no_id);
   }
@@ -40,8 +40,8 @@ class Fuser {
   }
   bool reads_from_buffer(Id user, Id operand) const {
     if (node(user).op != Op::mma) return false;
-    const ProductPlan& plan = products_.at(user);
-    if (plan.product.kind == MatmulKind::gemv || node(user).in[2] == operand) return false;
+    const MatmulPlan& plan = matmuls_.at(user);
+    if (plan.matmul.kind == MatmulKind::gemv || node(user).in[2] == operand) return false;
     return (node(user).in[0] != operand || plan.a.load != no_id) &&
            (node(user).in[1] != operand || plan.b.load != no_id);
   }
@@ -91,7 +91,7 @@ class Fuser {
   }
 
   const GraphAnalysis& analysis_;
-  const std::map<Id, ProductPlan>& products_;
+  const std::map<Id, MatmulPlan>& matmuls_;
   const Layouts& layouts_;
   Fusion fusion_;
   std::map<Id, std::set<Id>> leaves_;  // by root, so far
@@ -99,8 +99,8 @@ class Fuser {
 
 }  // namespace
 
-Fusion fuse(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts) {
-  return Fuser(analysis, products, layouts).run();
+Fusion fuse(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, const Layouts& layouts) {
+  return Fuser(analysis, matmuls, layouts).run();
 }
 
 std::vector<Id> by_number(const GraphAnalysis& analysis) {

@@ -11,7 +11,7 @@ struct Fusion {
   /// The one step on whose way an elementwise op is computed; a node that has steps of its own is its own root.
   std::vector<Id> root;
 };
-Fusion fuse(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, const Layouts& layouts);
+Fusion fuse(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, const Layouts& layouts);
 
 /// The live nodes by number.
 std::vector<Id> by_number(const GraphAnalysis& analysis);

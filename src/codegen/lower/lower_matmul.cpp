@@ -10,23 +10,23 @@ namespace tessera::internal::lowering {
 namespace {
 
 /// One product.
-class Multiplication {
+class MatmulLowering {
  public:
-  Multiplication(Steps& steps, Fetches& fetches, Id id)
+  MatmulLowering(Steps& steps, Fetches& fetches, Id id)
       : steps_(steps),
         fetches_(fetches),
         id_(id),
         at_(steps.node(id)),
-        layout_(fetches.product(id).layout),
-        product_(fetches.product(id).product) {}
+        layout_(fetches.matmul(id).layout),
+        matmul_(fetches.matmul(id).matmul) {}
 
   void run() {
-    if (product_.kind == MatmulKind::gemv) return thin();
-    place(product_.a, at_.in[0], true);
-    place(product_.b, at_.in[1], false);
+    if (matmul_.kind == MatmulKind::gemv) return thin();
+    place(matmul_.a, at_.in[0], true);
+    place(matmul_.b, at_.in[1], false);
     // What keeps a in registers indexes it by the round.
-    product_.reads_ahead &= !product_.a.value;
-    if (product_.kind == MatmulKind::mma_sync) product_.unrolled = product_.a.value || product_.reads_ahead ? 0 : 2;
+    matmul_.reads_ahead &= !matmul_.a.value;
+    if (matmul_.kind == MatmulKind::mma_sync) matmul_.unrolled = matmul_.a.value || matmul_.reads_ahead ? 0 : 2;
     push(start());
   }
 
@@ -52,21 +52,20 @@ class Multiplication {
   }
   ValueId add(std::string_view stem) { return steps_.values.add(steps_.values.label(id_, stem), id_, layout_); }
   void push(ValueId out) {
-    if (product_.kind == MatmulKind::gemv) keep_together(out);
+    if (matmul_.kind == MatmulKind::gemv) keep_together(out);
     // Of sums in memory ptxas has as many in registers as rounds are written out, and more than there are registers.
-    if (steps_.plan.storage(out).storage_class == StorageClass::workspace && !product_.a.value) {
-      product_.unrolled = 1;
-      product_.reads_ahead = false;
+    if (steps_.plan.storage(out).storage_class == StorageClass::workspace && !matmul_.a.value) {
+      matmul_.unrolled = 1;
+      matmul_.reads_ahead = false;
     }
-    const LoopId fetching = product_.reads_ahead ? fetches_.within(id_) : LoopId{};
-    steps_.push(id_,
-                Multiply{.out = out, .shape = at_.shape, .layout = layout_, .product = product_, .fetching = fetching});
+    const LoopId fetching = matmul_.reads_ahead ? fetches_.within(id_) : LoopId{};
+    steps_.push(id_, Mma{.out = out, .shape = at_.shape, .layout = layout_, .matmul = matmul_, .fetching = fetching});
   }
 
   // A loop over what a thread has of b, which is unrolled if all that it indexes is in registers.
   void keep_together(ValueId out) {
-    std::vector<ValueId> indexed{product_.a.value, product_.b.value};
-    if (layout_.registers() > product_.m) indexed.push_back(out);
+    std::vector<ValueId> indexed{matmul_.a.value, matmul_.b.value};
+    if (layout_.registers() > matmul_.m) indexed.push_back(out);
     const auto is = [&](StorageClass storage_class) {
       return [&, storage_class](ValueId id) { return steps_.plan.storage(id).storage_class == storage_class; };
     };
@@ -76,7 +75,7 @@ class Multiplication {
   }
 
   // An operand from node `from`: of a load, of registers, or through shared memory.
-  void place(ProductOperand& operand, Id from, bool is_a) {
+  void place(MatmulOperand& operand, Id from, bool is_a) {
     if (operand.buffer) {
       operand.stage = fetches_.loop_of(operand.buffer);
       return;
@@ -87,10 +86,10 @@ class Multiplication {
     }
     // Row by row as the operand is written.
     const Shape& shape = node(from).shape;
-    const int k = round_up(product_.k, product_.kind == MatmulKind::mma_sync ? product_.depth() : 4);
+    const int k = round_up(matmul_.k, matmul_.kind == MatmulKind::mma_sync ? matmul_.depth() : 4);
     const int other = layout_.cover(is_a ? 0 : 1);
     operand.k_major = is_a;
-    operand.stored = product_.type == ElementType::tf32 ? ElementType::f32 : product_.type;
+    operand.stored = matmul_.type == ElementType::tf32 ? ElementType::f32 : matmul_.type;
     operand.casts.clear();
     Buffer buffer;
     buffer.label = steps_.values.label(from, is_a ? "left" : "right", fmt::format("_{}", steps_.analysis.number[id_]));
@@ -103,30 +102,30 @@ class Multiplication {
     Sweep sweep = SweepBuilder(steps_, shape, steps_.layouts.of[from]).express(from).take();
     steps_.push(from, StoreShared{.buffer = operand.buffer, .sweep = std::move(sweep)});
   }
-  Layout left_registers() const { return accumulator_layout({product_.m, product_.k}, product_.warps_m, 1); }
+  Layout left_registers() const { return accumulator_layout({matmul_.m, matmul_.k}, matmul_.warps_m, 1); }
   bool stays_in_registers(Id from) const {
     const Layout registers = left_registers();
-    return product_.kind == MatmulKind::mma_sync && info(product_.type).bytes > 1 && product_.warps_n == 1 &&
-           product_.k % product_.depth() == 0 && steps_.layouts.of[from] == registers &&
+    return matmul_.kind == MatmulKind::mma_sync && info(matmul_.type).bytes > 1 && matmul_.warps_n == 1 &&
+           matmul_.k % matmul_.depth() == 0 && steps_.layouts.of[from] == registers &&
            !steps_.values.is_large(registers) && !steps_.values.is_in_memory(from) &&
            !steps_.values.left_in_memory(id_) &&
-           std::int64_t(product_.k) * product_.n * 8 <= steps_.analysis.target.shared_bytes;
+           std::int64_t(matmul_.k) * matmul_.n * 8 <= steps_.analysis.target.shared_bytes;
   }
 
   void thin() {
-    product_.a.value = steps_.value_in(at_.in[0], product_.layout_a);
-    product_.b.value = steps_.value_in(at_.in[1], product_.layout_b);
-    const bool spread = product_.lanes_k || product_.warps_k;
-    if (!spread || product_.partial) return push(start());
+    matmul_.a.value = steps_.value_in(at_.in[0], matmul_.layout_a);
+    matmul_.b.value = steps_.value_in(at_.in[1], matmul_.layout_b);
+    const bool spread = matmul_.lanes_k || matmul_.warps_k;
+    if (!spread || matmul_.partial) return push(start());
     // Sums of parts start at 0, and what they are added to comes last.
-    const ElementType type = sum_type(product_.type);
+    const ElementType type = sum_type(matmul_.type);
     const ValueId sums = add("sums");
     steps_.plan.storage(sums).changes = true;
     SweepBuilder zero(steps_, at_.shape, layout_);
     zero.add({Op::broadcast, type, type, {literal(0)}});
     steps_.push(id_, Compute{.out = sums, .sweep = zero.take()});
     push(sums);
-    add_replicas(steps_, id_, sums, product_);
+    add_replicas(steps_, id_, sums, matmul_);
     SweepBuilder total(steps_, at_.shape, layout_, id_);
     Operand addend = total.operand(at_.in[2]);
     total.add({Op::add, type, type, {element_of(steps_.plan, sums, layout_), std::move(addend)}});
@@ -139,11 +138,11 @@ class Multiplication {
   const Id id_;
   const Node& at_;
   const Layout& layout_;
-  Product product_;
+  Matmul matmul_;
 };
 
 }  // namespace
 
-void multiply(Steps& steps, Fetches& fetches, Id id) { Multiplication(steps, fetches, id).run(); }
+void mma(Steps& steps, Fetches& fetches, Id id) { MatmulLowering(steps, fetches, id).run(); }
 
 }  // namespace tessera::internal::lowering

@@ -4,6 +4,6 @@
 
 namespace tessera::internal::lowering {
 
-void multiply(Steps& steps, Fetches& fetches, Id id);
+void mma(Steps& steps, Fetches& fetches, Id id);
 
 }  // namespace tessera::internal::lowering

@@ -50,7 +50,7 @@ void choose_vector(Sweep& sweep, TileAccess* access) {
   std::vector<TileAccess*> all;
   for (TileAccess& read : sweep.reads) all.push_back(&read);
   if (access) all.push_back(access);
-  const auto [axis, run] = neighbours(sweep.layout, 16);
+  const auto [axis, run] = neighbors(sweep.layout, 16);
   sweep.vector = 1;
   const auto aligned = [&, run_axis = axis](const TileAccess& one) {
     const int rank = static_cast<int>(one.axes.size());
@@ -68,10 +68,10 @@ int rounds_at_once(const Sweep& sweep, const TileAccess* loaded) {
   if (sweep.unrolled || (loaded && loaded->vector > 1)) return 0;
   int reads = loaded ? of_gather : 0;
   for (const TileAccess& read : sweep.reads) reads += read.rows ? of_gather : 1;
-  const int rounds = sweep.layout.registers() / sweep.vector;
-  if (rounds == 1 || reads == 0 || (reads <= 2 && rounds > many)) return 0;
-  const int most = std::min(many / (1 + reads), rounds / 2);
-  return most < rounds ? std::clamp(most, 1, few) : 0;
+  const int trips = sweep.layout.registers() / sweep.vector;
+  if (trips == 1 || reads == 0 || (reads <= 2 && trips > many)) return 0;
+  const int most = std::min(many / (1 + reads), trips / 2);
+  return most < trips ? std::clamp(most, 1, few) : 0;
 }
 
 }  // namespace
@@ -85,14 +85,14 @@ void Steps::group(StoreShared& stage) const {
   if (stage.state) {
     Sweep& sweep = stage.sweep;
     stage.by = StoreShared::By::vector;
-    sweep.vector = neighbours(sweep.layout, 16 / info(to.type).bytes).second;
+    sweep.vector = neighbors(sweep.layout, 16 / info(to.type).bytes).second;
     for (TileAccess& read : sweep.reads)
       if (read.fast + 1 == sweep.shape.rank()) read.run = sweep.vector;
     return;
   }
   const bool as_matrices = info(to.type).bytes == 2;
   stage.by = as_matrices ? StoreShared::By::matrix : StoreShared::By::vector;
-  stage.sweep.vector = as_matrices ? 8 : neighbours(stage.sweep.layout, 2).second;
+  stage.sweep.vector = as_matrices ? 8 : neighbors(stage.sweep.layout, 2).second;
 }
 
 void Steps::settle(Store& store) const {

@@ -4,7 +4,7 @@
 
 namespace tessera::internal::lowering {
 
-std::pair<int, int> neighbours(const Layout& layout, int most) {
+std::pair<int, int> neighbors(const Layout& layout, int most) {
   for (int axis = 0; axis < layout.rank(); ++axis) {
     const int run = layout.run(axis);
     if (run == 1) continue;
@@ -72,7 +72,7 @@ StorageId Values::add_storage(Label label, Id node, const Layout& layout) {
   storage.storage_class = storage.registers == 1                   ? StorageClass::variable
                           : is_large(layout) || is_in_memory(node) ? StorageClass::workspace
                                                                    : StorageClass::registers;
-  storage.vector = neighbours(layout, 16 / host_bytes(host_type(storage.type))).second;
+  storage.vector = neighbors(layout, 16 / host_bytes(host_type(storage.type))).second;
   node_of_.push_back(node);
   return plan_.storages.add(std::move(storage));
 }

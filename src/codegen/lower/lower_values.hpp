@@ -8,7 +8,7 @@
 namespace tessera::internal::lowering {
 
 /// The axis whose neighbours are in consecutive registers, or -1, and how many of them go together, at most `most`.
-std::pair<int, int> neighbours(const Layout& layout, int most);
+std::pair<int, int> neighbors(const Layout& layout, int most);
 
 class Values {
  public:
@@ -57,7 +57,7 @@ class Values {
 
   bool is_large(const Layout& layout) const { return layout.registers() > most_registers_; }
   bool is_in_memory(Id node) const { return in_memory_.values.contains(node); }
-  bool left_in_memory(Id product) const { return in_memory_.left.contains(product); }
+  bool left_in_memory(Id matmul) const { return in_memory_.left.contains(matmul); }
 
   /// A loop indexes the value, which registers cannot be.
   void needs_memory(ValueId value) { must_be_in_memory_.insert(node_of_[index_of(plan_.values[value].storage)]); }

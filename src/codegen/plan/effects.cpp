@@ -74,7 +74,7 @@ class Collector {
     body(s.across);
   }
   void operator()(const LaneReduce& s) { body(s.across); }
-  void operator()(const CrossWarpReduce& s) { body(s.round); }
+  void operator()(const CrossWarpReduce& s) { body(s.per_chunk); }
   void operator()(const StoreWarpPartials& s) { scratch(s.scratch, true); }
   void operator()(const ReduceWarpPartials& s) { scratch(s.scratch, false); }
   void operator()(const StoreScratch& s) {
@@ -107,8 +107,8 @@ class Collector {
     for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer, true);
     for (const Fetch::Tile& tile : s.tiles) effects_.push_back({Space::tensor, tile.access.parameter});
   }
-  void operator()(const Multiply& s) {
-    for (const ProductOperand* operand : {&s.product.a, &s.product.b})
+  void operator()(const Mma& s) {
+    for (const MatmulOperand* operand : {&s.matmul.a, &s.matmul.b})
       if (operand->buffer) buffer(operand->buffer, false);
   }
   void operator()(const ZeroFillRows& s) {
@@ -132,10 +132,10 @@ class Collector {
   }
   // None of their own.
   template <
-      OneOf<Commit, Wait, Barrier, Loop, Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
-            PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, WaitEmpty, ArriveExpectTx,
-            Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, WgmmaCommit,
-            WgmmaWait, ProxyFence, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait,
+      OneOf<CpAsyncCommit, CpAsyncWait, Barrier, Loop, Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer,
+            TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, WaitEmpty,
+            ArriveExpectTx, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence,
+            WgmmaCommit, WgmmaWait, ProxyFence, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait,
             GridDependencyTrigger, SplitKRange, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
           T>
   void operator()(const T&) {}
@@ -202,8 +202,8 @@ class OperandsOf {
   void operator()(const Fetch& s) {
     for (const Fetch::Tile& tile : s.tiles) access(tile.access);
   }
-  void operator()(const Multiply& s) {
-    for (const ProductOperand* operand : {&s.product.a, &s.product.b})
+  void operator()(const Mma& s) {
+    for (const MatmulOperand* operand : {&s.matmul.a, &s.matmul.b})
       if (operand->value) ids.push_back(operand->value);
   }
   void operator()(const Loop& s) { operand(s.count); }
@@ -218,11 +218,11 @@ class OperandsOf {
   }
   template <OneOf<SplitKRange, ZeroFillRows, ForEachPeer> T>
   void operator()(const T& s) {
-    operand(s.rounds);
+    operand(s.k_iterations);
   }
   void operator()(const ZeroFillPastEnd& s) { operand(s.filled); }
   void operator()(const TileLoop& s) {
-    if (s.rounds) operand(*s.rounds);
+    if (s.k_iterations) operand(*s.k_iterations);
   }
   void operator()(const IfFirstSplit& s) {
     if (s.share) ids.push_back(s.share);
@@ -240,13 +240,13 @@ class OperandsOf {
   void operator()(const T& s) {
     ids.push_back(s.out);
   }
-  template <
-      OneOf<LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, LoadFragment, ZeroFill, Commit, Wait,
-            Barrier, ElectOne, IfConsumerGroup, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap,
-            InitPipeline, WaitEmpty, ArriveExpectTx, Arrive, WaitFull, ArriveEmpty, DeclareAccumulator, WgmmaFence,
-            WgmmaCommit, WgmmaWait, ProxyFence, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait,
-            GridDependencyTrigger, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
-          T>
+  template <OneOf<LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, LoadFragment, ZeroFill,
+                  CpAsyncCommit, CpAsyncWait, Barrier, ElectOne, IfConsumerGroup, PrefetchBeforeWait, IfNotPrefetched,
+                  SetMaxNReg, PrefetchMap, InitPipeline, WaitEmpty, ArriveExpectTx, Arrive, WaitFull, ArriveEmpty,
+                  DeclareAccumulator, WgmmaFence, WgmmaCommit, WgmmaWait, ProxyFence, TmaStoreCommit, TmaStoreWait,
+                  NamedBarrier, GridDependencyWait, GridDependencyTrigger, ClusterBarrier, SignalPartial, WaitPartial,
+                  WarpBarrier, OrderedBarrier>
+                T>
   void operator()(const T&) {}
 
   std::vector<ValueId> ids;
@@ -276,7 +276,7 @@ class OperandsOf {
 struct ResultsOf {
   using Ids = std::vector<ValueId>;
   template <OneOf<Compute, Load, Reduce, LaneReduce, CrossWarpReduce, Scan, AddScanPrefix, HistogramReduce, LoadScratch,
-                  LoadFragment, Multiply, Wgmma>
+                  LoadFragment, Mma, Wgmma>
                 T>
   Ids operator()(const T& s) const {
     return {s.out};
@@ -289,12 +289,12 @@ struct ResultsOf {
   Ids operator()(const SplitKRange& s) const { return {s.first, s.count}; }
   Ids operator()(const ReducePartials& s) const { return {s.sums}; }
   template <OneOf<Store, StoreWarpPartials, WriteScanTotals, Merge, HistogramUpdate, StoreScratch, StoreShared,
-                  ZeroFill, Fetch, Commit, Wait, Barrier, Loop, Branch, HostReport, ElectOne, IfConsumerGroup,
-                  IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap,
-                  InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull,
-                  ArriveEmpty, AdvanceStage, RegisterFence, WgmmaFence, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore,
-                  TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger, StorePartial,
-                  ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+                  ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Barrier, Loop, Branch, HostReport, ElectOne,
+                  IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg,
+                  PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive,
+                  WaitFull, ArriveEmpty, AdvanceStage, RegisterFence, WgmmaFence, WgmmaCommit, WgmmaWait, ProxyFence,
+                  TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger,
+                  StorePartial, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
                 T>
   Ids operator()(const T&) const {
     return {};

@@ -217,7 +217,7 @@ std::vector<Digit> register_map(const Layout& operand, const Layout& result) {
 std::optional<Line> line_of(const Layout& layout, int axis) {
   const std::vector<Factor>& factors = layout.axis(axis);
   Line line{{Place::reg}, {Place::warp}, {Place::lane}, {Place::reg}};
-  Factor* const places[] = {&line.rounds, &line.warps, &line.lanes, &line.run};
+  Factor* const places[] = {&line.outer, &line.warps, &line.lanes, &line.run};
   // From the innermost on: a factor is the next place's that is one of its kind.
   auto place = std::rbegin(places);
   for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor, ++place) {
@@ -313,11 +313,11 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps, const
 Layout panels_layout(const Shape& shape, int panel_columns, int vector, int warps) {
   Layout layout(shape.rank());
   const int last = shape.rank() - 1, lanes = panel_columns / vector, rows = 32 / lanes;
-  const int rounds = ceil_div(shape[last - 1], warps * rows);
-  layout.add(last - 1, {Place::reg, rounds, vector});
+  const int outer = ceil_div(shape[last - 1], warps * rows);
+  layout.add(last - 1, {Place::reg, outer, vector});
   layout.add(last - 1, {Place::warp, warps, 1});
   layout.add(last - 1, {Place::lane, rows, lanes});
-  layout.add(last, {Place::reg, shape[last] / panel_columns, vector * rounds});
+  layout.add(last, {Place::reg, shape[last] / panel_columns, vector * outer});
   layout.add(last, {Place::lane, lanes, 1});
   layout.add(last, {Place::reg, vector, 1});
   return layout;
@@ -387,14 +387,14 @@ Layout wgmma_accumulator_layout(const Shape& shape, int groups) {
 
 Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type) {
   const int word = 4 / info(type).bytes;  // elements of a register
-  const int blocks = ceil_div(shape[0], 64 * groups), rounds = ceil_div(shape[1], 8 * word);
+  const int blocks = ceil_div(shape[0], 64 * groups), outer = ceil_div(shape[1], 8 * word);
   Layout layout(2);
   layout.add(0, {Place::warp, groups, 4});
-  layout.add(0, {Place::reg, blocks, rounds * 4 * word});
+  layout.add(0, {Place::reg, blocks, outer * 4 * word});
   layout.add(0, {Place::warp, 4, 1});
   layout.add(0, {Place::reg, 2, word});
   layout.add(0, {Place::lane, 8, 4});
-  layout.add(1, {Place::reg, rounds, 4 * word});
+  layout.add(1, {Place::reg, outer, 4 * word});
   layout.add(1, {Place::reg, 2, 2 * word});
   layout.add(1, {Place::lane, 4, 1});
   layout.add(1, {Place::reg, word, 1});

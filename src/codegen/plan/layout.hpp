@@ -90,7 +90,7 @@ std::vector<Digit> register_map(const Layout& operand, const Layout& result);
 
 /// An axis along which sums may run: rounds of warps, of lanes, of a thread's neighbours; any may be one.
 struct Line {
-  Factor rounds, warps, lanes, run;
+  Factor outer, warps, lanes, run;
 };
 std::optional<Line> line_of(const Layout& layout, int axis);
 /// The totals of all lines of a tile: one for each round and warp.

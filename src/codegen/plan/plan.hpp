@@ -11,9 +11,9 @@
 #include <variant>
 #include <vector>
 
-#include "codegen/target/kernel_parameter.hpp"
 #include "codegen/plan/ids.hpp"
 #include "codegen/plan/steps.hpp"
+#include "codegen/target/kernel_parameter.hpp"
 #include "codegen/target/target.hpp"
 #include "codegen/target/variant.hpp"
 #include "tessera/codegen/remark.hpp"
@@ -204,7 +204,7 @@ struct Phase {
 enum class Progress : std::uint8_t {
   lowered,       ///< steps
   placed,        ///< memory has offsets
-  synchronised,  ///< barriers stand where they must
+  synchronized,  ///< barriers stand where they must
   complete,      ///< the kernel's parameters are known
 };
 

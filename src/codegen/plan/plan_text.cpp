@@ -8,15 +8,15 @@
 #include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/remarks.hpp"
-#include "codegen/plan/tables_text.hpp"
 #include "codegen/plan/spelling.hpp"
+#include "codegen/plan/tables_text.hpp"
 #include "graph/in_literal.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
 
 // Where in its operands an instruction's are.
-std::string product_text(const Plan& plan, const Role& role, const Wgmma& s) {
+std::string matmul_text(const Plan& plan, const Role& role, const Wgmma& s) {
   const auto matrix = [&](const Buffer& buffer, bool k_major) {
     const MatrixDescriptor at = descriptor_of(buffer, k_major);
     return fmt::format("{} {} from {} of k to the next, {} from eight rows{}", name_of(buffer.label), at.k_step,
@@ -31,22 +31,22 @@ std::string product_text(const Plan& plan, const Role& role, const Wgmma& s) {
   return text + matrix(plan.buffers[s.b], s.b_k_major);
 }
 
-std::string product_text(const Plan& plan, const Multiply& multiply) {
-  const Product& product = multiply.product;
+std::string matmul_text(const Plan& plan, const Mma& mma) {
+  const Matmul& matmul = mma.matmul;
   constexpr std::string_view kind[] = {"mma.sync", "fused multiply-add, from shared memory",
                                        "fused multiply-add, from registers"};
-  const auto operand = [&](const ProductOperand& o) {
+  const auto operand = [&](const MatmulOperand& o) {
     if (o.buffer) return name_of(plan, o.buffer);
     return name_of(plan, o.value);
   };
-  std::string text = fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, {}", name_of(plan, multiply.out),
-                                 operand(product.a), operand(product.b), product.m, product.k, product.k, product.n,
-                                 name(product.type), kind[static_cast<int>(product.kind)]);
-  if (product.kind != MatmulKind::gemv) text += fmt::format(", {} x {} warps", product.warps_m, product.warps_n);
-  if (product.reads_ahead) text += ", reads ahead";
-  if (multiply.fetching) text += fmt::format(", fetch of {} within", name_of(plan, multiply.fetching));
-  if (multiply.holds_last) text += ", last round held";
-  if (product.partial) text += ", sums over lanes and warps after the loop";
+  std::string text =
+      fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, {}", name_of(plan, mma.out), operand(matmul.a), operand(matmul.b),
+                  matmul.m, matmul.k, matmul.k, matmul.n, name(matmul.type), kind[static_cast<int>(matmul.kind)]);
+  if (matmul.kind != MatmulKind::gemv) text += fmt::format(", {} x {} warps", matmul.warps_m, matmul.warps_n);
+  if (matmul.reads_ahead) text += ", reads ahead";
+  if (mma.fetching) text += fmt::format(", fetch of {} within", name_of(plan, mma.fetching));
+  if (mma.holds_last) text += ", last round held";
+  if (matmul.partial) text += ", sums over lanes and warps after the loop";
   return text;
 }
 
@@ -157,9 +157,9 @@ class StepText {
           fmt::format("{} <- {}, {}", of(tile.buffer), access(tile.access), copy[static_cast<int>(tile.copy)]));
     return fmt::format("fetch {}", fmt::join(tiles, "; "));
   }
-  std::string operator()(const Commit&) const { return "commit"; }
-  std::string operator()(const Wait& s) const { return fmt::format("wait, {} pending", s.pending); }
-  std::string operator()(const Multiply& s) const { return product_text(plan_, s); }
+  std::string operator()(const CpAsyncCommit&) const { return "commit"; }
+  std::string operator()(const CpAsyncWait& s) const { return fmt::format("wait, {} pending", s.pending); }
+  std::string operator()(const Mma& s) const { return matmul_text(plan_, s); }
   std::string operator()(const Barrier& s) const { return s.again ? "barrier, not in the first round" : "barrier"; }
   std::string operator()(const Loop& s) const {
     if (s.repeats) return fmt::format("while {}", operand(s.count, nullptr, {}));
@@ -180,12 +180,12 @@ class StepText {
     return s.first ? "first block of the cluster" : "its other blocks";
   }
   std::string operator()(const ForEachPeer& s) const {
-    return fmt::format("for each block with later ones of {} rounds", operand(s.rounds, nullptr, {}));
+    return fmt::format("for each block with later ones of {} rounds", operand(s.k_iterations, nullptr, {}));
   }
   std::string operator()(const TileLoop& s) const {
-    if (s.rounds)
+    if (s.k_iterations)
       return fmt::format("for blocks with {} rounds each, of this block's share of all",
-                         operand(*s.rounds, nullptr, {}));
+                         operand(*s.k_iterations, nullptr, {}));
     return fmt::format("for blocks {}, {} further on, ...", s.first, s.step);
   }
   std::string operator()(const PrefetchBeforeWait& s) const {
@@ -247,7 +247,7 @@ class StepText {
   }
   std::string operator()(const SplitKRange& s) const {
     return fmt::format("{}, {} = this block's share of {} rounds", of(s.first), of(s.count),
-                       operand(s.rounds, nullptr, {}));
+                       operand(s.k_iterations, nullptr, {}));
   }
   std::string operator()(const StorePartial& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.sums)); }
   std::string operator()(const ReducePartials& s) const {
@@ -396,12 +396,12 @@ void tree(const Plan& plan, const Body& steps, int depth, std::string& text) {
   }
 }
 
-void products(const Plan& plan, const Role& role, const Body& steps, std::string& text) {
+void matmuls(const Plan& plan, const Role& role, const Body& steps, std::string& text) {
   for (const Step& step : steps) {
-    if (const Multiply* multiply = step.action.as<Multiply>()) text += product_text(plan, *multiply) + '\n';
+    if (const Mma* mma = step.action.as<Mma>()) text += matmul_text(plan, *mma) + '\n';
     const Wgmma* const wgmma = step.action.as<Wgmma>();
-    if (wgmma && wgmma->first_k == 0) text += product_text(plan, role, *wgmma) + '\n';
-    each_body(step, [&](const Body& inner) { products(plan, role, inner, text); });
+    if (wgmma && wgmma->first_k == 0) text += matmul_text(plan, role, *wgmma) + '\n';
+    each_body(step, [&](const Body& inner) { matmuls(plan, role, inner, text); });
   }
 }
 
@@ -460,7 +460,7 @@ std::string to_string(const Plan& plan) {
   for (const Phase& phase : plan.phases)
     for (const Role& role : phase.roles) {
       if (phase.roles.size() > 1) line("{}", role_text(role));
-      products(plan, role, role.body, text);
+      matmuls(plan, role, role.body, text);
     }
   std::vector<char> shown(static_cast<std::size_t>(plan.storages.size()));
   for (const Value& value : plan.values) {

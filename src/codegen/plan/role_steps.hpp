@@ -34,7 +34,7 @@ struct IfFirstSplit {
 /// For each block of threads that has later rounds of the tile at hand, in the order of rounds.
 struct ForEachPeer {
   Body body;
-  Operand rounds;  ///< of a tile
+  Operand k_iterations;  ///< of a tile
 };
 
 /// A role takes blocks of the grid one after another: those numbered first, first + step, ... of what falls to its
@@ -43,7 +43,7 @@ struct ForEachPeer {
 struct TileLoop {
   int first = 0, step = 1;
   Body body;
-  std::optional<Operand> rounds = {};  ///< of a tile, where the grid shares them
+  std::optional<Operand> k_iterations = {};  ///< of a tile, where the grid shares them
 };
 
 /// Ahead of the wait for launches before, if the launch knows that none of those writes it: what the first `most`
@@ -73,7 +73,7 @@ struct InitPipeline {
 /// block of the grid has rounds, if it is the only one; by all teams.
 struct ZeroFillRows {
   PipelineId pipeline;
-  Operand rounds;
+  Operand k_iterations;
 };
 
 /// Zeros in the rows of the stage at the cursor from `filled` on: the tile is of a view that ends there.
@@ -202,7 +202,7 @@ struct NamedBarrier {
 /// shares them: of the tile at hand.
 struct SplitKRange {
   ValueId first, count;
-  Operand rounds;
+  Operand k_iterations;
 };
 
 /// Sums of this block of threads, for others to read.

@@ -67,11 +67,11 @@ Layout sorted_layout(const Shape& shape, int axis, ElementType type, int warps) 
     Spread& to = spread[static_cast<std::size_t>(other)];
     const int rest = take(to.lane, shape[other], left_lanes, lane_unit);
     left_lanes /= to.lane.size;
-    const int rounds = take(to.warp, rest, left_warps, warp_unit);
+    const int outer = take(to.warp, rest, left_warps, warp_unit);
     left_warps /= to.warp.size;
-    to.reg.size = rounds;
+    to.reg.size = outer;
     to.reg.unit = register_unit;
-    register_unit *= rounds;
+    register_unit *= outer;
   }
   Spread& line = spread[static_cast<std::size_t>(axis)];
   line.reg.size = take(line.warp, chunks, left_warps, warp_unit);
@@ -97,7 +97,7 @@ Layout unsorted_layout(const Layout& sorted, int axis) {
       for (const Factor& factor : sorted.axis(i)) layout.add(i, factor);
       continue;
     }
-    layout.add(i, line->rounds);
+    layout.add(i, line->outer);
     layout.add(i, line->warps);
     layout.add(i, {Place::reg, line->run.size / run, run});
     layout.add(i, line->lanes);

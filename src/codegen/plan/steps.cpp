@@ -8,7 +8,7 @@ Bodies bodies_of(Step& step) {
   visit_kind(Overloaded{
                  []<Leaf T>(T&) {},
                  [&]<OneOf<Reduce, Argmax, LaneReduce> T>(T& reduction) { add(reduction.across); },
-                 [&](CrossWarpReduce& partials) { add(partials.round); },
+                 [&](CrossWarpReduce& partials) { add(partials.per_chunk); },
                  [&](Loop& loop) { add(loop.arrive, loop.ahead, loop.issued, loop.body); },
                  [&]<OneOf<Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait,
                            IfNotPrefetched>

@@ -23,7 +23,7 @@ inline constexpr int most_partials = 8;
 // --- products
 
 /// One operand of a product.
-struct ProductOperand {
+struct MatmulOperand {
   BufferId buffer;                 ///< or
   ValueId value;                   ///< registers
   bool k_major = true;             ///< the buffer's rows run along k
@@ -41,11 +41,11 @@ enum class MatmulKind : std::uint8_t {
 /// Elements of k in a matrix instruction: 32 bytes of each row.
 constexpr int depth_of(ElementType factor) { return 32 / info(factor).bytes; }
 
-struct Product {
+struct Matmul {
   MatmulKind kind{};
   ElementType type{};  ///< of the operands
   int m = 0, n = 0, k = 0;
-  ProductOperand a, b;
+  MatmulOperand a, b;
   Layout layout_a, layout_b;  ///< thin; of wgmma layout_a, if it is in registers
   int warps_m = 1, warps_n = 1;
   int lanes_k = 0, warps_k = 0;  ///< thin: bits of lane and warp indices that hold partial sums
@@ -55,7 +55,7 @@ struct Product {
 
   /// Of matrix instructions: elements of k in one, and how many make up all of k.
   int depth() const { return depth_of(type); }
-  int rounds() const { return (k + depth() - 1) / depth(); }
+  int k_steps() const { return (k + depth() - 1) / depth(); }
   /// Is an operand multiplied as it lies in shared memory? Of others elements are converted on the way.
   bool as_it_lies() const { return kind == MatmulKind::mma_sync && type != ElementType::tf32; }
   Pairs pairs() const { return {info(type).bytes == 1 && !a.k_major, info(type).bytes == 1 && !b.k_major}; }
@@ -136,7 +136,7 @@ struct LaneReduce {
 struct CrossWarpReduce {
   ValueId out;
   int registers = 0, chunk = 0;
-  Body round;
+  Body per_chunk;
 };
 
 /// Scratch memory = this round's registers of a thread.
@@ -295,19 +295,19 @@ struct Fetch {
 };
 
 /// Ends a group of asynchronous copies.
-struct Commit {};
+struct CpAsyncCommit {};
 
 /// Until at most `pending` groups of copies are under way.
-struct Wait {
+struct CpAsyncWait {
   int pending = 0;
 };
 
 /// out += a b.
-struct Multiply {
+struct Mma {
   ValueId out;
   Shape shape;
   Layout layout;
-  Product product;
+  Matmul matmul;
   LoopId fetching;  ///< the loop around whose fetch ahead stands within, behind the first round of k; or none
   /// The last round of k is multiplied when the loop's next round has arrived and is being read; the very last behind
   /// the loop.
@@ -372,8 +372,8 @@ struct KindList {
 using Kinds =
     KindList<Compute, Load, Store, Atomic, Reduce, Argmax, LaneReduce, CrossWarpReduce, StoreWarpPartials,
              ReduceWarpPartials, Scan, WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce,
-             StoreScratch, LoadScratch, StoreShared, LoadFragment, ZeroFill, Fetch, Commit, Wait, Multiply, Barrier,
-             Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
+             StoreScratch, LoadScratch, StoreShared, LoadFragment, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma,
+             Barrier, Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
              PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd,
              WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator,
              RegisterFence, WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit,
@@ -460,10 +460,9 @@ concept OfRoles =
           SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
 
 /// The product of a loop's body that has its fetch within; or null.
-inline const Multiply* fetching_product(const Loop& loop) {
+inline const Mma* fetching_matmul(const Loop& loop) {
   for (const Step& step : loop.body)
-    if (const Multiply* multiply = step.action.as<Multiply>(); multiply && multiply->fetching == loop.loop)
-      return multiply;
+    if (const Mma* mma = step.action.as<Mma>(); mma && mma->fetching == loop.loop) return mma;
   return nullptr;
 }
 
@@ -473,7 +472,7 @@ concept Leaf =
     OfRoles<T> ||
     OneOf<std::remove_const_t<T>, Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan,
           WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce, StoreScratch, LoadScratch,
-          StoreShared, LoadFragment, ZeroFill, Fetch, Commit, Wait, Multiply, Barrier, HostReport>;
+          StoreShared, LoadFragment, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma, Barrier, HostReport>;
 
 /// The bodies in a step, in the order they run; at most four.
 struct Bodies {

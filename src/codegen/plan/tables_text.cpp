@@ -27,7 +27,7 @@ std::string map_text(const Plan& plan, const TensorMap& map) {
   return fmt::format(
       "boxes of [{}] along axes {} of {}, {}{}", fmt::join(tensor.box.begin(), tensor.box.begin() + rank, ","),
       fmt::join(tensor.axes.begin(), tensor.axes.begin() + rank, ","), tensor_name(plan, tensor.argument),
-      map.store ? "stored" : "loaded", tensor.rounds ? " as tf32" : "");
+      map.store ? "stored" : "loaded", tensor.to_tf32 ? " as tf32" : "");
 }
 
 std::string pipeline_text(const Pipeline& pipeline) {

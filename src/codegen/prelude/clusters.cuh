@@ -4,9 +4,9 @@ __device__ inline u32 cluster_index() { return block_index() / static_cast<u32>(
 // Clusters in the launch.
 __device__ inline u32 clusters() { return grid_size() / static_cast<u32>(cluster_size()); }
 
-// Of `rounds` that the blocks of a cluster share, the first that falls to block `rank`.
-__device__ inline int share_of(int rounds, int rank) {
-  const int each = rounds / cluster_size(), more = rounds % cluster_size();
+// Of `k_iterations` that the blocks of a cluster share, the first that falls to block `rank`.
+__device__ inline int share_of(int k_iterations, int rank) {
+  const int each = k_iterations / cluster_size(), more = k_iterations % cluster_size();
   return each * rank + (rank < more ? rank : more);
 }
 

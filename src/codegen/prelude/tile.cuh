@@ -70,8 +70,8 @@ struct GridPlace {
 // Which block of the grid is this one's in a round of as many as there are in the launch: each second round the other
 // way, so that all have as many early as late ones.
 template <class Number>
-__device__ inline Number snake_order(Number round) {
-  return round + (round / grid_size() % 2 == 0 ? block_index() : grid_size() - 1 - block_index());
+__device__ inline Number snake_order(Number wave) {
+  return wave + (wave / grid_size() % 2 == 0 ? block_index() : grid_size() - 1 - block_index());
 }
 
 // Column by column within a group of rows.

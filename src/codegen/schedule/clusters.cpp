@@ -5,25 +5,25 @@
 
 namespace tessera::internal {
 
-SharedRounds::SharedRounds(const Graph& graph) {
-  Id product = no_id;
+SplitKLoop::SplitKLoop(const Graph& graph) {
+  Id matmul = no_id;
   for (Id id = 0; id < graph.nodes.size(); ++id) {
     if (graph[id].op != Op::mma) continue;
-    if (product != no_id) return;
-    product = id;
+    if (matmul != no_id) return;
+    matmul = id;
   }
-  if (product == no_id || !has_wgmma(graph[graph[product].in[0]].type)) return;
-  const Node& left = graph[graph[product].in[0]];
+  if (matmul == no_id || !has_wgmma(graph[graph[matmul].in[0]].type)) return;
+  const Node& left = graph[graph[matmul].in[0]];
   for (Id id = 0; id < graph.nodes.size(); ++id) {
     const Node& loop = graph[id];
-    if (loop.op != Op::loop || loop.region != 0 || loop.body() != graph[product].region) continue;
+    if (loop.op != Op::loop || loop.region != 0 || loop.body() != graph[matmul].region) continue;
     if (!graph[loop.in[0]].uniform) continue;
     count_ = UniformProgram(graph, std::span(&loop.in[0], 1));
-    extents_ = {graph[product].shape[0], graph[product].shape[1], left.shape[1] * info(left.type).bytes / 2};
+    extents_ = {graph[matmul].shape[0], graph[matmul].shape[1], left.shape[1] * info(left.type).bytes / 2};
   }
 }
 
-std::int64_t SharedRounds::of(std::span<const Argument> arguments) const {
+std::int64_t SplitKLoop::of(std::span<const Argument> arguments) const {
   if (count_.size() == 0) return 0;
   constexpr std::size_t few = 16;
   Cell fixed[few];
@@ -34,30 +34,30 @@ std::int64_t SharedRounds::of(std::span<const Argument> arguments) const {
 }
 
 // Measured on an H200 with rounds of [64,64] by [64,64], and of [64,128] by [128,64], in clusters of 1 to 8.
-double cycles_of_cluster(const RoundExtents& round, int cluster) {
+double cycles_of_cluster(const MmaExtents& extents, int cluster) {
   constexpr double meeting = 2400, bytes_a_cycle = 27;
-  return cluster == 1 ? 0 : meeting + (cluster - 1) * 4.0 * round.m * round.n / bytes_a_cycle;
+  return cluster == 1 ? 0 : meeting + (cluster - 1) * 4.0 * extents.m * extents.n / bytes_a_cycle;
 }
 
-double cycles_of_round(const RoundExtents& round) {
-  constexpr double bytes_a_cycle = 57, products_a_cycle = 2048;
-  return std::max(2.0 * (round.m + round.n) * round.k / bytes_a_cycle,
-                  1.0 * round.m * round.n * round.k / products_a_cycle);
+double cycles_of_k_iteration(const MmaExtents& extents) {
+  constexpr double bytes_a_cycle = 57, macs_a_cycle = 2048;
+  return std::max(2.0 * (extents.m + extents.n) * extents.k / bytes_a_cycle,
+                  1.0 * extents.m * extents.n * extents.k / macs_a_cycle);
 }
 
-int blocks_of_cluster(const RoundExtents& round, std::int64_t blocks, std::int64_t rounds, int multiprocessors) {
-  const double of_round = cycles_of_round(round);
+int blocks_of_cluster(const MmaExtents& extents, std::int64_t blocks, std::int64_t k_iterations, int multiprocessors) {
+  const double of_k_iteration = cycles_of_k_iteration(extents);
   const std::int64_t free = multiprocessors / std::max<std::int64_t>(blocks, 1);
   // Beside more sums shared memory holds too few stages; and a warp group's threads have no registers for 128 of them
   // and what a cluster takes.
-  const bool fits = round.m * round.n <= 128 * 128 && (round.m % 128 == 0 || round.m * round.n < 128 * 128);
+  const bool fits = extents.m * extents.n <= 128 * 128 && (extents.m % 128 == 0 || extents.m * extents.n < 128 * 128);
   const int most =
-      fits ? static_cast<int>(std::clamp<std::int64_t>(std::min(free, rounds), 1, most_blocks_of_cluster)) : 1;
+      fits ? static_cast<int>(std::clamp<std::int64_t>(std::min(free, k_iterations), 1, most_blocks_of_cluster)) : 1;
   int best = 1;
-  double least = static_cast<double>(rounds) * of_round;
+  double least = static_cast<double>(k_iterations) * of_k_iteration;
   for (int cluster = 2; cluster <= most; ++cluster) {
-    const double cycles =
-        static_cast<double>((rounds + cluster - 1) / cluster) * of_round + cycles_of_cluster(round, cluster);
+    const double cycles = static_cast<double>((k_iterations + cluster - 1) / cluster) * of_k_iteration +
+                          cycles_of_cluster(extents, cluster);
     if (cycles < least) {
       least = cycles;
       best = cluster;

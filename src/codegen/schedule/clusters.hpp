@@ -10,33 +10,33 @@ namespace tessera::internal {
 
 /// What a product adds up in a round: [m,k] times [k,n], of 16 bits. Of tf32, which has twice as many bytes and half of
 /// the rate, k counts as 2 k.
-struct RoundExtents {
+struct MmaExtents {
   int m = 0, n = 0, k = 0;
 };
 
 /// The rounds of a kernel that the blocks of a cluster may share: those of the loop around its only product.
-class SharedRounds {
+class SplitKLoop {
  public:
-  SharedRounds() = default;
-  explicit SharedRounds(const Graph& graph);
+  SplitKLoop() = default;
+  explicit SplitKLoop(const Graph& graph);
   /// Of a launch with these arguments; 0: the kernel has no such loop.
   std::int64_t of(std::span<const Argument> arguments) const;
-  const RoundExtents& extents() const { return extents_; }
+  const MmaExtents& extents() const { return extents_; }
 
  private:
-  RoundExtents extents_;
+  MmaExtents extents_;
   UniformProgram count_;
 };
 
 /// Cycles that such a round takes a multiprocessor.
-double cycles_of_round(const RoundExtents& round);
+double cycles_of_k_iteration(const MmaExtents& extents);
 
 /// By how many blocks each of the grid's is shared at the least cost, on a GPU of so many multiprocessors.
-int blocks_of_cluster(const RoundExtents& round, std::int64_t blocks, std::int64_t rounds, int multiprocessors);
+int blocks_of_cluster(const MmaExtents& extents, std::int64_t blocks, std::int64_t k_iterations, int multiprocessors);
 
 /// Cycles that a cluster of so many blocks costs beside its rounds: it meets twice, and the first block reads the sums
 /// of the others.
-double cycles_of_cluster(const RoundExtents& round, int cluster);
+double cycles_of_cluster(const MmaExtents& extents, int cluster);
 
 /// What every GPU that has clusters takes (CUDA C++ Programming Guide, "Thread Block Clusters").
 inline constexpr int most_blocks_of_cluster = 8;

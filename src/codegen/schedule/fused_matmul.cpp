@@ -35,7 +35,7 @@ class Finder {
 
  private:
   const Node& node(Id id) const { return analysis_[id]; }
-  const Node& first() const { return node(fused_.products[0].id); }
+  const Node& first() const { return node(fused_.matmuls[0].id); }
 
   // Does a product take its left operand from what another's result became?
   bool feed_each_other() {
@@ -43,14 +43,14 @@ class Finder {
     for (const auto& region : analysis_.order)
       for (const Id id : region) {
         if (node(id).op != Op::mma) continue;
-        fused_.products.push_back({id, {}, {}});
-        feeds |= comes_from_product(node(id).in[0], node(id).region);
+        fused_.matmuls.push_back({id, {}, {}});
+        feeds |= comes_from_matmul(node(id).in[0], node(id).region);
       }
-    return feeds && fused_.products.size() > 1;
+    return feeds && fused_.matmuls.size() > 1;
   }
 
   // Of the same loop.
-  bool comes_from_product(Id operand, RegionId loop) const {
+  bool comes_from_matmul(Id operand, RegionId loop) const {
     std::vector<Id> open{operand};
     std::set<Id> seen;
     while (!open.empty()) {
@@ -78,12 +78,12 @@ class Finder {
 
   std::string loop() {
     const Region& body = analysis_.graph.regions[first().region];
-    where_ = fused_.products[0].id;
+    where_ = fused_.matmuls[0].id;
     if (body.kind != RegionKind::loop) return "products that feed one another are in no loop";
     fused_.loop = analysis_.owner[first().region];
     if (node(fused_.loop).region != 0) return "the products' loop is in another loop or a branch";
-    for (const FusedMatmulProduct& product : fused_.products)
-      if (node(product.id).region != first().region) return because(product.id, "its products are not all in one loop");
+    for (const FusedMatmulMma& matmul : fused_.matmuls)
+      if (node(matmul.id).region != first().region) return because(matmul.id, "its products are not all in one loop");
     for (const auto& region : analysis_.order)
       for (const Id id : region) {
         if (node(id).op == Op::branch) return because(id, "it has a branch");
@@ -91,16 +91,16 @@ class Finder {
       }
     if (!fused_.ahead[node(fused_.loop).in[0]])
       return because(fused_.loop, "the loop's rounds follow from what is computed");
-    fused_.has_round = range_of(analysis_, node(fused_.loop).in[0]).least >= 1;
+    fused_.has_iteration = range_of(analysis_, node(fused_.loop).in[0]).least >= 1;
     return {};
   }
 
   std::string shapes() {
     constexpr int widths[] = {64, 96, 128, 160, 176, 192, 256};
-    for (const FusedMatmulProduct& product : fused_.products) {
-      const Node& at = node(product.id);
+    for (const FusedMatmulMma& matmul : fused_.matmuls) {
+      const Node& at = node(matmul.id);
       const Node& left = node(at.in[0]);
-      where_ = product.id;
+      where_ = matmul.id;
       if (left.type != ElementType::f16 && left.type != ElementType::bf16)
         return fmt::format("a chain multiplies f16 or bf16, not {}", name(left.type));
       const int m = at.shape[0], n = at.shape[1], k = left.shape[1];
@@ -113,14 +113,14 @@ class Finder {
   }
 
   std::string operands() {
-    for (FusedMatmulProduct& product : fused_.products)
+    for (FusedMatmulMma& matmul : fused_.matmuls)
       for (const bool left : {true, false}) {
-        const Id operand = node(product.id).in[left ? 0 : 1];
+        const Id operand = node(matmul.id).in[left ? 0 : 1];
         const Source source = find_source(analysis_.graph, operand);
         where_ = end_of_source(analysis_.graph, operand);
         if (left && source.load == no_id) continue;
         if (source.load == no_id) return "a right operand " + why_no_source(analysis_.graph, operand);
-        FusedMatmulOperand& of = left ? product.left : product.right;
+        FusedMatmulOperand& of = left ? matmul.left : matmul.right;
         if (std::string why = tile(source, node(operand).type, left, of); !why.empty()) return why;
       }
     return {};
@@ -179,7 +179,7 @@ class Finder {
 
   // The next block's held tiles are there when it begins, if that costs the others no stage.
   std::string room() {
-    where_ = fused_.products[0].id;
+    where_ = fused_.matmuls[0].id;
     if (std::ranges::all_of(fused_.tiles, &FusedMatmulTile::held)) return "its products read nothing anew in a round";
     const int stages = stages_beside(1);
     if (stages < 2) return "two stages do not fit into shared memory";
@@ -217,8 +217,8 @@ class Finder {
   // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums. All
   // warp groups come to a tile that they clear, in the round that it is of.
   bool may_overlap() const {
-    if (fused_.products.size() != 2 || (has_slices() && !fused_.has_round)) return false;
-    const auto& [scores, sums] = std::tie(fused_.products[0], fused_.products[1]);
+    if (fused_.matmuls.size() != 2 || (has_slices() && !fused_.has_iteration)) return false;
+    const auto& [scores, sums] = std::tie(fused_.matmuls[0], fused_.matmuls[1]);
     const auto& yields = analysis_.graph.regions[first().region].yields;
     const auto reads = [&](int tile) { return scores.left.tile == tile || scores.right.tile == tile; };
     if (scores.left.tile < 0 || sums.left.tile >= 0 || reads(sums.right.tile) ||
@@ -231,20 +231,20 @@ class Finder {
   // block's come ahead of what its scores wait for, while those of the block before are still read. Where the next
   // block's slices end is not known by then.
   bool may_run_on() {
-    const FusedMatmulProduct& scores = fused_.products[0];
-    if (!is_zeros(analysis_, node(scores.id).in[2]) || !fused_.has_round || has_slices()) return false;
+    const FusedMatmulMma& scores = fused_.matmuls[0];
+    if (!is_zeros(analysis_, node(scores.id).in[2]) || !fused_.has_iteration || has_slices()) return false;
     const int stages = stages_beside(2);
     if (stages < 2) return false;
     set_stages(2, stages);
     return true;
   }
   // Is a value used for a product alone, by a few ops each of which is used for it alone?
-  bool ends_in(Id id, Id product) const {
+  bool ends_in(Id id, Id matmul) const {
     constexpr int few = 6;
     for (int ops = 0; ops < few; ++ops) {
       if (analysis_.users[id].size() != 1) return false;
       id = analysis_.users[id][0];
-      if (id == product) return true;
+      if (id == matmul) return true;
       if (!is_elementwise(node(id).op) || node(id).shape.rank() == 0) return false;
     }
     return false;
@@ -267,8 +267,8 @@ FusedMatmuls match_fused_matmul(const GraphAnalysis& analysis) { return Finder(a
 
 std::string text_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
   std::string text;
-  for (const FusedMatmulProduct& product : fused.products) {
-    const Node &at = analysis[product.id], &left = analysis[at.in[0]];
+  for (const FusedMatmulMma& matmul : fused.matmuls) {
+    const Node &at = analysis[matmul.id], &left = analysis[at.in[0]];
     text += fmt::format("{}[{},{}] by {} of {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
                         name(left.type));
   }
@@ -279,12 +279,12 @@ std::string text_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
   return text + (fused.runs_on ? ", rounds and blocks overlap" : fused.overlaps ? ", rounds overlap" : "");
 }
 
-Products products_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
-  Products products;
-  for (const FusedMatmulProduct& product : fused.products)
-    products.plans.emplace(product.id, wgmma_plan(analysis, product.id, fused.groups, product.left.tile < 0));
-  products.warps = 4 * fused.groups;
-  return products;
+MatmulPlans matmuls_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
+  MatmulPlans matmuls;
+  for (const FusedMatmulMma& matmul : fused.matmuls)
+    matmuls.plans.emplace(matmul.id, wgmma_plan(analysis, matmul.id, fused.groups, matmul.left.tile < 0));
+  matmuls.warps = 4 * fused.groups;
+  return matmuls;
 }
 
 }  // namespace tessera::internal::lowering

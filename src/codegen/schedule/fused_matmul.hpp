@@ -25,7 +25,7 @@ struct FusedMatmulOperand {
   bool k_major = true;  ///< rows of its buffer run along k
 };
 
-struct FusedMatmulProduct {
+struct FusedMatmulMma {
   Id id = no_id;
   FusedMatmulOperand left, right;
 };
@@ -35,17 +35,18 @@ struct FusedMatmul {
   Id loop = no_id;
   int groups = 1;  ///< warp groups, which share the rows of all products
   std::vector<FusedMatmulTile> tiles;
-  std::vector<FusedMatmulProduct> products;  ///< in order
+  std::vector<FusedMatmulMma> matmuls;  ///< in order
   /// The second of two products is multiplied together with the first of the next round, and what becomes of that is
   /// computed meanwhile.
   bool overlaps = false;
-  bool has_round = false;  ///< each block has at least one
+  bool has_iteration = false;  ///< each block has at least one
   /// And with those of the last round the first product of the next block is.
   bool runs_on = false;
   std::vector<char> ahead;  ///< by node: what the role that copies needs, to know which tiles, and computes itself
 };
 
-/// Candidate schedules for the fused matmul of a kernel, the best first; or why there is none, in a few words, and which node is in the way.
+/// Candidate schedules for the fused matmul of a kernel, the best first; or why there is none, in a few words, and
+/// which node is in the way.
 struct FusedMatmuls {
   std::vector<FusedMatmul> candidates = {};
   std::string why_not = {};
@@ -57,10 +58,10 @@ FusedMatmuls match_fused_matmul(const GraphAnalysis& analysis);
 std::string text_of(const GraphAnalysis& analysis, const FusedMatmul& fused);
 
 /// The products of a chain, for the passes that lay out and fuse.
-Products products_of(const GraphAnalysis& analysis, const FusedMatmul& fused);
+MatmulPlans matmuls_of(const GraphAnalysis& analysis, const FusedMatmul& fused);
 
 /// The roles of the phase, and what they name.
-void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const Products& products,
+void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const MatmulPlans& matmuls,
                  const Layouts& layouts, Plan& plan);
 
 }  // namespace tessera::internal::lowering

@@ -4,16 +4,16 @@
 #include <bit>
 #include <deque>
 
-#include "codegen/schedule/layouts.hpp"
 #include "codegen/plan/sort_layout.hpp"
+#include "codegen/schedule/layouts.hpp"
 
 namespace tessera::internal::lowering {
 namespace {
 
 class Chooser {
  public:
-  Chooser(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps)
-      : analysis_(analysis), products_(products), known_(analysis.graph.nodes.size()) {
+  Chooser(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, int warps)
+      : analysis_(analysis), matmuls_(matmuls), known_(analysis.graph.nodes.size()) {
     layouts_.warps = warps;
     layouts_.of.resize(analysis.graph.nodes.size());
     for (const auto& region : analysis.order)
@@ -28,7 +28,7 @@ class Chooser {
   }
 
   Layouts run() {
-    anchor_products();
+    anchor_matmuls();
     anchor_sorts();
     anchor_accesses();
     // What is left: the largest first, and of equals the one that comes first.
@@ -64,30 +64,30 @@ class Chooser {
     work_.push_back(id);
   }
 
-  void anchor_products() {
-    std::vector<std::pair<int, Id>> products;
-    for (const auto& [id, plan] : products_) products.emplace_back(analysis_.number[id], id);
-    std::sort(products.begin(), products.end());
-    for (auto [number, id] : products) {
-      const Layout& layout = products_.at(id).layout;
+  void anchor_matmuls() {
+    std::vector<std::pair<int, Id>> matmuls;
+    for (const auto& [id, plan] : matmuls_) matmuls.emplace_back(analysis_.number[id], id);
+    std::sort(matmuls.begin(), matmuls.end());
+    for (auto [number, id] : matmuls) {
+      const Layout& layout = matmuls_.at(id).layout;
       set(id, layout);
-      if (!products_.at(id).product.partial) continue;
+      if (!matmuls_.at(id).matmul.partial) continue;
       // What a thread has of a sum is its own: it stays where it is from round to round.
       Id carried = analysis_[id].in[2];
       set(carried, layout);
       if (analysis_[carried].op == Op::mul) set(analysis_[carried].in[0], layout);
     }
-    for (auto [number, id] : products) {
-      const ProductPlan& plan = products_.at(id);
-      const Product& product = plan.product;
-      if (product.kind == MatmulKind::mma_sync && product.layout_a.rank() > 0) {
-        set(analysis_[id].in[0], product.layout_a);
-      } else if (product.kind == MatmulKind::gemv) {
-        set(analysis_[id].in[0], product.layout_a);
-        set(analysis_[id].in[1], product.layout_b);
-      } else if (product.kind == MatmulKind::mma_sync && info(product.type).bytes > 1 && plan.a.load == no_id &&
-                 product.warps_n == 1) {
-        set(analysis_[id].in[0], accumulator_layout({product.m, product.k}, product.warps_m, 1));
+    for (auto [number, id] : matmuls) {
+      const MatmulPlan& plan = matmuls_.at(id);
+      const Matmul& matmul = plan.matmul;
+      if (matmul.kind == MatmulKind::mma_sync && matmul.layout_a.rank() > 0) {
+        set(analysis_[id].in[0], matmul.layout_a);
+      } else if (matmul.kind == MatmulKind::gemv) {
+        set(analysis_[id].in[0], matmul.layout_a);
+        set(analysis_[id].in[1], matmul.layout_b);
+      } else if (matmul.kind == MatmulKind::mma_sync && info(matmul.type).bytes > 1 && plan.a.load == no_id &&
+                 matmul.warps_n == 1) {
+        set(analysis_[id].in[0], accumulator_layout({matmul.m, matmul.k}, matmul.warps_m, 1));
       }
     }
     settle();
@@ -236,7 +236,7 @@ class Chooser {
   }
 
   const GraphAnalysis& analysis_;
-  const std::map<Id, ProductPlan>& products_;
+  const std::map<Id, MatmulPlan>& matmuls_;
   Layouts layouts_;
   std::vector<char> known_;
   std::deque<Id> work_;
@@ -246,8 +246,8 @@ class Chooser {
 
 }  // namespace
 
-Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps) {
-  return Chooser(analysis, products, warps).run();
+Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, int warps) {
+  return Chooser(analysis, matmuls, warps).run();
 }
 
 namespace {
@@ -332,9 +332,9 @@ int choose_warps(const GraphAnalysis& analysis) {
   // Not many threads are to be idle in the last round.
   for (int warps = 32; warps > 1; warps /= 2) {
     const std::int64_t step = std::int64_t(32) * warps * vector;
-    const std::int64_t rounds = (largest + step - 1) / step;
+    const std::int64_t trips = (largest + step - 1) / step;
     const int least = warps > 8 ? of_many : of_few;
-    if (warps <= most && largest >= least * step && rounds * step * 20 <= largest * 23) return warps;
+    if (warps <= most && largest >= least * step && trips * step * 20 <= largest * 23) return warps;
   }
   return 1;
 }

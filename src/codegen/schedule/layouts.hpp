@@ -10,10 +10,10 @@ namespace tessera::internal::lowering {
 /// A layout for every value: those of products, then what follows from them, then free choices.
 struct Layouts {
   int warps = 0;
-  std::vector<Layout> of;  ///< by node
+  std::vector<Layout> of;   ///< by node
   bool transposed = false;  ///< a tile is read along one axis and written along another
 };
-Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, ProductPlan>& products, int warps);
+Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, int warps);
 /// Warps for a kernel without products.
 int choose_warps(const GraphAnalysis& analysis);
 

@@ -24,31 +24,31 @@ class Planner {
  public:
   Planner(const GraphAnalysis& analysis, int least_warps) : analysis_(analysis), warps_(least_warps) {}
 
-  Products run() {
-    std::vector<Id> products;
+  MatmulPlans run() {
+    std::vector<Id> matmuls;
     for (const auto& region : analysis_.order)
       for (Id id : region)
-        if (analysis_[id].op == Op::mma) products.push_back(id);
-    std::sort(products.begin(), products.end(), [&](Id a, Id b) { return analysis_.number[a] < analysis_.number[b]; });
-    if (products.empty()) return {};
-    for (Id id : products) begin(id);
+        if (analysis_[id].op == Op::mma) matmuls.push_back(id);
+    std::sort(matmuls.begin(), matmuls.end(), [&](Id a, Id b) { return analysis_.number[a] < analysis_.number[b]; });
+    if (matmuls.empty()) return {};
+    for (Id id : matmuls) begin(id);
     choose_warps();
-    for (Id id : products) finish(id, plans_[id]);
+    for (Id id : matmuls) finish(id, plans_[id]);
     return {std::move(plans_), warps_};
   }
 
  private:
   void begin(Id id) {
-    ProductPlan plan;
+    MatmulPlan plan;
     const Node& node = analysis_[id];
     plan.a = find_source(analysis_.graph, node.in[0]);
     plan.b = find_source(analysis_.graph, node.in[1]);
-    Product& product = plan.product;
-    product.type = analysis_[node.in[0]].type;
-    product.m = node.shape[0];
-    product.n = node.shape[1];
-    product.k = analysis_[node.in[0]].shape[1];
-    product.kind = product.m <= 8 ? MatmulKind::gemv : of_many_rows(product.type);
+    Matmul& matmul = plan.matmul;
+    matmul.type = analysis_[node.in[0]].type;
+    matmul.m = node.shape[0];
+    matmul.n = node.shape[1];
+    matmul.k = analysis_[node.in[0]].shape[1];
+    matmul.kind = matmul.m <= 8 ? MatmulKind::gemv : of_many_rows(matmul.type);
     plans_.emplace(id, std::move(plan));
   }
 
@@ -57,25 +57,25 @@ class Planner {
   }
 
   // One product's scores that feed another: rows stay with their warp, so that no value leaves its registers.
-  bool chained(const ProductPlan& plan) const { return plan.a.load == no_id; }
+  bool chained(const MatmulPlan& plan) const { return plan.a.load == no_id; }
 
   void choose_warps() {
     bool fused = false;
     int wanted = 1, rows = 1 << 30;
     for (auto& [id, plan] : plans_) {
-      const Product& product = plan.product;
-      fused |= chained(plan) && product.kind == MatmulKind::mma_sync;
-      if (product.kind != MatmulKind::gemv) rows = std::min(rows, product.m);
+      const Matmul& matmul = plan.matmul;
+      fused |= chained(plan) && matmul.kind == MatmulKind::mma_sync;
+      if (matmul.kind != MatmulKind::gemv) rows = std::min(rows, matmul.m);
       std::int64_t want = 0;
-      switch (product.kind) {
+      switch (matmul.kind) {
         case MatmulKind::mma_sync:
         case MatmulKind::simt:
-          want = std::clamp<std::int64_t>(std::int64_t(product.m) * product.n / sums_of_warp(plan), 4, 8);
+          want = std::clamp<std::int64_t>(std::int64_t(matmul.m) * matmul.n / sums_of_warp(plan), 4, 8);
           break;
         case MatmulKind::gemv:
           // An axis that is spread over lanes is filled up to a power of two.
           want =
-              std::clamp<std::int64_t>(std::int64_t(power_at_least(product.k)) * power_at_least(product.n) / 512, 1, 8);
+              std::clamp<std::int64_t>(std::int64_t(power_at_least(matmul.k)) * power_at_least(matmul.n) / 512, 1, 8);
           break;
       }
       wanted = std::max(wanted, power_at_least(static_cast<int>(want)));
@@ -83,10 +83,10 @@ class Planner {
     warps_ = fused ? std::clamp(power_at_most(ceil_div(rows, 16)), 1, 8) : std::max(warps_, wanted);
     fused_ = fused;
     for (auto& [id, plan] : plans_) {
-      Product& product = plan.product;
-      if (product.kind != MatmulKind::gemv) continue;
-      if (std::int64_t(product.k) * product.n > std::int64_t(most_thin_registers) * 32 * warps_)
-        product.kind = of_many_rows(product.type);
+      Matmul& matmul = plan.matmul;
+      if (matmul.kind != MatmulKind::gemv) continue;
+      if (std::int64_t(matmul.k) * matmul.n > std::int64_t(most_thin_registers) * 32 * warps_)
+        matmul.kind = of_many_rows(matmul.type);
     }
   }
 
@@ -94,13 +94,13 @@ class Planner {
   // which four warps' instructions are 200 or more. Of 64 x 32 it would be 24 for half as many.
   // Of 64 x 64 sums in fused multiply-adds a thread has 8 x 16: for 4 steps of k it makes 24 accesses of 16 bytes for
   // 512 instructions. Where both operands' rows run along k that takes registers for four steps of both.
-  int sums_of_warp(const ProductPlan& plan) const {
-    const Product& product = plan.product;
+  int sums_of_warp(const MatmulPlan& plan) const {
+    const Matmul& matmul = plan.matmul;
     // From sm_100 on ptxas has none for an epilogue beside 128 sums.
-    const bool many = product.kind == MatmulKind::simt
-                          ? analysis_.target.registers_more_for_products == 0 &&
-                                (!runs_along_k(product, plan.a, 1) || !runs_along_k(product, plan.b, 0))
-                          : product.type != ElementType::tf32;
+    const bool many = matmul.kind == MatmulKind::simt
+                          ? analysis_.target.registers_more_for_matmuls == 0 &&
+                                (!runs_along_k(matmul, plan.a, 1) || !runs_along_k(matmul, plan.b, 0))
+                          : matmul.type != ElementType::tf32;
     return many ? 64 * 64 : 32 * 32;
   }
 
@@ -108,30 +108,30 @@ class Planner {
   int sums(RegionId loop) const {
     int all = 0;
     for (const auto& [id, other] : plans_)
-      if (analysis_[id].region == loop) all += ceil_div(other.product.m * other.product.n, 32 * warps_);
+      if (analysis_[id].region == loop) all += ceil_div(other.matmul.m * other.matmul.n, 32 * warps_);
     return all;
   }
   // Those of operands on their way to shared memory that are converted: as they were read, as they were computed, and
   // as they are stored, two in a register.
-  int converted(const ProductPlan& plan) const {
-    const Product& product = plan.product;
+  int converted(const MatmulPlan& plan) const {
+    const Matmul& matmul = plan.matmul;
     int elements = 0;
-    if (!stored_as(analysis_, plan.a, product.type)) elements += product.m * product.k;
-    if (!stored_as(analysis_, plan.b, product.type)) elements += product.k * product.n;
+    if (!stored_as(analysis_, plan.a, matmul.type)) elements += matmul.m * matmul.k;
+    if (!stored_as(analysis_, plan.b, matmul.type)) elements += matmul.k * matmul.n;
     return 5 * elements / (2 * 32 * warps_);
   }
   // Are there registers for two rounds' fragments beside the sums? More than a few rounds are not written out.
-  bool reads_ahead(Id id, const ProductPlan& plan) const {
-    const Product& product = plan.product;
-    const int rounds = product.rounds();
-    const int fragments = (plan.layout.cover(0) / product.warps_m + plan.layout.cover(1) / product.warps_n) / 4;
-    const int room = analysis_.target.most_registers - analysis_.target.registers_besides_products;
-    return !fused_ && product.as_it_lies() && rounds >= 2 && rounds <= 4 &&
+  bool reads_ahead(Id id, const MatmulPlan& plan) const {
+    const Matmul& matmul = plan.matmul;
+    const int k_steps = matmul.k_steps();
+    const int fragments = (plan.layout.cover(0) / matmul.warps_m + plan.layout.cover(1) / matmul.warps_n) / 4;
+    const int room = analysis_.target.most_registers - analysis_.target.registers_besides_matmuls;
+    return !fused_ && matmul.as_it_lies() && k_steps >= 2 && k_steps <= 4 &&
            sums(analysis_[id].region) + 2 * fragments + converted(plan) <= room;
   }
 
-  void finish(Id id, ProductPlan& plan) {
-    switch (plan.product.kind) {
+  void finish(Id id, MatmulPlan& plan) {
+    switch (plan.matmul.kind) {
       case MatmulKind::mma_sync:
         return finish_tensor(id, plan);
       case MatmulKind::simt:
@@ -141,53 +141,53 @@ class Planner {
     }
   }
 
-  void finish_tensor(Id id, ProductPlan& plan) {
-    Product& product = plan.product;
-    describe(plan.a, product, product.a, 1);
-    describe(plan.b, product, product.b, 0);
-    const int width = product.pairs().columns ? 16 : 8;
-    const int m = ceil_div(product.m, 16), n = ceil_div(product.n, width);
+  void finish_tensor(Id id, MatmulPlan& plan) {
+    Matmul& matmul = plan.matmul;
+    describe(plan.a, matmul, matmul.a, 1);
+    describe(plan.b, matmul, matmul.b, 0);
+    const int width = matmul.pairs().columns ? 16 : 8;
+    const int m = ceil_div(matmul.m, 16), n = ceil_div(matmul.n, width);
     int best = -1;
     for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
       const int warps_n = warps_ / warps_m;
       if (fused_ && warps_n > 1) continue;
       // What a warp reads for each step of k, and what it computes for nothing.
       const int rows = ceil_div(m, warps_m) * 16, columns = ceil_div(n, warps_n) * width;
-      const int cost = rows + columns + (rows * columns * warps_ - product.m * product.n) / 64;
+      const int cost = rows + columns + (rows * columns * warps_ - matmul.m * matmul.n) / 64;
       if (best >= 0 && cost >= best) continue;
       best = cost;
-      product.warps_m = warps_m;
-      product.warps_n = warps_n;
+      matmul.warps_m = warps_m;
+      matmul.warps_n = warps_n;
     }
-    plan.layout = accumulator_layout({product.m, product.n}, product.warps_m, product.warps_n, product.pairs());
-    product.reads_ahead = reads_ahead(id, plan);
+    plan.layout = accumulator_layout({matmul.m, matmul.n}, matmul.warps_m, matmul.warps_n, matmul.pairs());
+    matmul.reads_ahead = reads_ahead(id, plan);
   }
 
   // Do an operand's rows run along k in shared memory? As they do in memory, or else row by row as it is written.
-  bool runs_along_k(const Product& product, const Source& source, int k_axis) const {
+  bool runs_along_k(const Matmul& matmul, const Source& source, int k_axis) const {
     if (source.load != no_id) {
       const GraphAccess access = analysis_.access(source.load);
       for (const int axis : {0, 1})
         if (source.axis[axis] >= 0 && access.fast == source.axis[axis])
-          return axis == k_axis && !is_transposed(product, analysis_[source.load].type);
+          return axis == k_axis && !is_transposed(matmul, analysis_[source.load].type);
     }
     return k_axis == 1;
   }
   // Is an operand that lies along k transposed on its way to shared memory, element by element? Then neighbours across
   // k are in registers of different banks, which is worth it for many sums, while all threads keep to a row of the
   // tile.
-  static bool is_transposed(const Product& product, ElementType stored) {
-    return product.kind == MatmulKind::simt && product.m * product.n >= 64 * 128 && 128 % product.k == 0 &&
+  static bool is_transposed(const Matmul& matmul, ElementType stored) {
+    return matmul.kind == MatmulKind::simt && matmul.m * matmul.n >= 64 * 128 && 128 % matmul.k == 0 &&
            info(stored).bytes == 4;
   }
 
   // Casts that remain when a fragment is read, and which way the buffer runs. `k_axis` is k's among the operand's axes.
-  void describe(Source& source, const Product& product, ProductOperand& operand, int k_axis) {
-    const ElementType type = product.type;
+  void describe(Source& source, const Matmul& matmul, MatmulOperand& operand, int k_axis) {
+    const ElementType type = matmul.type;
     operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
-    if (product.as_it_lies() ? !stored_as(analysis_, source, type) : !converts(source, type)) source.load = no_id;
-    operand.k_major = runs_along_k(product, source, k_axis);
-    if (source.load == no_id || product.as_it_lies()) return;
+    if (matmul.as_it_lies() ? !stored_as(analysis_, source, type) : !converts(source, type)) source.load = no_id;
+    operand.k_major = runs_along_k(matmul, source, k_axis);
+    if (source.load == no_id || matmul.as_it_lies()) return;
     operand.stored = analysis_[source.load].type;
     operand.casts = source.casts;
   }
@@ -205,38 +205,38 @@ class Planner {
            (info(from).kind == ElementKind::integer && !source.casts.empty() && source.casts[0] == ElementType::f32);
   }
 
-  void finish_block(ProductPlan& plan) {
-    Product& product = plan.product;
+  void finish_block(MatmulPlan& plan) {
+    Matmul& matmul = plan.matmul;
     // From sm_100 on ptxas has the second round's reads take all registers there are, and more.
-    product.unrolled = analysis_.target.unrolled_rounds;
-    describe(plan.a, product, product.a, 1);
-    describe(plan.b, product, product.b, 0);
+    matmul.unrolled = analysis_.target.unrolled_k;
+    describe(plan.a, matmul, matmul.a, 1);
+    describe(plan.b, matmul, matmul.b, 0);
     // Four neighbours a thread along an axis that the buffer's rows follow, so that one access brings them; of rows
     // along k one brings four steps.
-    const int run_m = product.a.k_major ? 1 : 4, run_n = product.b.k_major ? 1 : 4;
+    const int run_m = matmul.a.k_major ? 1 : 4, run_n = matmul.b.k_major ? 1 : 4;
     int best = -1, lanes_m = 1;
     for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
       for (int lanes = 4; lanes <= 8; lanes *= 2) {
         const int warps_n = warps_ / warps_m, other = 32 / lanes;
         if (fused_ && warps_n > 1) continue;
-        const int rows = ceil_div(product.m, warps_m * lanes * run_m) * run_m;
-        const int columns = ceil_div(product.n, warps_n * other * run_n) * run_n;
+        const int rows = ceil_div(matmul.m, warps_m * lanes * run_m) * run_m;
+        const int columns = ceil_div(matmul.n, warps_n * other * run_n) * run_n;
         // What a thread reads for each step of k, and what it computes for nothing; of equals what takes fewer
         // registers, then what has shorter columns of sums.
-        const int read = rows + columns + (rows * columns * warps_ * 32 - product.m * product.n) / (32 * warps_);
+        const int read = rows + columns + (rows * columns * warps_ * 32 - matmul.m * matmul.n) / (32 * warps_);
         const int cost = read * 1024 + 2 * (rows * (4 / run_m) + columns * (4 / run_n)) + (rows > columns);
         if (best >= 0 && cost >= best) continue;
         best = cost;
-        product.warps_m = warps_m;
-        product.warps_n = warps_n;
+        matmul.warps_m = warps_m;
+        matmul.warps_n = warps_n;
         lanes_m = lanes;
       }
     }
-    plan.layout = fma_layout({product.m, product.n}, product.warps_m, product.warps_n, lanes_m, run_m, run_n);
+    plan.layout = fma_layout({matmul.m, matmul.n}, matmul.warps_m, matmul.warps_n, lanes_m, run_m, run_n);
   }
 
-  void finish_thin(Id id, ProductPlan& plan) {
-    Product& product = plan.product;
+  void finish_thin(Id id, MatmulPlan& plan) {
+    Matmul& matmul = plan.matmul;
     bool along_k = false;
     int vector = 1;
     if (plan.b.load != no_id) {
@@ -244,7 +244,7 @@ class Planner {
       along_k = access.fast >= 0 && access.fast == plan.b.axis[0];
       if (access.fast >= 0 && (along_k || access.fast == plan.b.axis[1])) vector = access.vector;
     }
-    const int fast = along_k ? product.k : product.n, slow = along_k ? product.n : product.k;
+    const int fast = along_k ? matmul.k : matmul.n, slow = along_k ? matmul.n : matmul.k;
     const int lanes_fast = std::min(32, power_at_least(ceil_div(fast, vector)));
     const int lanes_slow = std::min(32 / lanes_fast, power_at_least(slow));
     const int left_fast = ceil_div(fast, vector * lanes_fast), left_slow = ceil_div(slow, lanes_slow);
@@ -264,19 +264,19 @@ class Planner {
         layout.add(axis, {Place::lane, lanes_slow, lanes_fast});
       }
     };
-    product.layout_b = Layout(2);
-    add(product.layout_b, 0, along_k, regs_fast * vector);
-    add(product.layout_b, 1, !along_k, regs_fast * vector);
+    matmul.layout_b = Layout(2);
+    add(matmul.layout_b, 0, along_k, regs_fast * vector);
+    add(matmul.layout_b, 1, !along_k, regs_fast * vector);
     const int regs_k = k_axis ? regs_fast * vector : regs_slow, regs_n = k_axis ? regs_slow : regs_fast * vector;
-    product.layout_a = Layout(2);
-    product.layout_a.add(0, {Place::reg, product.m, regs_k});
-    add(product.layout_a, 1, along_k, 1);
+    matmul.layout_a = Layout(2);
+    matmul.layout_a.add(0, {Place::reg, matmul.m, regs_k});
+    add(matmul.layout_a, 1, along_k, 1);
     plan.layout = Layout(2);
-    plan.layout.add(0, {Place::reg, product.m, regs_n});
+    plan.layout.add(0, {Place::reg, matmul.m, regs_n});
     add(plan.layout, 1, !along_k, 1);
-    product.lanes_k = along_k ? lanes_fast - 1 : (lanes_slow - 1) * lanes_fast;
-    product.warps_k = along_k ? warps_fast - 1 : (warps_slow - 1) * warps_fast;
-    product.partial = (product.lanes_k || product.warps_k) && sums_may_stay_apart(id);
+    matmul.lanes_k = along_k ? lanes_fast - 1 : (lanes_slow - 1) * lanes_fast;
+    matmul.warps_k = along_k ? warps_fast - 1 : (warps_slow - 1) * warps_fast;
+    matmul.partial = (matmul.lanes_k || matmul.warps_k) && sums_may_stay_apart(id);
   }
 
   // A loop's carried value that only this product adds to, scaled perhaps by what all holders of a sum agree on: the
@@ -298,11 +298,13 @@ class Planner {
   const GraphAnalysis& analysis_;
   int warps_;
   bool fused_ = false;
-  std::map<Id, ProductPlan> plans_;
+  std::map<Id, MatmulPlan> plans_;
 };
 
 }  // namespace
 
-Products plan_products(const GraphAnalysis& analysis, int least_warps) { return Planner(analysis, least_warps).run(); }
+MatmulPlans plan_matmuls(const GraphAnalysis& analysis, int least_warps) {
+  return Planner(analysis, least_warps).run();
+}
 
 }  // namespace tessera::internal::lowering

@@ -6,18 +6,18 @@
 
 namespace tessera::internal::lowering {
 
-struct ProductPlan {
-  Product product;
+struct MatmulPlan {
+  Matmul matmul;
   Source a, b;
   Layout layout;  ///< of the result
 };
 
 /// The kind of each product, its warps and the layout of its result; of a kernel with at least so many
 /// warps, unless rows of scores must stay with their warp.
-struct Products {
-  std::map<Id, ProductPlan> plans;
+struct MatmulPlans {
+  std::map<Id, MatmulPlan> plans;
   int warps = 0;
 };
-Products plan_products(const GraphAnalysis& analysis, int least_warps);
+MatmulPlans plan_matmuls(const GraphAnalysis& analysis, int least_warps);
 
 }  // namespace tessera::internal::lowering

@@ -19,7 +19,7 @@ struct SplitKLaunch {
 };
 
 /// Of a product on a GPU of so many multiprocessors, of which each has one block of threads at a time.
-SplitKLaunch split_k_of_launch(const RoundExtents& round, std::span<const std::int64_t> grid, std::int64_t rounds,
+SplitKLaunch split_k_of_launch(const MmaExtents& extents, std::span<const std::int64_t> grid, std::int64_t k_iterations,
                                int multiprocessors, SplitKPolicy policy = SplitKPolicy::automatic);
 
 /// The same by clusters of so many blocks at most; of one it is none.
@@ -29,13 +29,13 @@ inline SplitKLaunch limited(const SplitKLaunch& launch, int most) {
 }
 
 /// Of an H200: cycles of an epilogue for each sum of a thread, and between the loops of two teams that take turns.
-inline constexpr double cycles_of_sum = 22, cycles_of_turn = 745;
+inline constexpr double cycles_of_sum = 22, cycles_of_wait = 745;
 
 /// Cycles of a block of such a launch, where the grid shares rounds of so many cycles, and an epilogue takes so many.
-double cycles_by_grid(const RoundExtents& round, const SplitKLaunch& launch, std::int64_t tiles, std::int64_t rounds,
-                      double of_round, double of_epilogue);
+double cycles_of_stream_k(const MmaExtents& extents, const SplitKLaunch& launch, std::int64_t tiles,
+                          std::int64_t k_iterations, double of_k_iteration, double of_epilogue);
 
 /// Threads that have the sums of a tile between them, where one team does.
-inline int threads_of_consumer_group(const RoundExtents& round) { return round.m % 128 ? 128 : 256; }
+inline int threads_of_consumer_group(const MmaExtents& extents) { return extents.m % 128 ? 128 : 256; }
 
 }  // namespace tessera::internal

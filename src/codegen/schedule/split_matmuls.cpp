@@ -15,8 +15,8 @@
 #include <limits>
 #include <set>
 
-#include "codegen/analysis/graph_analysis.hpp"
 #include "codegen/analysis/budget.hpp"
+#include "codegen/analysis/graph_analysis.hpp"
 #include "graph/rewrite.hpp"
 
 namespace tessera::internal {
@@ -33,7 +33,7 @@ Cell number(int value) {
 
 /// The operands of a product, a and b.
 struct Operands {
-  explicit Operands(const Graph& graph, Id product) : in{graph[product].in[0], graph[product].in[1]} {
+  explicit Operands(const Graph& graph, Id matmul) : in{graph[matmul].in[0], graph[matmul].in[1]} {
     for (int side : {0, 1}) source[side] = find_source(graph, in[side]);
   }
   static int k_axis(int side) { return 1 - side; }
@@ -128,9 +128,9 @@ Id first_strip(const Node& node, Id index, int count, const Apply& apply, const 
 
 /// Is a loop there for nothing but this product, adding up over tiles that its counter counts along k?
 bool fills_loop(const Graph& graph, const std::vector<std::vector<Id>>& order, Id id) {
-  const Node& product = graph[id];
-  const Region& body = graph.regions[product.region];
-  if (body.kind != RegionKind::loop || body.yields != std::vector{id} || product.in[2] != body.arguments[1])
+  const Node& matmul = graph[id];
+  const Region& body = graph.regions[matmul.region];
+  if (body.kind != RegionKind::loop || body.yields != std::vector{id} || matmul.in[2] != body.arguments[1])
     return false;
   const Operands operands(graph, id);
   std::set<Id> known{id, body.arguments[0], body.arguments[1]};
@@ -144,7 +144,7 @@ bool fills_loop(const Graph& graph, const std::vector<std::vector<Id>>& order, I
     for (Id at = operands.in[side]; at != source.load; at = graph[at].in[0]) known.insert(at);
     known.insert(source.load);
   }
-  return known.size() == order[product.region].size();
+  return known.size() == order[matmul.region].size();
 }
 
 /// Makes the loop that a product fills `count` times as long, its tiles so much shorter. What it adds to the graph has
@@ -236,7 +236,7 @@ class Splitter final : public Rewriter {
 }  // namespace
 }  // namespace lowering
 
-std::optional<Graph> split_products(const Graph& graph, const Target& target) {
+std::optional<Graph> split_matmuls(const Graph& graph, const Target& target) {
   using namespace lowering;
   std::map<Id, int> counts = StripPlanner(graph, target).run();
   if (counts.empty()) return std::nullopt;

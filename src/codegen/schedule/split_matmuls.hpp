@@ -10,6 +10,6 @@ namespace tessera::internal {
 /// The graph with products computed in strips of k where the tiles they are given do not fit into a block's shared
 /// memory of `target`; nothing if all fit. Parameters, grid and texts stay as they are, results up to the order of
 /// sums.
-std::optional<Graph> split_products(const Graph& graph, const Target& target);
+std::optional<Graph> split_matmuls(const Graph& graph, const Target& target);
 
 }  // namespace tessera::internal

@@ -24,18 +24,18 @@ class Classifier {
     how_.ahead =
         analysis_.uniform_values([&](Id id, RegionId) { return node(id).op == Op::block || analysis_.is_counter(id); });
     how_.launch = analysis_.uniform_values([](Id, RegionId) { return false; });
-    for (const auto& rule : {&Classifier::products, &Classifier::loop, &Classifier::tile, &Classifier::operands,
+    for (const auto& rule : {&Classifier::matmuls, &Classifier::loop, &Classifier::tile, &Classifier::operands,
                              &Classifier::rounds, &Classifier::epilogue})
       if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
     stores();
     WarpSpecializedGemms result;
-    const int rows = product().shape[0];
+    const int rows = matmul().shape[0];
     const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
     // Blocks that share rounds all start from zeros.
-    const bool is_sum = how_.products.size() == 1 && starts_from_zeros(analysis_, how_.loop, product().in[2]);
+    const bool is_sum = how_.matmuls.size() == 1 && starts_from_zeros(analysis_, how_.loop, matmul().in[2]);
     if (!is_sum)
       result.why_not_split =
-          how_.products.size() > 1 ? "the loop has several products" : "the sums start from a tile and not from zeros";
+          how_.matmuls.size() > 1 ? "the loop has several products" : "the sums start from a tile and not from zeros";
     if (analysis_.variant.split_k == SplitK::cluster && is_sum) {
       how_.split_k = SplitK::cluster;
       for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
@@ -62,7 +62,7 @@ class Classifier {
     how_.stages = stages();
     if (how_.stages < 2) {
       if (result.candidates.empty())
-        result.why_not = "two stages do not fit into shared memory", result.where = how_.products[0];
+        result.why_not = "two stages do not fit into shared memory", result.where = how_.matmuls[0];
       return;
     }
     const bool reads =
@@ -74,24 +74,24 @@ class Classifier {
   }
   // Registers of a thread for the sums of a tile that `groups` warp groups share.
   int sums_of(int groups) const {
-    return static_cast<int>(product().shape.size() * std::ssize(how_.products)) / (128 * groups);
+    return static_cast<int>(matmul().shape.size() * std::ssize(how_.matmuls)) / (128 * groups);
   }
   // Any of them, where all are alike.
-  const Node& product() const { return node(how_.products[0]); }
+  const Node& matmul() const { return node(how_.matmuls[0]); }
   // What is multiplied.
-  ElementType type() const { return node(product().in[0]).type; }
+  ElementType type() const { return node(matmul().in[0]).type; }
 
-  std::string products() {
+  std::string matmuls() {
     for (const auto& region : analysis_.order)
       for (Id id : region)
-        if (node(id).op == Op::mma) how_.products.push_back(id);
+        if (node(id).op == Op::mma) how_.matmuls.push_back(id);
     const auto differs = [&](Id id) {
-      return node(id).region != product().region || node(id).shape != product().shape ||
-             node(node(id).in[0]).shape != node(product().in[0]).shape ||
-             node(node(id).in[0]).type != node(product().in[0]).type;
+      return node(id).region != matmul().region || node(id).shape != matmul().shape ||
+             node(node(id).in[0]).shape != node(matmul().in[0]).shape ||
+             node(node(id).in[0]).type != node(matmul().in[0]).type;
     };
-    where_ = how_.products[0];
-    if (const auto other = std::ranges::find_if(how_.products, differs); other != how_.products.end())
+    where_ = how_.matmuls[0];
+    if (const auto other = std::ranges::find_if(how_.matmuls, differs); other != how_.matmuls.end())
       return because(*other, "it has several products, which differ");
     if (!has_wgmma(type())) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type()));
     return {};
@@ -99,9 +99,9 @@ class Classifier {
 
   // Sums that the loop carries, and nothing else.
   std::string loop() {
-    const Region& body = analysis_.graph.regions[product().region];
+    const Region& body = analysis_.graph.regions[matmul().region];
     if (body.kind != RegionKind::loop) return "the product is in no loop";
-    how_.loop = analysis_.owner[product().region];
+    how_.loop = analysis_.owner[matmul().region];
     const Node& loop = node(how_.loop);
     if (loop.region != 0) return "the product's loop is in another loop or a branch";
     const auto carries = [&](Id id) {
@@ -109,7 +109,7 @@ class Classifier {
       return sums.op == Op::argument && sums.position() > 0 && body.yields[sums.position() - 1] == id &&
              analysis_.users[node(id).in[2]].size() == 1 && analysis_.users[id].size() == 1;
     };
-    if (body.yields.size() != how_.products.size() || !std::ranges::all_of(how_.products, carries))
+    if (body.yields.size() != how_.matmuls.size() || !std::ranges::all_of(how_.matmuls, carries))
       return "the loop carries more than the sums";
     if (!how_.launch[loop.in[0]]) return because(how_.loop, "the loop's rounds are not the same for all blocks");
     return {};
@@ -120,7 +120,7 @@ class Classifier {
   }
 
   std::string tile() {
-    const int m = product().shape[0], n = product().shape[1], k = node(product().in[0]).shape[1];
+    const int m = matmul().shape[0], n = matmul().shape[1], k = node(matmul().in[0]).shape[1];
     constexpr int widths[] = {64, 96, 128, 192, 256};
     const int bytes = k * info(type()).bytes;
     if (m % 64 || m > 256 || m == 192 || bytes % panel_bytes || bytes > 4 * panel_bytes ||
@@ -131,10 +131,10 @@ class Classifier {
   }
 
   std::string operands() {
-    for (const Id id : how_.products)
+    for (const Id id : how_.matmuls)
       for (const std::size_t side : {0, 1})
         if (std::string why = operand(node(id).in[side], side); !why.empty()) return why;
-    for (const Id id : analysis_.order[product().region]) {
+    for (const Id id : analysis_.order[matmul().region]) {
       const Op op = node(id).op;
       const auto computes = [&](const auto& computed) { return computed.second.nodes.contains(id); };
       if (std::ranges::any_of(how_.computed, computes) || op == Op::constant || op == Op::iota || op == Op::broadcast)
@@ -168,7 +168,7 @@ class Classifier {
   // wgmma takes it from registers; its tiles come as operands do.
   std::string computed(Id operand) {
     if (how_.computed.contains(operand)) return {};
-    ComputedOperand computed = computed_operand(analysis_, operand, product().region);
+    ComputedOperand computed = computed_operand(analysis_, operand, matmul().region);
     if (!computed.why_not.empty()) return because(computed.where, "the left operand " + computed.why_not);
     for (const Id tile : computed.tiles) {
       const Source source = find_source(analysis_.graph, tile);
@@ -220,7 +220,7 @@ class Classifier {
         const bool carries = has_region(at.op) && analysis_.graph.carried(id) > 0;
         if (at.op == Op::repeat || (carries && at.op != Op::loop)) return "it has a branch or a while_ with values";
         const bool along_rows =
-            (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 && node(at.in[0]).shape == product().shape;
+            (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 && node(at.in[0]).shape == matmul().shape;
         if (along_rows) continue;
         if (is_reduction(at.op) || at.op == Op::argmax || is_scan(at.op) || is_sort(at.op) || at.op == Op::concat ||
             at.op == Op::extract || at.op == Op::histogram)
@@ -234,7 +234,7 @@ class Classifier {
     std::optional<ElementType> type;
     for (const Id id : analysis_.order[0]) {
       const Node& at = node(id);
-      if (at.op != Op::store || node(at.in[0]).shape != product().shape) continue;
+      if (at.op != Op::store || node(at.in[0]).shape != matmul().shape) continue;
       const GraphAccess access = analysis_.access(id);
       const int parameter = access.parameter;
       const Parameter& tensor = analysis_.graph.parameters[static_cast<std::size_t>(parameter)];
@@ -261,7 +261,7 @@ class Classifier {
   // As many as fit beside what is stored: a product of few rounds has all of them on their way at once.
   int stages() const {
     constexpr int most = 12, barriers = 1024;
-    const int m = product().shape[0], n = product().shape[1];
+    const int m = matmul().shape[0], n = matmul().shape[1];
     int stored = how_.tma_tensors.empty() ? 0 : 2 * how_.consumer_groups * m * panel_bytes;
     if (how_.split_k == SplitK::cluster) stored += m * n * static_cast<int>(sizeof(float));
     int loaded = 0;
@@ -290,13 +290,13 @@ class Classifier {
 WarpSpecializedGemms warp_specialize(const GraphAnalysis& analysis) { return Classifier(analysis).run(); }
 
 std::string text_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& how) {
-  const Node &product = analysis[how.products[0]], &left = analysis[product.in[0]];
+  const Node &matmul = analysis[how.matmuls[0]], &left = analysis[matmul.in[0]];
   const auto count = [](std::size_t n, std::string_view thing) {
     return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
   };
   std::string text =
-      fmt::format("[{},{}] by {} of {}", product.shape[0], product.shape[1], left.shape[1], name(left.type));
-  if (how.products.size() > 1) text += fmt::format(", {} products", how.products.size());
+      fmt::format("[{},{}] by {} of {}", matmul.shape[0], matmul.shape[1], left.shape[1], name(left.type));
+  if (how.matmuls.size() > 1) text += fmt::format(", {} products", how.matmuls.size());
   text += fmt::format(", {} of {}, {}", count(static_cast<std::size_t>(how.consumer_groups), "team"),
                       count(static_cast<std::size_t>(how.groups), "warp group"),
                       count(static_cast<std::size_t>(how.stages), "stage"));
@@ -316,7 +316,7 @@ bool starts_from_zeros(const GraphAnalysis& analysis, Id loop, Id argument) {
 bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecializedGemm& how, Id id) {
   const Node& node = analysis[id];
   if (node.op != Op::load || node.ordered || node.region != 0) return false;
-  if (node.shape.size() >= analysis[how.products[0]].shape.size()) return false;
+  if (node.shape.size() >= analysis[how.matmuls[0]].shape.size()) return false;
   const auto known = [&](Id number) { return number == no_id || how.ahead[number]; };
   const GraphAccess access = analysis.access(id);
   return std::ranges::all_of(access.axes, [&](const GraphAccess::Axis& axis) {
@@ -326,12 +326,12 @@ bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecializedGemm& how
   });
 }
 
-Products products_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& how) {
-  Products products;
-  for (const Id id : how.products)
-    products.plans.emplace(id, wgmma_plan(analysis, id, how.groups, how.computed.contains(analysis[id].in[0])));
-  products.warps = 4 * how.groups;
-  return products;
+MatmulPlans matmuls_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& how) {
+  MatmulPlans matmuls;
+  for (const Id id : how.matmuls)
+    matmuls.plans.emplace(id, wgmma_plan(analysis, id, how.groups, how.computed.contains(analysis[id].in[0])));
+  matmuls.warps = 4 * how.groups;
+  return matmuls;
 }
 
 }  // namespace tessera::internal::lowering

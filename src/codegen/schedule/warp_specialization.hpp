@@ -12,7 +12,7 @@ namespace tessera::internal::lowering {
 
 /// How the work is shared.
 struct WarpSpecializedGemm {
-  std::vector<Id> products;  ///< of one loop, all of the same extents
+  std::vector<Id> matmuls;  ///< of one loop, all of the same extents
   Id loop = no_id;
   int groups = 1;                          ///< warp groups of a team, which share the rows of the product's tile
   int consumer_groups = 1;                 ///< of warp groups: of two each multiplies while the other stores
@@ -46,10 +46,10 @@ bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecializedGemm& how
 bool starts_from_zeros(const GraphAnalysis& analysis, Id loop, Id argument);
 
 /// The products of a specialised kernel, for the passes that lay out and fuse.
-Products products_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& how);
+MatmulPlans matmuls_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& how);
 
 /// The roles of the phase, and what they name.
-void lower_roles(const GraphAnalysis& analysis, WarpSpecializedGemm how, const Products& products,
+void lower_roles(const GraphAnalysis& analysis, WarpSpecializedGemm how, const MatmulPlans& matmuls,
                  const Layouts& layouts, Plan& plan);
 
 }  // namespace tessera::internal::lowering

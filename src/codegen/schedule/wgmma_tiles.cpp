@@ -11,18 +11,18 @@ std::string why_no_panels(int rows, int columns, ElementType type) {
   return fmt::format("[{},{}] {} are not made of panels", rows, columns, name(type));
 }
 
-ProductPlan wgmma_plan(const GraphAnalysis& analysis, Id product, int groups, bool left_from_registers) {
-  const Node &node = analysis[product], &left = analysis[node.in[0]];
-  ProductPlan plan;
+MatmulPlan wgmma_plan(const GraphAnalysis& analysis, Id matmul, int groups, bool left_from_registers) {
+  const Node &node = analysis[matmul], &left = analysis[node.in[0]];
+  MatmulPlan plan;
   if (!left_from_registers) plan.a = find_source(analysis.graph, node.in[0]);
   plan.b = find_source(analysis.graph, node.in[1]);
-  plan.product.kind = MatmulKind::mma_sync;
-  plan.product.type = left.type;
-  plan.product.m = node.shape[0];
-  plan.product.n = node.shape[1];
-  plan.product.k = left.shape[1];
+  plan.matmul.kind = MatmulKind::mma_sync;
+  plan.matmul.type = left.type;
+  plan.matmul.m = node.shape[0];
+  plan.matmul.n = node.shape[1];
+  plan.matmul.k = left.shape[1];
   plan.layout = wgmma_accumulator_layout(node.shape, groups);
-  if (left_from_registers) plan.product.layout_a = wgmma_operand_layout(left.shape, groups, left.type);
+  if (left_from_registers) plan.matmul.layout_a = wgmma_operand_layout(left.shape, groups, left.type);
   return plan;
 }
 

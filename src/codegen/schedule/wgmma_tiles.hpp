@@ -16,7 +16,7 @@ bool is_k_major(const GraphAccess& access, int other);
 std::string why_no_panels(int rows, int columns, ElementType type);
 
 /// A product whose rows so many warp groups share; its left operand comes from shared memory or from registers.
-ProductPlan wgmma_plan(const GraphAnalysis& analysis, Id product, int groups, bool left_from_registers);
+MatmulPlan wgmma_plan(const GraphAnalysis& analysis, Id matmul, int groups, bool left_from_registers);
 
 /// Is it zero in each element?
 bool is_zeros(const GraphAnalysis& analysis, Id id);

@@ -14,9 +14,9 @@ struct TmaTensor {
   std::array<std::int8_t, 5> axes{-1, -1, -1, -1, -1};  ///< of the tensor, fastest first; -1: no more
   std::array<int, 5> box{1, 1, 1, 1, 1};                ///< elements of a box, in the same order
   bool clipped = false;  ///< boxes are no longer than the tensor, but along the fastest axis
-  bool rounds = false;   ///< f32 becomes tf32 on its way to shared memory
+  bool to_tf32 = false;  ///< f32 becomes tf32 on its way to shared memory
   /// What a box of a tensor of such elements has in shared memory.
-  ElementType type(ElementType of_tensor) const { return rounds ? ElementType::tf32 : of_tensor; }
+  ElementType type(ElementType of_tensor) const { return to_tf32 ? ElementType::tf32 : of_tensor; }
   /// Elements along the box's axis `i`, of a tensor of that extent there.
   int length(std::size_t i, std::int64_t extent) const {
     return clipped && i > 0 && extent < box[i] ? static_cast<int>(extent) : box[i];

@@ -27,9 +27,9 @@ Target Target::of(Arch arch, bool warp_specialize) {
       target.resident_blocks = 16;
   }
   if (arch.number() >= 100) {
-    target.registers_more_for_products = 32;
+    target.registers_more_for_matmuls = 32;
     target.registers_of_reads = 384;  // 512 were seen to do well, 576 to spill
-    target.unrolled_rounds = 1;
+    target.unrolled_k = 1;
   }
   return target;
 }

@@ -14,8 +14,8 @@ namespace tessera::internal {
 /// What code may assume of one tensor.
 struct TensorClass {
   std::int8_t contiguous_axis =
-      -1;                      ///< the axis whose elements are neighbours in memory; -1: none, or a tensor of no use
-  std::int8_t alignment = 1;   ///< bytes, at most 16: a power of two that divides the address and every other stride
+      -1;                         ///< the axis whose elements are neighbours in memory; -1: none, or a tensor of no use
+  std::int8_t alignment = 1;      ///< bytes, at most 16: a power of two that divides the address and every other stride
   std::int8_t row_alignment = 1;  ///< bytes, at most 16: a power of two that divides the length of a row of neighbours
   /// sm_90's copy engine can address it: aligned to 16, strides positive, at most 5 axes, none of extent 0.
   bool tma_addressable = false;

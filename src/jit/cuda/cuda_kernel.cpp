@@ -146,9 +146,9 @@ CudaKernel::CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph)
     : device_(std::move(device)),
       graph_(graph),
       reaches_(tile_reaches(graph)),
-      rounds_(Target::of(*device_->info().arch, generate_options().warp_specialize).tier == Target::Tier::wgmma
-                  ? SharedRounds(graph)
-                  : SharedRounds()),
+      k_iterations_(Target::of(*device_->info().arch, generate_options().warp_specialize).tier == Target::Tier::wgmma
+                        ? SplitKLoop(graph)
+                        : SplitKLoop()),
       most_of_cluster_(hints_for(graph.hints, device_->info().arch->name()).cluster),
       board_(device_->board(graph)) {}
 
@@ -275,8 +275,8 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   // Rounds are computed only where somebody may share them.
   const std::int64_t most = device_->settings().split_k == SplitKPolicy::automatic ? most_shared_waves : blocks;
   SplitKLaunch shared = blocks <= most * multiprocessors
-                            ? split_k_of_launch(rounds_.extents(), grid, rounds_.of(arguments), multiprocessors,
-                                                device_->settings().split_k)
+                            ? split_k_of_launch(k_iterations_.extents(), grid, k_iterations_.of(arguments),
+                                                multiprocessors, device_->settings().split_k)
                             : SplitKLaunch{};
   if (shared.split_k == SplitK::cluster && most_of_cluster_ > 0) shared = limited(shared, most_of_cluster_);
   variant.split_k = variant.index64 && shared.split_k == SplitK::stream_k ? SplitK::none : shared.split_k;

@@ -3,9 +3,9 @@
 #include <array>
 
 #include "codegen/schedule/split_k.hpp"
+#include "jit/backend/lock_free_list.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/cuda/tensor_maps.hpp"
-#include "jit/backend/lock_free_list.hpp"
 
 namespace tessera::internal {
 
@@ -67,7 +67,7 @@ class CudaKernel final : public DeviceKernel {
   std::shared_ptr<CudaBackend> device_;
   const Graph& graph_;
   const std::vector<TileReach> reaches_;
-  const SharedRounds rounds_;
+  const SplitKLoop k_iterations_;
   const int most_of_cluster_;      // as the kernel's hints say; 0: nothing
   const cuda::CUdeviceptr board_;  // on which it tells the host; 0: it tells nothing
   LockFreeList<Variant, Code> codes_;

@@ -45,13 +45,12 @@ void add_gpus(std::vector<Finding>& findings) {
   CudaDevices& gpus = CudaDevices::instance();
   int count = 1;
   for (int i = 0; i < count; ++i)
-    findings.push_back(finding(
-        "GPU",
-        [&] {
-    count = gpus.count();
-    return gpus.open(i)->info().name;
-        },
-        ""));  // errors say what to do
+    findings.push_back(finding("GPU",
+                               [&] {
+      count = gpus.count();
+      return gpus.open(i)->info().name;
+    },
+                               ""));  // errors say what to do
 }
 
 std::string nvrtc() {
@@ -104,11 +103,11 @@ std::vector<Finding> diagnose() {
     add_gpus(findings);
   else
     findings.push_back({"GPU", false, "none can be seen without the driver"});
-  findings.push_back(finding("NVRTC", nvrtc,
-                             "install a CUDA toolkit, or pip install nvidia-cuda-nvrtc-cu12 and let TESSERA_NVRTC name its "
-                             "folder, .../site-packages/nvidia/cuda_nvrtc/lib"));
-  findings.push_back(finding(
-      "nvdisasm", [] { return nvdisasm_path().native(); }, "only TESSERA_DUMP=sass needs it"));
+  findings.push_back(
+      finding("NVRTC", nvrtc,
+              "install a CUDA toolkit, or pip install nvidia-cuda-nvrtc-cu12 and let TESSERA_NVRTC name its "
+              "folder, .../site-packages/nvidia/cuda_nvrtc/lib"));
+  findings.push_back(finding("nvdisasm", [] { return nvdisasm_path().native(); }, "only TESSERA_DUMP=sass needs it"));
   findings.push_back(finding("emulator", emulator, ""));  // its error says how to get it
   findings.push_back(finding("cache", cache, ""));
   findings.push_back(finding("threads", threads, ""));

@@ -50,8 +50,10 @@ fs::path build_folder(fs::path folder) {
 
 std::string how_to_get_it() {
   if (const fs::path build = build_folder(program_folder()); !build.empty())
-    return fmt::format("build it with `cmake --build {} --target tessera_emulated_device` (it needs Boost.Context), or let "
-                       "TESSERA_EMULATOR name the library or its folder", build.native());
+    return fmt::format(
+        "build it with `cmake --build {} --target tessera_emulated_device` (it needs Boost.Context), or let "
+        "TESSERA_EMULATOR name the library or its folder",
+        build.native());
   return "let TESSERA_EMULATOR name its folder, as PREFIX/lib of a Tessera installed in PREFIX; it is installed where "
          "Boost.Context was there when Tessera was built";
 }
@@ -76,8 +78,10 @@ Entry find_entry() {
   // They share the layout of graphs and devices.
   const std::string_view its = from->symbol<decltype(&tessera_emulator_version)>("tessera_emulator_version")();
   if (its != version())
-    throw Error(fmt::format("{} is the emulator of Tessera {}, and the program is linked with Tessera {}; let "
-                            "TESSERA_EMULATOR name the folder of that version's", from->path().native(), its, version()));
+    throw Error(
+        fmt::format("{} is the emulator of Tessera {}, and the program is linked with Tessera {}; let "
+                    "TESSERA_EMULATOR name the folder of that version's",
+                    from->path().native(), its, version()));
   return from->symbol<Entry>(entry_name);
 }
 

@@ -10,11 +10,11 @@
 #include "graph/evaluate.hpp"
 #include "graph/views.hpp"
 #include "jit/backend/backend.hpp"
+#include "jit/backend/lock_free_list.hpp"
+#include "jit/backend/overlap.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_function.hpp"
-#include "jit/backend/lock_free_list.hpp"
 #include "jit/options/log.hpp"
-#include "jit/backend/overlap.hpp"
 #include "tessera/codegen/arch.hpp"
 #include "tessera/graph/cuda_text.hpp"
 #include "tessera/graph/error.hpp"
@@ -102,7 +102,7 @@ Executable::Executable(Graph graph)
     if (graph_[id].op == Op::require) {
       roots.push_back(graph_[id].in[0]);
       state_->requirements.push_back(fmt::format("{}:{}: {}", graph_[id].location.file, graph_[id].location.line,
-                                          graph_.texts[graph_[id].text()]));
+                                                 graph_.texts[graph_[id].text()]));
     }
   state_->flattened = flattened_axes(graph_);
   roots.insert(roots.end(), graph_.grid.begin(), graph_.grid.end());
@@ -265,7 +265,8 @@ std::vector<Argument> Executable::with_steps(std::span<const Argument> arguments
       const auto parameter = static_cast<std::size_t>(flattened.parameter),
                  last = static_cast<std::size_t>(flattened.axes.back()),
                  step_of = step_axis(flattened, arguments[parameter]);
-      if (arguments[parameter].extent[step_of] > 1) visit(flattened, parameter, last, arguments[parameter].stride[step_of]);
+      if (arguments[parameter].extent[step_of] > 1)
+        visit(flattened, parameter, last, arguments[parameter].stride[step_of]);
     }
   };
   each([&](const Flattened&, std::size_t parameter, std::size_t last, std::int64_t step) {

@@ -48,10 +48,10 @@ constexpr Candidate candidates[] = {
     {{64, 128, 64}, 0.69, false},  {{128, 64, 64}, 0.66, false}, {{64, 64, 128}, 0.41, false},
     {{64, 64, 64}, 0.41, false},
 };
-constexpr double bytes_a_cycle = 52;  // of operands, that a multiprocessor's copy engine brings from the L2 cache
-constexpr double across = 1.42;       // bytes of rows that begin within that cache's sectors count as so many
-constexpr double of_round = 25;       // barriers
-constexpr double first_round = 0.45;  // of a round more, until the first stage is full
+constexpr double bytes_a_cycle = 52;        // of operands, that a multiprocessor's copy engine brings from the L2 cache
+constexpr double across = 1.42;             // bytes of rows that begin within that cache's sectors count as so many
+constexpr double of_k_iteration = 25;       // barriers
+constexpr double first_k_iteration = 0.45;  // of a round more, until the first stage is full
 /// Beside 192 sums a thread has no registers for more than to store them: warp groups share such a tile.
 bool is_cooperative(const Candidate& candidate, MatmulFamily family) {
   return candidate.cooperative || (family != MatmulFamily::plain && candidate.tiles.m * candidate.tiles.n > 128 * 128);
@@ -68,7 +68,7 @@ double waves_of(std::int64_t count, std::int64_t multiprocessors) {
   return static_cast<double>((count + multiprocessors - 1) / multiprocessors);
 }
 
-double cycles(const Candidate& candidate, MatmulFamily family, const MatmulShape& shape, const ProductTarget& target) {
+double cycles(const Candidate& candidate, MatmulFamily family, const MatmulShape& shape, const MatmulTarget& target) {
   const int multiprocessors = std::max(target.multiprocessors, 1);
   const MatmulTiles& tiles = candidate.tiles;
   const std::int64_t grid[] = {(shape.m + tiles.m - 1) / tiles.m, (shape.n + tiles.n - 1) / tiles.n};
@@ -79,22 +79,22 @@ double cycles(const Candidate& candidate, MatmulFamily family, const MatmulShape
   const auto bytes_of_row = [&](std::int64_t columns) { return 2.0 * tiles.k * (columns % 16 ? across : 1); };
   const double bytes = static_cast<double>(std::min<std::int64_t>(tiles.m, shape.m)) * bytes_of_row(shape.k) +
                        tiles.n * bytes_of_row(shape.nk ? shape.k : shape.n);
-  const double round = std::max(bytes / bytes_a_cycle, sums * tiles.k / (peak * candidate.rate)) + of_round;
-  const std::int64_t rounds = (shape.k + tiles.k - 1) / tiles.k;
-  const RoundExtents extents{tiles.m, tiles.n, tiles.k};
-  const SplitKLaunch shared = split_k_of_launch(extents, grid, rounds, multiprocessors, target.split_k);
+  const double k_iteration = std::max(bytes / bytes_a_cycle, sums * tiles.k / (peak * candidate.rate)) + of_k_iteration;
+  const std::int64_t k_iterations = (shape.k + tiles.k - 1) / tiles.k;
+  const MmaExtents extents{tiles.m, tiles.n, tiles.k};
+  const SplitKLaunch shared = split_k_of_launch(extents, grid, k_iterations, multiprocessors, target.split_k);
   const int cluster = shared.split_k == SplitK::cluster ? shared.blocks : 1;
-  const double loop = static_cast<double>((rounds + cluster - 1) / cluster) * round;
+  const double loop = static_cast<double>((k_iterations + cluster - 1) / cluster) * k_iteration;
   const bool cooperative = is_cooperative(candidate, family);
   const double of_sum = epilogue_of_sum(family, cooperative);
   const double epilogue = sums / (cooperative ? 256 : 128) * of_sum;
-  const double begin = first_round * round;
+  const double begin = first_k_iteration * k_iteration;
   if (shared.split_k == SplitK::stream_k)
-    return begin +
-           cycles_by_grid(extents, shared, count, rounds, round, sums / threads_of_consumer_group(extents) * of_sum);
+    return begin + cycles_of_stream_k(extents, shared, count, k_iterations, k_iteration,
+                                      sums / threads_of_consumer_group(extents) * of_sum);
   if (cluster > 1) return begin + loop + cycles_of_cluster(extents, cluster) + epilogue;
   if (cooperative) return begin + waves * (loop + epilogue);
-  return begin + waves * std::max(loop + cycles_of_turn, (loop + epilogue) / 2) + epilogue;
+  return begin + waves * std::max(loop + cycles_of_wait, (loop + epilogue) / 2) + epilogue;
 }
 
 // ---- Products of f32, in fused multiply-adds.
@@ -107,7 +107,7 @@ struct FmaCandidate {
 };
 constexpr FmaCandidate fma_candidates[] = {{{128, 128, 16}, 0.85, 0.6}, {{64, 64, 16}, 0.6, 0.2}};
 
-double cycles(const FmaCandidate& candidate, const MatmulShape& shape, const ProductTarget& target) {
+double cycles(const FmaCandidate& candidate, const MatmulShape& shape, const MatmulTarget& target) {
   const MatmulTiles& tiles = candidate.tiles;
   const std::int64_t count = ((shape.m + tiles.m - 1) / tiles.m) * ((shape.n + tiles.n - 1) / tiles.n);
   const double each = waves_of(count, std::max(target.multiprocessors, 1));
@@ -116,7 +116,7 @@ double cycles(const FmaCandidate& candidate, const MatmulShape& shape, const Pro
 
 /// Are there rows enough for wgmma, and can the copy engine address both operands, whose rows are then 16 bytes apart?
 /// (Of others threads bring what wgmma reads, if their tiles suit it: which do best has not been measured.)
-bool suits_wgmma(const MatmulShape& shape, ElementType operands, const ProductTarget& target) {
+bool suits_wgmma(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
   if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1) return false;
   if (operands == ElementType::tf32) return shape.nk && shape.k % 4 == 0;  // whose rows run along k
   return is_half(operands) && shape.k % 8 == 0 && (shape.nk || shape.n % 8 == 0);
@@ -129,7 +129,7 @@ MatmulTiles of_type(MatmulTiles tiles, ElementType operands) {
 
 }  // namespace
 
-ProductTarget product_target(const Device& device) {
+MatmulTarget matmul_target(const Device& device) {
   const DeviceInfo& info = device.info();
   if (!info.arch) return {};
   return {Target::of(*info.arch, generate_options().warp_specialize), info.multiprocessors, split_k_policy()};
@@ -156,7 +156,7 @@ MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bo
   return {m, n, along_inner(shape.k, has_matrix_units(type) ? 128 / bytes : m == 16 ? 32 : 16, 16)};
 }
 
-MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const ProductTarget& target) {
+MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
   const bool gpu = target.gpu.has_value();
   if (gpu && operands == ElementType::f32 && shape.m > 16) {
     const auto time = [&](const FmaCandidate& candidate) { return cycles(candidate, shape, target); };
@@ -178,7 +178,7 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
 }
 
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const Device& device) {
-  return choose(family, shape, operands, product_target(device));
+  return choose(family, shape, operands, matmul_target(device));
 }
 
 std::vector<MatmulTiles> wgmma_tiles(ElementType operands) {

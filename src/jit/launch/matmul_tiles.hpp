@@ -10,7 +10,7 @@
 namespace tessera::internal {
 
 /// What runs a product.
-struct ProductTarget {
+struct MatmulTarget {
   std::optional<Target> gpu = {};  ///< none: a CPU
   int multiprocessors = 0;         ///< of the GPU
   SplitKPolicy split_k = SplitKPolicy::automatic;
@@ -19,10 +19,10 @@ struct ProductTarget {
   bool has_wgmma() const { return gpu && gpu->tier == Target::Tier::wgmma; }
 };
 /// A device, and what TESSERA_TENSOR_CORES and TESSERA_SPLIT_K make of it.
-[[gnu::visibility("default")]] ProductTarget product_target(const Device& device);  // for tessera::model, too
+[[gnu::visibility("default")]] MatmulTarget matmul_target(const Device& device);  // for tessera::model, too
 
 /// As choose() of a device, for what runs the product.
-MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const ProductTarget& target);
+MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const MatmulTarget& target);
 
 /// The plain rules, for a CPU and for what every GPU has: rows of a tile, which take few values, and the tile of so
 /// many rows.

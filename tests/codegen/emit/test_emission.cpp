@@ -1,7 +1,7 @@
 // The text of plans that are made by hand.
-#include "support/catch.hpp"
 #include "codegen/emit/emit.hpp"
 #include "codegen/plan/plan.hpp"
+#include "support/catch.hpp"
 
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;

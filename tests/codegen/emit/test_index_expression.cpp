@@ -1,8 +1,8 @@
 // Integer expressions of generated text: how they are printed, and what is folded.
 #include <limits>
 
-#include "support/catch.hpp"
 #include "codegen/emit/emit_index.hpp"
+#include "support/catch.hpp"
 
 using namespace tessera::internal::codegen;
 

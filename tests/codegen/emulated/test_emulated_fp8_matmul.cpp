@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes.hpp"
+#include "emulator/emulator.hpp"
+#include "support/catch.hpp"
 #include "support/compiled_device.hpp"
 #include "support/compiling.hpp"
-#include "emulator/emulator.hpp"
 #include "support/support.hpp"
-#include "tessera/tessera.hpp"
 #include "support/variants.hpp"
+#include "tessera/tessera.hpp"
 
 using namespace tessera::internal;
 
@@ -44,7 +44,7 @@ std::vector<T> some(int count, unsigned seed) {
 }
 
 template <class T>
-auto product(const Case& of) {
+auto matmul(const Case& of) {
   return kernel("product", [=](In<T, 2> x, In<T, 2> w, Out<i32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), of.m), cdiv(y.extent(1), of.n));
     const auto left = of.km ? x.permute({1, 0}) : x.permute({0, 1});
@@ -87,11 +87,11 @@ std::string wrong(const Graph& traced, const Case& of, std::string_view arch, co
 template <class T>
 void check(const Case& of, std::string_view arch = "sm_80") {
   INFO(of.text() << " for " << arch);
-  CHECK(wrong<T>(product<T>(of).graph(), of, arch, [](T x) { return x; }) == "");
+  CHECK(wrong<T>(matmul<T>(of).graph(), of, arch, [](T x) { return x; }) == "");
 }
 
 KernelSource kernel_source(const Case& of, Arch arch, bool ragged = false) {
-  const Graph graph = run_passes(product<i8>(of).graph());
+  const Graph graph = run_passes(matmul<i8>(of).graph());
   return generate(graph, ragged ? ragged_variant(graph) : dense_variant(graph), arch, {.verify = true});
 }
 

@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes.hpp"
 #include "emulator/emulator.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
 #include "tessera/tessera.hpp"
 
 using namespace tessera::internal;
@@ -53,11 +53,11 @@ std::string wrong(const Graph& traced, const Sizes& of, const std::vector<std::i
   return {};
 }
 
-auto product(const MatmulTiles& tiles, bool nk) {
+auto matmul(const MatmulTiles& tiles, bool nk) {
   return kernel("product", [=](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const auto right = nk ? w.permute({1, 0}) : w.permute({0, 1});
-    store(y, {m, n}, cast<bf16>(kernels::product<bf16>(x, right, m, n, tiles)));
+    store(y, {m, n}, cast<bf16>(kernels::matmul<bf16>(x, right, m, n, tiles)));
   });
 }
 
@@ -68,7 +68,7 @@ TEST_CASE("products by mma.sync read ahead, fetch within and store by quads", "[
     INFO(tiles.m << "x" << tiles.n << "x" << tiles.k << " of " << of.m << "x" << of.n << "x" << of.k << " for "
                  << arch);
     const std::vector<std::int64_t> grid{(of.m + tiles.m - 1) / tiles.m, (of.n + tiles.n - 1) / tiles.n};
-    CHECK(wrong(product(tiles, of.nk).graph(), of, grid, arch) == "");
+    CHECK(wrong(matmul(tiles, of.nk).graph(), of, grid, arch) == "");
   };
   for (const bool nk : {false, true}) {
     check({128, 128, 64}, {128, 128, 64 * 5, nk});  // more rounds than stages
@@ -84,10 +84,10 @@ TEST_CASE("products by mma.sync read ahead, fetch within and store by quads", "[
 TEST_CASE("places of a round that is fetched within a product are its own", "[emulator]") {
   // The fetch computes the same places as the round at hand, for another round.
   const auto transposed = kernel("transposed", [](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
-    Index rounds = cdiv(x.extent(1), 64);
+    Index k_steps = cdiv(x.extent(1), 64);
     Var acc = zeros<f32>({64, 64});
-    for (Index i : range(rounds)) {
-      Index last = rounds - 1 - i;
+    for (Index i : range(k_steps)) {
+      Index last = k_steps - 1 - i;
       acc = mma(load(x, {0, last}, {64, 64}), load(w, {last, 0}, {64, 64}), acc);
     }
     store(y, {0, 0}, cast<bf16>(acc));
@@ -98,7 +98,7 @@ TEST_CASE("places of a round that is fetched within a product are its own", "[em
 TEST_CASE("eight neighbours of a byte each are not stored as 16 bytes", "[emulator]") {
   const auto bytes = kernel("bytes", [](In<bf16, 2> x, In<bf16, 2> w, Out<u8, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
-    store(y, {m, n}, cast<u8>(kernels::product<bf16>(x, w, m, n, {64, 64, 64})));
+    store(y, {m, n}, cast<u8>(kernels::matmul<bf16>(x, w, m, n, {64, 64, 64})));
   });
   const Graph graph = run_passes(bytes.graph());
   for (const int alignment : {8, 16}) {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes.hpp"
 #include "emulator/emulator.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
 #include "tessera/tessera.hpp"
 
 using namespace tessera::internal;
@@ -66,7 +66,7 @@ template <class X = f32, class W = f32>
 void check(const MatmulTiles& tiles, const Sizes& of) {
   INFO(fmt::format("{}x{}x{} of {}x{}x{}{}{}", tiles.m, tiles.n, tiles.k, of.m, of.n, of.k, of.km ? " km" : "",
                    of.nk ? " nk" : ""));
-  const auto product = kernel("product", [=](In<X, 2> x, In<W, 2> w, Out<f32, 2> y) {
+  const auto matmul = kernel("product", [=](In<X, 2> x, In<W, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const auto left = of.km ? x.permute({1, 0}) : x.permute({0, 1});
     const auto right = of.nk ? w.permute({1, 0}) : w.permute({0, 1});
@@ -76,7 +76,7 @@ void check(const MatmulTiles& tiles, const Sizes& of) {
                 acc);
     store(y, {m, n}, acc);
   });
-  CHECK(wrong<X, W>(product, tiles, of, [](float element) { return element; }) == "");
+  CHECK(wrong<X, W>(matmul, tiles, of, [](float element) { return element; }) == "");
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/emulated_device.hpp"
-#include "model/kernels.hpp"
 #include "support/share.hpp"
 #include "tessera/tessera.hpp"
 
@@ -23,9 +23,9 @@ struct Multiprocessors {
   ~Multiprocessors() { unsetenv("TESSERA_EMULATOR_MULTIPROCESSORS"); }
 };
 
-struct SharedGrid {
-  SharedGrid() { setenv("TESSERA_EMULATOR_SHARING", "grid", 1); }
-  ~SharedGrid() { unsetenv("TESSERA_EMULATOR_SHARING"); }
+struct StreamK {
+  StreamK() { setenv("TESSERA_EMULATOR_SPLIT_K", "stream_k", 1); }
+  ~StreamK() { unsetenv("TESSERA_EMULATOR_SPLIT_K"); }
 };
 
 /// Small whole numbers, whose sums are exact.
@@ -45,7 +45,7 @@ template <class T>
 auto biased(MatmulTiles tiles) {
   return kernel("biased", [=](In<Held<T>, 2> x, In<Held<T>, 2> w, In<f32, 1> bias, InOut<f32, 2> z, Out<Held<T>, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    Tile sums = kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
+    Tile sums = kernels::matmul<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
     Tile before = load(z, {m, n}, {tiles.m, tiles.n});
     store(z, {m, n}, before + sums);
     store(y, {m, n}, cast<Held<T>>(sums * 0.5f));
@@ -68,8 +68,8 @@ auto started(MatmulTiles tiles) {
 }
 
 template <class T>
-void check_product(MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k, bool starts = false) {
-  const auto product = starts ? started<T>(tiles) : biased<T>(tiles);
+void check_matmul(MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k, bool starts = false) {
+  const auto matmul = starts ? started<T>(tiles) : biased<T>(tiles);
   std::vector<float> y_of[2], z_of[2];
   for (int i = 0; i < 2; ++i) {
     const Device device = i == 0 ? Device::cpu() : emulated_device();
@@ -86,7 +86,7 @@ void check_product(MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64
     const auto bias = make.template operator()<f32, 1>({n}, some<f32>(n, 3));
     const auto z = make.template operator()<f32, 2>({m, n}, some<f32>(m * n, 4));
     const Tensor<H, 2> y(device, {m, n});
-    launch(device.stream(), product, x, w, bias, z, y);
+    launch(device.stream(), matmul, x, w, bias, z, y);
     for (const H element : y.to_vector()) y_of[i].push_back(static_cast<float>(element));
     z_of[i] = z.to_vector();
   }
@@ -95,56 +95,56 @@ void check_product(MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64
 }
 
 template <class T>
-void check_product(const Multiprocessors& on, MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
+void check_matmul(const Multiprocessors& on, MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
   const auto cdiv = [](std::int64_t a, int b) { return (a + b - 1) / b; };
   CHECK(on.count / (cdiv(m, tiles.m) * cdiv(n, tiles.n)) > 1);
   CHECK(cdiv(k, tiles.k) / 2 > 1);
-  check_product<T>(tiles, m, n, k);
+  check_matmul<T>(tiles, m, n, k);
 }
 
 }  // namespace
 
 TEST_CASE("products that the grid shares are those of the CPU", "[emulator]") {
-  const SharedGrid shared;
+  const StreamK shared;
   // Parts of less than a tile, and of more; of whole and ragged tensors, and of columns that are not full.
   for (std::size_t launches = 0; launches < 6 / std::min<std::size_t>(test_share(1), 3); ++launches) {
-    check_product<bf16>({64, 64, 64}, 64, 128, 1096);
-    check_product<f16>({128, 128, 64}, 200, 376, 904);
-    check_product<bf16>({128, 256, 64}, 100, 1000, 640);
+    check_matmul<bf16>({64, 64, 64}, 64, 128, 1096);
+    check_matmul<f16>({128, 128, 64}, 200, 376, 904);
+    check_matmul<bf16>({128, 256, 64}, 100, 1000, 640);
   }
-  check_product<bf16>({64, 64, 64}, 72, 600, 64 * 9);
-  check_product<f16>({128, 64, 64}, 640, 40, 1024);
-  check_product<bf16>({64, 64, 64}, 300, 120, 64 * 3);  // no tile is cut
-  check_product<bf16>({64, 128, 64}, 17, 127, 1021);    // threads copy
-  check_product<bf16>({64, 64, 64}, 64, 300, 1096, true);
-  check_product<tf32>({64, 64, 32}, 64, 128, 548);
-  check_product<tf32>({128, 256, 32}, 100, 1000, 320);
-  check_product<tf32>({64, 128, 32}, 17, 127, 511);
+  check_matmul<bf16>({64, 64, 64}, 72, 600, 64 * 9);
+  check_matmul<f16>({128, 64, 64}, 640, 40, 1024);
+  check_matmul<bf16>({64, 64, 64}, 300, 120, 64 * 3);  // no tile is cut
+  check_matmul<bf16>({64, 128, 64}, 17, 127, 1021);    // threads copy
+  check_matmul<bf16>({64, 64, 64}, 64, 300, 1096, true);
+  check_matmul<tf32>({64, 64, 32}, 64, 128, 548);
+  check_matmul<tf32>({128, 256, 32}, 100, 1000, 320);
+  check_matmul<tf32>({64, 128, 32}, 17, 127, 511);
 }
 
 TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
   // Clusters of 2 to 8, which take one tile or several, of whole and ragged tensors.
   {
     const Multiprocessors four(4);
-    check_product<bf16>(four, {64, 64, 64}, 16, 128, 320);
-    check_product<f16>(four, {128, 128, 64}, 100, 120, 264);
+    check_matmul<bf16>(four, {64, 64, 64}, 16, 128, 320);
+    check_matmul<f16>(four, {128, 128, 64}, 100, 120, 264);
   }
   {
     const Multiprocessors nine(9);
-    check_product<bf16>(nine, {64, 64, 64}, 72, 104, 512);
-    check_product<bf16>(nine, {128, 64, 64}, 200, 64, 456);
-    check_product<f16>(nine, {64, 128, 64}, 40, 136, 1024);
-    check_product<tf32>(nine, {64, 128, 32}, 40, 136, 512);
-    check_product<tf32>(nine, {128, 64, 32}, 200, 64, 231);
+    check_matmul<bf16>(nine, {64, 64, 64}, 72, 104, 512);
+    check_matmul<bf16>(nine, {128, 64, 64}, 200, 64, 456);
+    check_matmul<f16>(nine, {64, 128, 64}, 40, 136, 1024);
+    check_matmul<tf32>(nine, {64, 128, 32}, 40, 136, 512);
+    check_matmul<tf32>(nine, {128, 64, 32}, 200, 64, 231);
   }
   // Of operands that the copy engine cannot address.
   {
     const Multiprocessors five(5);
-    check_product<bf16>(five, {64, 64, 64}, 17, 127, 321);
-    check_product<f16>(five, {128, 128, 64}, 99, 121, 262);
+    check_matmul<bf16>(five, {64, 64, 64}, 17, 127, 321);
+    check_matmul<f16>(five, {128, 128, 64}, 99, 121, 262);
   }
   const Multiprocessors many(132);
-  check_product<bf16>({64, 64, 64}, 64, 64, 1096, true);
-  check_product<bf16>(many, {64, 64, 64}, 48, 200, 1096);
-  check_product<bf16>(many, {64, 128, 64}, 64, 128, 256);
+  check_matmul<bf16>({64, 64, 64}, 64, 64, 1096, true);
+  check_matmul<bf16>(many, {64, 64, 64}, 48, 200, 1096);
+  check_matmul<bf16>(many, {64, 128, 64}, 64, 128, 256);
 }

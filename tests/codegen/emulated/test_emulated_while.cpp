@@ -2,9 +2,9 @@
 #include <cstddef>
 #include <fstream>
 
+#include "emulator/mapping.hpp"
 #include "support/catch.hpp"
 #include "support/emulated_device.hpp"
-#include "emulator/mapping.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 

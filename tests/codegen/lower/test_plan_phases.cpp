@@ -4,16 +4,16 @@
 
 #include <functional>
 
-#include "support/catch.hpp"
 #include "codegen/emit/emit.hpp"
 #include "codegen/make_plan.hpp"
+#include "codegen/passes/plan/barriers.hpp"
 #include "codegen/passes/plan/memory.hpp"
 #include "codegen/passes/plan/plan_dce.hpp"
-#include "codegen/passes/plan/barriers.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/prelude/prelude.hpp"
-#include "support/compiled_device.hpp"
 #include "jit/compile/nvrtc.hpp"
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
 #include "support/plan_kernels.hpp"
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"
@@ -37,15 +37,15 @@ Plan lower_phases(const Lines& kernels, Arch arch) {
     const Graph& graph = plan_graph(kernels[i]);
     const Variant variant = dense_variant(graph);
     const GraphAnalysis analysis(graph, variant, plan.target);
-    const Products products = plan_products(analysis, warps);
-    const Layouts layouts = choose_layouts(analysis, products.plans, warps);
+    const MatmulPlans matmuls = plan_matmuls(analysis, warps);
+    const Layouts layouts = choose_layouts(analysis, matmuls.plans, warps);
     const GraphPlace place{static_cast<int>(i), static_cast<int>(plan.tensors.size()), first_axis};
     plan.tensors.insert(plan.tensors.end(), graph.parameters.begin(), graph.parameters.end());
     const std::vector<TileReach> reaches = tile_reaches(graph);
     plan.reaches.insert(plan.reaches.end(), reaches.begin(), reaches.end());
     plan.variant.tensors.insert(plan.variant.tensors.end(), variant.tensors.begin(), variant.tensors.end());
     Role role{.name = "all", .warps = warps, .body = {}};
-    REQUIRE(lower(analysis, products.plans, layouts, 128, {}, place, plan, role).empty());
+    REQUIRE(lower(analysis, matmuls.plans, layouts, 128, {}, place, plan, role).empty());
     Phase& phase = plan.phases.emplace_back();
     phase.roles.push_back(std::move(role));
     phase.first_axis = first_axis;
@@ -59,7 +59,7 @@ Plan lower_phases(const Lines& kernels, Arch arch) {
 /// The passes behind lowering. What they place may be moved elsewhere.
 Plan finished(
     Plan plan, const std::function<void(Plan&)>& move = [](Plan&) {}) {
-  prune(plan);
+  eliminate_dead_steps(plan);
   place_memory(plan);
   move(plan);
   plan.progress = Progress::placed;

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "support/catch.hpp"
+#include "codegen/kernel_source.hpp"
 #include "codegen/plan/plan.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
-#include "codegen/kernel_source.hpp"
 #include "jit/compile/nvrtc.hpp"
+#include "support/catch.hpp"
 #include "support/plan_steps.hpp"
 #include "support/role_plans.hpp"
 #include "support/support.hpp"
@@ -20,7 +20,7 @@ using namespace tessera::internal::codegen;
 
 TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles", "[plan][compiles]") {
   for (const RoleTile& tile : role_tiles) {
-    const Plan plan = product_by_roles(tile);
+    const Plan plan = warp_specialized_matmul(tile);
     const std::vector<std::string> found = violations(plan);
     INFO(tree_text(plan));
     for (const std::string& one : found) UNSCOPED_INFO(one);
@@ -150,10 +150,10 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
       {"barriers of a pipeline in a buffer", [](Plan& p) { p.pipelines[PipelineId{0}].offset = 0; }, "same time"},
       {"accumulators used while open", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); }, "open"},
       };
-  const Plan product = product_by_roles(role_tiles[0]);
-  REQUIRE(violations(product).empty());
+  const Plan matmul = warp_specialized_matmul(role_tiles[0]);
+  REQUIRE(violations(matmul).empty());
   for (const Fault& fault : faults) {
-    Plan plan = product;
+    Plan plan = matmul;
     fault.plant(plan);
     const std::vector<std::string> found = violations(plan);
     INFO(fault.name << ": " << (found.empty() ? "nothing found" : found[0]));

@@ -1,11 +1,11 @@
 // Plans of kernels that are bound by memory: what is read once, by how wide accesses, and exchanged by whom.
 #include <fmt/format.h>
 
-#include "support/catch.hpp"
 #include "codegen/make_plan.hpp"
-#include "codegen/passes/plan/no_hoist_loads.hpp"
 #include "codegen/passes.hpp"
+#include "codegen/passes/plan/no_hoist_loads.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
+#include "support/catch.hpp"
 #include "support/plan_steps.hpp"
 #include "tessera/dsl/control.hpp"
 

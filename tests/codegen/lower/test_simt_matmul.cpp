@@ -3,16 +3,16 @@
 
 #include <set>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
+#include "model/kernels.hpp"
+#include "support/catch.hpp"
 #include "support/compiled_device.hpp"
 #include "support/compiling.hpp"
-#include "model/kernels.hpp"
 #include "support/plan_steps.hpp"
-#include "tessera/tessera.hpp"
 #include "support/variants.hpp"
+#include "tessera/tessera.hpp"
 
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
@@ -25,18 +25,18 @@ struct Orders {
 };
 constexpr Orders all_orders[] = {{false, false}, {false, true}, {true, false}, {true, true}};
 
-Graph product_graph(const MatmulTiles& tiles, const Orders& orders = {}) {
+Graph matmul_graph(const MatmulTiles& tiles, const Orders& orders = {}) {
   const auto traced = kernel("product", [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const auto left = orders.km ? x.permute({1, 0}) : x.permute({0, 1});
     const auto right = orders.nk ? w.permute({1, 0}) : w.permute({0, 1});
-    store(y, {m, n}, kernels::product<f32>(left, right, m, n, tiles));
+    store(y, {m, n}, kernels::matmul<f32>(left, right, m, n, tiles));
   });
   return run_passes(traced.graph());
 }
 
-Plan product_plan(const MatmulTiles& tiles, const Orders& orders = {}) {
-  const Graph graph = product_graph(tiles, orders);
+Plan matmul_plan(const MatmulTiles& tiles, const Orders& orders = {}) {
+  const Graph graph = matmul_graph(tiles, orders);
   return make_plan(graph, dense_variant(graph), Arch::sm_90a, {.verify = true});
 }
 
@@ -49,13 +49,13 @@ int coordinate(const Layout& layout, int axis, int index, Place place) {
 
 /// Where lanes read a row or column of an operand, in chunks of 16 bytes from the buffer's first: those of a warp's
 /// first position, in its first step of k.
-std::vector<int> chunks_of_lanes(const Plan& plan, const Multiply& multiply, int axis, int warp) {
-  const ProductOperand& operand = axis ? multiply.product.b : multiply.product.a;
+std::vector<int> chunks_of_lanes(const Plan& plan, const Mma& mma, int axis, int warp) {
+  const MatmulOperand& operand = axis ? mma.matmul.b : mma.matmul.a;
   const int chunks = plan.buffers[operand.buffer].chunks(), period = std::min(chunks & -chunks, 8);
   std::vector<int> result;
   for (int lane = 0; lane < 32; ++lane) {
     const int at =
-        coordinate(multiply.layout, axis, warp, Place::warp) + coordinate(multiply.layout, axis, lane, Place::lane);
+        coordinate(mma.layout, axis, warp, Place::warp) + coordinate(mma.layout, axis, lane, Place::lane);
     const int row = operand.k_major ? at : 0, chunk = operand.k_major ? 0 : at / 4;
     result.push_back(row * chunks + (chunk ^ (row / (8 / period) % period)));
   }
@@ -65,21 +65,21 @@ std::vector<int> chunks_of_lanes(const Plan& plan, const Multiply& multiply, int
 }  // namespace
 
 TEST_CASE("a thread has 8 x 16 sums of a large product in fused multiply-adds", "[plan]") {
-  Plan plan = product_plan({128, 128, 16});
+  Plan plan = matmul_plan({128, 128, 16});
   CHECK(plan.threads() == 128);
-  CHECK(to_string(the<Multiply>(plan).layout) ==
+  CHECK(to_string(the<Mma>(plan).layout) ==
         "reg 2/64, warp 2/2, lane 4/8, lane 2/2, reg 4/16 | reg 4/4, warp 2, lane 2/4, lane 2, reg 4");
-  Plan wide = product_plan({128, 256, 16});
+  Plan wide = matmul_plan({128, 256, 16});
   CHECK(wide.threads() == 256);
-  CHECK(the<Multiply>(wide).layout.registers() == 128);
+  CHECK(the<Mma>(wide).layout.registers() == 128);
 }
 
 TEST_CASE("operands of many sums that lie along k are transposed on their way to shared memory", "[plan]") {
   for (const Orders& orders : all_orders) {
-    Plan many = product_plan({128, 128, 16}, orders), few = product_plan({64, 64, 16}, orders),
-         odd = product_plan({128, 128, 24}, orders);  // whose rows 128 threads do not share
-    const Product &transposed = the<Multiply>(many).product, &as_it_lies = the<Multiply>(few).product,
-                  &uneven = the<Multiply>(odd).product;
+    Plan many = matmul_plan({128, 128, 16}, orders), few = matmul_plan({64, 64, 16}, orders),
+         odd = matmul_plan({128, 128, 24}, orders);  // whose rows 128 threads do not share
+    const Matmul &transposed = the<Mma>(many).matmul, &as_it_lies = the<Mma>(few).matmul,
+                  &uneven = the<Mma>(odd).matmul;
     CHECK((!transposed.a.k_major && !transposed.b.k_major));
     CHECK((as_it_lies.a.k_major == !orders.km && as_it_lies.b.k_major == orders.nk));
     CHECK((uneven.a.k_major == !orders.km && uneven.b.k_major == orders.nk));
@@ -96,9 +96,9 @@ TEST_CASE("operands of many sums that lie along k are transposed on their way to
 TEST_CASE("rows across k have an odd number of chunks, of which none is permuted", "[plan]") {
   for (const Orders& orders : all_orders)
     for (const MatmulTiles& tiles : {MatmulTiles{128, 128, 16}, {64, 64, 16}, {20, 72, 12}}) {
-      Plan plan = product_plan(tiles, orders);
-      const Product& product = the<Multiply>(plan).product;
-      for (const ProductOperand* operand : {&product.a, &product.b}) {
+      Plan plan = matmul_plan(tiles, orders);
+      const Matmul& matmul = the<Mma>(plan).matmul;
+      for (const MatmulOperand* operand : {&matmul.a, &matmul.b}) {
         const Buffer& buffer = plan.buffers[operand->buffer];
         CHECK((buffer.permuted() == 1 || operand->k_major));
         CHECK(buffer.chunks() - buffer.columns / 4 <= 1);
@@ -112,19 +112,19 @@ TEST_CASE("operands of fused multiply-adds are read without bank conflicts, half
   for (const Orders& orders : all_orders)
     for (const MatmulTiles& tiles :
          {MatmulTiles{128, 128, 16}, {128, 256, 16}, {256, 128, 32}, {64, 64, 16}, {64, 128, 8}}) {
-      Plan plan = product_plan(tiles, orders);
-      const Multiply& multiply = the<Multiply>(plan);
+      Plan plan = matmul_plan(tiles, orders);
+      const Mma& mma = the<Mma>(plan);
       for (int warp = 0; warp < plan.threads() / 32; ++warp)
         for (const int axis : {0, 1}) {
           INFO(fmt::format("{}x{}x{}, {}{}, axis {}, warp {}", tiles.m, tiles.n, tiles.k, orders.km ? "km" : "mk",
                            orders.nk ? "nk" : "kn", axis, warp));
-          const std::vector<int> at = chunks_of_lanes(plan, multiply, axis, warp);
-          bool as_neighbours = true, as_next = true;
+          const std::vector<int> at = chunks_of_lanes(plan, mma, axis, warp);
+          bool as_neighbors = true, as_next = true;
           for (std::size_t lane = 0; lane < 32; ++lane) {
-            as_neighbours &= at[lane] == at[lane ^ 1];
+            as_neighbors &= at[lane] == at[lane ^ 1];
             as_next &= at[lane] == at[lane ^ 2];
           }
-          CHECK((as_neighbours || as_next));
+          CHECK((as_neighbors || as_next));
           for (const std::size_t half : {0, 16}) {
             const std::set<int> read(at.begin() + half, at.begin() + half + 16);
             std::set<int> banks;
@@ -137,7 +137,7 @@ TEST_CASE("operands of fused multiply-adds are read without bank conflicts, half
 
 TEST_CASE("operands of fused multiply-adds are read by 16 bytes, constants apart", "[generate]") {
   for (const Orders& orders : all_orders) {
-    const Graph graph = product_graph({128, 128, 16}, orders);
+    const Graph graph = matmul_graph({128, 128, 16}, orders);
     const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
     CHECK(source.text.find("load_vector<4>(a") != std::string::npos);
     CHECK(source.text.find("load_vector<4>(b") != std::string::npos);
@@ -156,7 +156,7 @@ TEST_CASE("products in fused multiply-adds spill nothing", "[generate]") {
   for (const char* arch : {"sm_80", "sm_90a", "sm_100", "sm_120"})
     for (const Orders& orders : all_orders)
       for (const auto& variant : {dense_variant, ragged_variant}) {
-        Graph graph = product_graph({128, 128, 16}, orders);
+        Graph graph = matmul_graph({128, 128, 16}, orders);
         Variant of = variant(graph);
         cases.push_back({std::move(graph), std::move(of), Arch::parse(arch)});
       }

@@ -3,16 +3,16 @@
 
 #include <algorithm>
 
-#include "support/catch.hpp"
+#include "codegen/analysis/budget.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
-#include "codegen/analysis/budget.hpp"
 #include "common/kernels.hpp"
-#include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
 #include "support/patterns.hpp"
 #include "support/plan_kernels.hpp"
 #include "support/support.hpp"
@@ -138,7 +138,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-bool has_products(const Graph& graph) {
+bool has_matmuls(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return node.op == Op::mma; });
 }
 
@@ -161,7 +161,7 @@ Account account(const Case& one, Arch arch) {
   try {
     const Variant variant = dense_variant(one.graph);
     const codegen::Plan plan = codegen::make_plan(one.graph, variant, arch, {});
-    const codegen::Budget budget(plan.target, plan.threads(), has_products(one.graph));
+    const codegen::Budget budget(plan.target, plan.threads(), has_matmuls(one.graph));
     result.threads = plan.threads();
     result.blocks = plan.blocks;
     result.needed = codegen::pressure(plan).all;

@@ -1,8 +1,8 @@
 // The passes, by the structure they leave.
-#include "support/catch.hpp"
 #include "codegen/passes.hpp"
 #include "cpu/program.hpp"
 #include "graph/rewrite.hpp"
+#include "support/catch.hpp"
 #include "tessera/tessera.hpp"
 
 using namespace tessera::internal;

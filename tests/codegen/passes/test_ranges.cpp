@@ -3,9 +3,9 @@
 #include <limits>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/analysis/ranges.hpp"
 #include "codegen/passes.hpp"
+#include "support/catch.hpp"
 #include "tessera/tessera.hpp"
 
 using namespace tessera::internal;

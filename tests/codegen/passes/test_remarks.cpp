@@ -5,13 +5,13 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "support/catch.hpp"
 #include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/remarks.hpp"
-#include "support/compiling.hpp"
 #include "jit/compile/compiler.hpp"
+#include "support/catch.hpp"
+#include "support/compiling.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
@@ -162,7 +162,7 @@ Graph lstm(int bm, int bn, int bk) {
 }
 
 template <class T = bf16>
-Graph product(int bm, int bn, int bk, const Hints& wanted = {}, bool residual = false) {
+Graph matmul(int bm, int bn, int bk, const Hints& wanted = {}, bool residual = false) {
   return kernel("product", [=](In<T, 2> a, In<T, 2> b, In<T, 2> z, tessera::internal::Out<T, 2> y) {
            if (!(wanted == Hints{})) hints(wanted);
            auto [m, n] = blocks(cdiv(y.extent(0), bm), cdiv(y.extent(1), bn));
@@ -266,7 +266,7 @@ TEST_CASE("remarks say what became of attention, products and decoding, as docs/
        "the right operand comes from 'mul'"},
       {"LSTM, 4 products in each of 2 loops, 64x64x64", hopper, [] { return lstm(64, 64, 64); }, "wgmma", missed,
        "it has several products, which differ"},
-      {"product 256x256x64", hopper, [] { return product(256, 256, 64); }, "wgmma", missed,
+      {"product 256x256x64", hopper, [] { return matmul(256, 256, 64); }, "wgmma", missed,
        "[256,256] sums fit no warp group", true},
       {"decoding, 16 rows by 128 keys, d = 64", hopper, [&] { return decode(16, 128, 64, wide); }, "hint", missed,
        "8 warps; its tiles take 1"},
@@ -314,7 +314,7 @@ bool says(const std::vector<Remark>& remarks, std::string_view kind, Remark::Sta
 }  // namespace
 
 TEST_CASE("remarks say what copies operands, and why not more at a time", "[plan]") {
-  const Graph graph = product(64, 64, 64);
+  const Graph graph = matmul(64, 64, 64);
   const std::vector<Remark> old = source_for(graph, Arch::sm_80).remarks;
   INFO(all(old));
   CHECK(says(old, "mma.sync", passed, "[64,64] by [64,64] of bf16, "));
@@ -354,19 +354,19 @@ TEST_CASE("remarks say what copies operands, and why not more at a time", "[plan
 TEST_CASE("remarks say whether blocks share k-iterations, and why not", "[plan]") {
   const auto few = [](Variant& variant) { variant.split_k = SplitK::cluster; };
   const auto remarks = [&](const Graph& graph, Arch arch = Arch::sm_90a) { return source_for(graph, arch, few).remarks; };
-  CHECK(says(remarks(product(64, 64, 64)), "split-k", passed, "a cluster shares"));
-  CHECK(of(remarks(product(64, 64, 64)), "split-k", missed).empty());
-  CHECK(says(source_for(product(64, 64, 64), Arch::sm_90a, [](Variant& v) { v.split_k = SplitK::stream_k; }).remarks,
+  CHECK(says(remarks(matmul(64, 64, 64)), "split-k", passed, "a cluster shares"));
+  CHECK(of(remarks(matmul(64, 64, 64)), "split-k", missed).empty());
+  CHECK(says(source_for(matmul(64, 64, 64), Arch::sm_90a, [](Variant& v) { v.split_k = SplitK::stream_k; }).remarks,
              "split-k", passed, "stream-K"));
-  CHECK(says(remarks(product(64, 64, 64, {}, true)), "split-k", missed, "the sums start from a tile"));
-  CHECK(says(remarks(product(32, 64, 64)), "split-k", missed, "only tiles that go by wgmma"));
+  CHECK(says(remarks(matmul(64, 64, 64, {}, true)), "split-k", missed, "the sums start from a tile"));
+  CHECK(says(remarks(matmul(32, 64, 64)), "split-k", missed, "only tiles that go by wgmma"));
 }
 
 TEST_CASE("remarks say that products of f32 are multiply-adds, and which tiles few rows have", "[plan]") {
-  const std::vector<Remark> f32s = source_for(product<f32>(64, 64, 32), Arch::sm_90a).remarks;
+  const std::vector<Remark> f32s = source_for(matmul<f32>(64, 64, 32), Arch::sm_90a).remarks;
   CHECK(says(f32s, "mma.sync", missed, "matrix units take f16, bf16, tf32, i8 and u8"));
-  CHECK(says(source_for(product<f32>(4, 64, 32), Arch::sm_90a).remarks, "fma", analysis, "memory is the bound"));
-  const std::vector<Remark> newer = source_for(product(64, 64, 64), Arch::parse("sm_100a")).remarks;
+  CHECK(says(source_for(matmul<f32>(4, 64, 32), Arch::sm_90a).remarks, "fma", analysis, "memory is the bound"));
+  const std::vector<Remark> newer = source_for(matmul(64, 64, 64), Arch::parse("sm_100a")).remarks;
   CHECK(says(newer, "mma.sync", passed, "wgmma is for sm_90a alone"));
 }
 
@@ -434,7 +434,7 @@ TEST_CASE("remarks name exchanges between threads and the warps that sums cross"
 }
 
 TEST_CASE("notes of a plan are remarks", "[plan]") {
-  const Graph graph = product(32, 64, 64, {.warps = 1});
+  const Graph graph = matmul(32, 64, 64, {.warps = 1});
   Variant variant = dense_variant(graph);
   const codegen::Plan plan = codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = true});
   CHECK(notes(plan) == std::vector<std::string>{"one role does all: wgmma multiplies no tiles of [32,64] by [64,64]",
@@ -478,14 +478,14 @@ TEST_CASE("products and chains of the extents that docs/speed.md lists go by wgm
   std::string rows, widths, depths;
   const auto add = [](std::string& list, int one) { list += (list.empty() ? "" : ", ") + std::to_string(one); };
   for (int m = 16; m <= 320; m += 16)
-    if (goes(product(m, 128, 64))) add(rows, m);
+    if (goes(matmul(m, 128, 64))) add(rows, m);
   for (int n = 16; n <= 320; n += 16)
-    if (goes(product(64, n, 64))) add(widths, n);
+    if (goes(matmul(64, n, 64))) add(widths, n);
   for (int k = 16; k <= 320; k += 16)
-    if (goes(product(64, 64, k))) add(depths, k);
-  const std::string of_product = fmt::format("| a product in a loop | {} | {} | {} |", rows, widths, depths);
-  INFO(of_product);
-  CHECK(page.find(of_product) != page.npos);
+    if (goes(matmul(64, 64, k))) add(depths, k);
+  const std::string of_matmul = fmt::format("| a product in a loop | {} | {} | {} |", rows, widths, depths);
+  INFO(of_matmul);
+  CHECK(page.find(of_matmul) != page.npos);
   rows.clear(), widths.clear(), depths.clear();
   for (int m = 16; m <= 256; m += 16)
     if (goes(attention({m, 64, 64}))) add(rows, m);
@@ -523,16 +523,16 @@ TEST_CASE("warps follow from tiles as docs/speed.md has it", "[plan]") {
     Graph graph;
   };
   for (const auto& [name, arch, graph] : std::initializer_list<Case>{
-           {"product 64x64 of bf16", Arch::sm_80, product(64, 64, 64)},
-           {"product 128x128 of bf16", Arch::sm_80, product(128, 128, 64)},
-           {"product 128x256 of bf16", Arch::sm_80, product(128, 256, 64)},
-           {"product 64x64 of f32", Arch::sm_80, product<f32>(64, 64, 32)},
-           {"product 128x128 of f32", Arch::sm_80, product<f32>(128, 128, 32)},
+           {"product 64x64 of bf16", Arch::sm_80, matmul(64, 64, 64)},
+           {"product 128x128 of bf16", Arch::sm_80, matmul(128, 128, 64)},
+           {"product 128x256 of bf16", Arch::sm_80, matmul(128, 256, 64)},
+           {"product 64x64 of f32", Arch::sm_80, matmul<f32>(64, 64, 32)},
+           {"product 128x128 of f32", Arch::sm_80, matmul<f32>(128, 128, 32)},
            {"attention of 16 rows", Arch::sm_80, attention({16, 64, 64})},
            {"attention of 64 rows", Arch::sm_80, attention({64, 64, 64})},
            {"attention of 128 rows", Arch::sm_80, attention({128, 64, 64})},
-           {"product 128x128 of bf16", Arch::sm_90a, product(128, 128, 64)},
-           {"product 128x256 of bf16", Arch::sm_90a, product(128, 256, 64)},
+           {"product 128x128 of bf16", Arch::sm_90a, matmul(128, 128, 64)},
+           {"product 128x256 of bf16", Arch::sm_90a, matmul(128, 256, 64)},
            {"attention of 64 rows", Arch::sm_90a, attention({64, 64, 64})},
            {"attention of 192 rows", Arch::sm_90a, attention({192, 64, 64})},
            {"elementwise, 1024 of f32", Arch::sm_80, scaled(1, 1024)},
@@ -586,7 +586,7 @@ TEST_CASE("remarks are dumped as text and as JSON, and stats have the workspace"
            : name == "TESSERA_DUMP_DIR" ? folder.path().string()
                                         : std::string();
   }));
-  const KernelSource source = source_for(product(64, 64, 64), Arch::sm_90a);
+  const KernelSource source = source_for(matmul(64, 64, 64), Arch::sm_90a);
   compiler.dump(source, Arch::sm_90a);
   int texts = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
@@ -613,8 +613,8 @@ TEST_CASE("what docs/speed.md says to write instead goes by wgmma", "[plan]") {
     CHECK(of(remarks, "wgmma", missed).empty());
     CHECK(of(remarks, "registers", missed).empty());
   };
-  goes(product(128, 256, 64));
-  goes(product(256, 128, 64));
+  goes(matmul(128, 256, 64));
+  goes(matmul(256, 128, 64));
   goes(attention({128, 64, 128}));
   // One loop over [x h] for all gates of an LSTM.
   goes(kernel("lstm", [](In<bf16, 2> xh, In<bf16, 3> wu, In<f32, 2> c, tessera::internal::Out<f32, 2> c_out) {

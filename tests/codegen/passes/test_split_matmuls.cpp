@@ -2,12 +2,12 @@
 // exact in any order.
 #include <limits>
 
-#include "support/catch.hpp"
-#include "codegen/schedule/split_matmuls.hpp"
 #include "codegen/passes.hpp"
-#include "support/compiled_device.hpp"
+#include "codegen/schedule/split_matmuls.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 #ifdef TESSERA_HAS_EMULATOR
@@ -40,7 +40,7 @@ Graph graph_of(const F& function) {
 }
 template <class F>
 bool is_split(const F& function, Arch arch = blackwell) {
-  return split_products(graph_of(function), Target::of(arch)).has_value();
+  return split_matmuls(graph_of(function), Target::of(arch)).has_value();
 }
 
 template <class T>
@@ -72,7 +72,7 @@ template <class T = f32, class F, class... S>
 void check_same(const F& function, std::int64_t k, bool transposed = false, const S&... scalars) {
   using K = Kernel<In<f32, 2>, In<T, 2>, Out<f32, 2>, Scalar<S>...>;
   const Graph whole = graph_of(function);
-  const auto split = split_products(whole, Target::of(blackwell));
+  const auto split = split_matmuls(whole, Target::of(blackwell));
   REQUIRE(split);
   CHECK(split->parameters == whole.parameters);
   CHECK(split->grid.size() == whole.grid.size());
@@ -84,7 +84,7 @@ void check_same(const F& function, std::int64_t k, bool transposed = false, cons
 
 TEST_CASE("a loop that only adds up a product takes shorter steps", "[passes]") {
   const Graph whole = run_passes(kernels::linear<f32, f32>({128, 128, 256}).graph());
-  const auto split = split_products(whole, Target::of(blackwell));
+  const auto split = split_matmuls(whole, Target::of(blackwell));
   REQUIRE(split);
   CHECK(all_of(*split, Op::loop).size() == 1);
   CHECK(shapes_of(*split, Op::load) == std::vector<Shape>{{128}, {128, 16}, {16, 128}});
@@ -96,7 +96,7 @@ TEST_CASE("a loop that only adds up a product takes shorter steps", "[passes]") 
   CHECK((*split)[count.in[1]].number().i32 == 16);
   CHECK(count.uniform == (*split)[count.in[0]].uniform);
 
-  const auto hopper = split_products(whole, Target::of(Arch::sm_90a));
+  const auto hopper = split_matmuls(whole, Target::of(Arch::sm_90a));
   REQUIRE(hopper);
   CHECK(shapes_of(*hopper, Op::load) == std::vector<Shape>{{128}, {128, 32}, {32, 128}});
 }
@@ -108,14 +108,14 @@ TEST_CASE("a product elsewhere gets a loop of strips", "[passes]") {
     for (Index k : range(5)) acc = mma(load(x, {m, k + 1}, {64, 512}), load(w, {k + 1, 3}, {512, 64}), acc * 0.5f);
     store(y, {m, 0}, mma(load(x, {0, 0}, {64, 512}), load(w, {2, 0}, {512, 64}), acc));
   });
-  const auto split = split_products(whole, Target::of(blackwell));
+  const auto split = split_matmuls(whole, Target::of(blackwell));
   REQUIRE(split);
   CHECK(all_of(*split, Op::loop).size() == 3);
   for (const Shape& shape : shapes_of(*split, Op::load)) CHECK((shape == Shape{64, 32} || shape == Shape{32, 64}));
-  for (const Node* product : all_of(*split, Op::mma)) {
-    const Region& body = split->regions[product->region];
-    CHECK(product->in[2] == body.arguments[1]);
-    CHECK(&(*split)[body.yields[0]] == product);
+  for (const Node* matmul : all_of(*split, Op::mma)) {
+    const Region& body = split->regions[matmul->region];
+    CHECK(matmul->in[2] == body.arguments[1]);
+    CHECK(&(*split)[body.yields[0]] == matmul);
   }
   // The first strip of tile 0 is 0, that of tile 2 is 32.
   const auto loads = all_of(*split, Op::load);
@@ -131,7 +131,7 @@ TEST_CASE("a product elsewhere gets a loop of strips", "[passes]") {
 
 TEST_CASE("strips fit the steps of tensor cores if they can", "[passes]") {
   const auto strip_of = [](int k) {
-    const auto split = split_products(
+    const auto split = split_matmuls(
         graph_of([=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
           store(y, {0, 0}, mma(load(x, {0, 0}, {64, k}), load(w, {0, 0}, {k, 64}), zeros<f32>({64, 64})));
         }),
@@ -180,15 +180,15 @@ TEST_CASE("what fits, or cannot be split, stays whole", "[passes]") {
 }
 
 TEST_CASE("products share what there is of shared memory", "[passes]") {
-  const auto products = [](int count) {
+  const auto matmuls = [](int count) {
     return [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {  // 40 KB each
       Var acc = zeros<f32>({64, 64});
       for (int i = 0; i < count; ++i) acc = mma(load(x, {0, i}, {64, 80}), load(w, {i, 0}, {80, 64}), acc);
       store(y, {0, 0}, acc);
     };
   };
-  CHECK_FALSE(is_split(products(1)));
-  CHECK(is_split(products(2)));
+  CHECK_FALSE(is_split(matmuls(1)));
+  CHECK(is_split(matmuls(2)));
 }
 
 TEST_CASE("strips add up to the product", "[passes]") {
@@ -196,7 +196,7 @@ TEST_CASE("strips add up to the product", "[passes]") {
   check_same(
       [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 32), cdiv(y.extent(1), 32));
-    store(y, {m, n}, kernels::product<f32>(x, w, m, n, {32, 32, 512}));
+    store(y, {m, n}, kernels::matmul<f32>(x, w, m, n, {32, 32, 512}));
       },
       1100);
   check_same(
@@ -307,14 +307,14 @@ TEST_CASE("large tiles compile without spill or workspace", "[passes]") {
 
 #ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("a generated kernel computes in strips", "[passes]") {
-  const auto product = [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
+  const auto matmul = [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 32), cdiv(y.extent(1), 16));
     store(y, {m, n},
-          kernels::product<f32>(x, w, m, n, {32, 16, 1200}) * 2 +
+          kernels::matmul<f32>(x, w, m, n, {32, 16, 1200}) * 2 +
               mma(load(x, {m, 1}, {32, 1200}), load(w, {1, n}, {1200, 16}), zeros<f32>({32, 16})));
   };
-  CHECK(is_split(product, Arch::sm_90a));
-  const Kernel<In<f32, 2>, In<f32, 2>, Out<f32, 2>> kernel(graph_of(product));
+  CHECK(is_split(matmul, Arch::sm_90a));
+  const Kernel<In<f32, 2>, In<f32, 2>, Out<f32, 2>> kernel(graph_of(matmul));
   CHECK(run(kernel, 1300, false, emulated_device()) == run(kernel, 1300, false, Device::cpu()));
 }
 #endif

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "support/catch.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/target/variant.hpp"
+#include "support/catch.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 

@@ -41,7 +41,7 @@ Kind with(Value Kind::*member, std::type_identity_t<Value> value, const Rest&...
 template <class Kind>
 Kind across_warps(ScratchId scratch) {
   CrossWarpReduce partials;
-  partials.round = {{with(&StoreWarpPartials::scratch, scratch)}, {with(&ReduceWarpPartials::scratch, scratch)}};
+  partials.per_chunk = {{with(&StoreWarpPartials::scratch, scratch)}, {with(&ReduceWarpPartials::scratch, scratch)}};
   return with(&Kind::across, {{partials}});
 }
 
@@ -57,8 +57,8 @@ TEST_CASE("steps say which shared memory they read and write", "[plan]") {
   Fetch::Tile tile, other;
   tile.buffer = one, other.buffer = two;
   tile.access.parameter = other.access.parameter = 7;
-  Product product, of_registers;
-  product.a.buffer = one, product.b.buffer = of_registers.b.buffer = two;
+  Matmul matmul, of_registers;
+  matmul.a.buffer = one, matmul.b.buffer = of_registers.b.buffer = two;
 
   const struct {
     Action action;
@@ -83,8 +83,8 @@ TEST_CASE("steps say which shared memory they read and write", "[plan]") {
       {with(&LoadFragment::buffer, one), "reads buffer 1"},
       {with(&ZeroFill::buffer, one), "writes buffer 1"},
       {with(&Fetch::tiles, {tile, other}), "writes buffer 1, writes buffer 2, reads tensor 7, reads tensor 7"},
-      {with(&Multiply::product, product), "reads buffer 1, reads buffer 2"},
-      {with(&Multiply::product, of_registers), "reads buffer 2"},
+      {with(&Mma::matmul, matmul), "reads buffer 1, reads buffer 2"},
+      {with(&Mma::matmul, of_registers), "reads buffer 2"},
       {with(&ZeroFillRows::pipeline, pipeline), "writes buffer 1, writes buffer 2"},
       {with(&ZeroFillPastEnd::buffer, one), "writes buffer 1"},
       {with(&TmaLoad::buffer, one), "writes buffer 1"},

@@ -3,19 +3,19 @@
 
 #include <map>
 
-#include "support/catch.hpp"
+#include "codegen/analysis/budget.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
+#include "codegen/passes/plan/barriers.hpp"
 #include "codegen/passes/plan/memory.hpp"
 #include "codegen/passes/plan/plan_dce.hpp"
-#include "codegen/passes/plan/barriers.hpp"
-#include "codegen/analysis/budget.hpp"
 #include "codegen/plan/layout.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "common/kernels.hpp"
+#include "support/catch.hpp"
 #include "support/plan_kernels.hpp"
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"
@@ -163,7 +163,7 @@ TEST_CASE("lowering fetches tiles ahead where their places are known, and else i
   CHECK(loop.ahead[0].action.get<Fetch>().loop == loop.loop);
   CHECK(loop.ahead[0].action.get<Fetch>().tiles.size() == 2);
   CHECK(lines_of(pipelined, loop.issued) == Lines{"commit"});
-  CHECK(count<Wait>(pipelined) == 2);  // in each round, and behind all of them
+  CHECK(count<CpAsyncWait>(pipelined) == 2);  // in each round, and behind all of them
   for (const Buffer& buffer : pipelined.buffers) CHECK(buffer.stages == loop.stages);
 
   Plan unpipelined = plan_after_pass("unpipelined", "lower");
@@ -183,26 +183,26 @@ TEST_CASE("lowering fetches tiles ahead where their places are known, and else i
 TEST_CASE("lowering adds a product up where its sum is carried, and takes one's result in registers", "[plan]") {
   Plan pipelined = plan_after_pass("pipelined", "lower");
   CHECK(the<Loop>(pipelined).body.size() == 1);  // no copy of the sum
-  CHECK(name_of(pipelined, the<Multiply>(pipelined).out) == "carry_16");
+  CHECK(name_of(pipelined, the<Mma>(pipelined).out) == "carry_16");
 
   Plan chained = plan_after_pass("chained", "lower");
-  const Multiply &scores = the<Multiply>(chained, 0), &sums = the<Multiply>(chained, 1);
-  CHECK((scores.product.a.buffer && !scores.product.a.value));
-  CHECK((sums.product.a.value && !sums.product.a.buffer));
-  CHECK(name_of(chained, sums.product.a.value) == "cast_21");
+  const Mma &scores = the<Mma>(chained, 0), &sums = the<Mma>(chained, 1);
+  CHECK((scores.matmul.a.buffer && !scores.matmul.a.value));
+  CHECK((sums.matmul.a.value && !sums.matmul.a.buffer));
+  CHECK(name_of(chained, sums.matmul.a.value) == "cast_21");
   CHECK(count<StoreShared>(chained) == 0);
 }
 
 TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "[plan]") {
   Plan pipelined = plan_after_pass("pipelined", "lower");
   CHECK(pipelined.threads() == 128);
-  const Multiply& multiply = the<Multiply>(pipelined);
-  CHECK((multiply.product.warps_m == 2 && multiply.product.warps_n == 2));
-  CHECK((multiply.product.reads_ahead && multiply.product.unrolled == 0));
-  CHECK(multiply.fetching == the<Loop>(pipelined).loop);
-  CHECK(multiply.holds_last);
+  const Mma& mma = the<Mma>(pipelined);
+  CHECK((mma.matmul.warps_m == 2 && mma.matmul.warps_n == 2));
+  CHECK((mma.matmul.reads_ahead && mma.matmul.unrolled == 0));
+  CHECK(mma.fetching == the<Loop>(pipelined).loop);
+  CHECK(mma.holds_last);
   Plan crowded = plan_of("pipelined", Arch::parse("sm_100"));  // ptxas has fewer registers for sums
-  CHECK((the<Multiply>(crowded).product.reads_ahead && !the<Multiply>(crowded).holds_last));
+  CHECK((the<Mma>(crowded).matmul.reads_ahead && !the<Mma>(crowded).holds_last));
   CHECK(the<Store>(pipelined).by_quads);
   // What one of the four reads of a residual another would have overwritten.
   Plan read = plan_of("residual", Arch::sm_80);
@@ -212,26 +212,26 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
   pieces.tensors[0].alignment = 8;
   pieces.tensors[0].tma_addressable = false;
   Plan aligned = make_plan(plan_graph("pipelined"), pieces, Arch::sm_80, {.verify = true});
-  CHECK((the<Multiply>(aligned).fetching && !the<Multiply>(aligned).holds_last));
+  CHECK((the<Mma>(aligned).fetching && !the<Mma>(aligned).holds_last));
 
   // Scores and probabilities stay in registers, of which there are none for a second round's fragments.
   Plan chained = plan_after_pass("chained", "lower");
-  for (const StepPlace& place : places_of<Multiply>(chained)) {
-    const Multiply& product = place.step().action.get<Multiply>();
-    CHECK((!product.product.reads_ahead && !product.fetching));
+  for (const StepPlace& place : places_of<Mma>(chained)) {
+    const Mma& matmul = place.step().action.get<Mma>();
+    CHECK((!matmul.matmul.reads_ahead && !matmul.fetching));
   }
   Plan two_loops = plan_after_pass("two_loops", "lower");  // fused multiply-add
-  CHECK((!the<Multiply>(two_loops, 0).product.reads_ahead && !the<Multiply>(two_loops, 0).fetching));
+  CHECK((!the<Mma>(two_loops, 0).matmul.reads_ahead && !the<Mma>(two_loops, 0).fetching));
 
   // A product that memory takes from the tensor cores leaves the fetch to the loop.
   const Plan beyond = plan_of("beyond");
-  for (const StepPlace& place : places_of<Multiply>(const_cast<Plan&>(beyond)))
-    CHECK(!place.step().action.get<Multiply>().product.reads_ahead);
+  for (const StepPlace& place : places_of<Mma>(const_cast<Plan&>(beyond)))
+    CHECK(!place.step().action.get<Mma>().matmul.reads_ahead);
 }
 
 TEST_CASE("lowering adds up parts of a product's sums once its loop is done", "[plan]") {
   Plan thin = plan_after_pass("thin", "lower");
-  CHECK(the<Multiply>(thin).product.partial);
+  CHECK(the<Mma>(thin).matmul.partial);
   const StepPlace loop = place_of<Loop>(thin), replicas = place_of<LaneReduce>(thin);
   CHECK(replicas.body == loop.body);
   CHECK(replicas.index == loop.index + 1);
@@ -240,8 +240,8 @@ TEST_CASE("lowering adds up parts of a product's sums once its loop is done", "[
   CHECK((the<LaneReduce>(thin).lanes == 24 && the<LaneReduce>(thin).warps == 7));
 
   Plan alone = plan_after_pass("thin_alone", "lower");
-  CHECK(!the<Multiply>(alone).product.partial);
-  CHECK(place_of<LaneReduce>(alone).index == place_of<Multiply>(alone).index + 1);
+  CHECK(!the<Mma>(alone).matmul.partial);
+  CHECK(place_of<LaneReduce>(alone).index == place_of<Mma>(alone).index + 1);
 }
 
 TEST_CASE("lowering leaves places in memory and barriers to others", "[plan]") {
@@ -289,10 +289,10 @@ TEST_CASE("plan_dce drops chains that nobody reads, and no value that changes", 
   for (const Action& action : {Action(again), Action(negative), Action(positive)}) body.push_back({action});
   REQUIRE(violations(plan).empty());
   Plan changing = plan;
-  prune(plan);
+  eliminate_dead_steps(plan);
   CHECK(lines_of(plan) == before);
   changing.storage(positive.out).changes = true;
-  prune(changing);
+  eliminate_dead_steps(changing);
   CHECK(lines_of(changing).size() == before.size() + 3);
 }
 
@@ -318,7 +318,7 @@ TEST_CASE("a plan is made again until a thread's registers suffice", "[plan]") {
     INFO(kernel);
     Passes passes(kernel);
     const Plan& plan = passes.until("registers");
-    CHECK(pressure(plan).all <= Budget(plan.target, plan.threads(), passes.planning.has_products).registers());
+    CHECK(pressure(plan).all <= Budget(plan.target, plan.threads(), passes.planning.has_matmuls).registers());
   }
 }
 
@@ -330,9 +330,9 @@ TEST_CASE("what is in use at other times shares a place", "[plan]") {
   CHECK(transposed.scratch[ScratchId{0}].offset == transposed.scratch[ScratchId{1}].offset);
   CHECK(transposed.shared_bytes == 64 * 64 * 4);
 
-  const Plan product = plan_after_pass("in_place", "memory");
-  REQUIRE(product.buffers.size() == 2);
-  CHECK(product.buffers[BufferId{0}].offset != product.buffers[BufferId{1}].offset);
+  const Plan matmul = plan_after_pass("in_place", "memory");
+  REQUIRE(matmul.buffers.size() == 2);
+  CHECK(matmul.buffers[BufferId{0}].offset != matmul.buffers[BufferId{1}].offset);
 
   const Plan loops = plan_after_pass("two_loops", "memory");
   REQUIRE(loops.buffers.size() == 4);
@@ -361,27 +361,27 @@ TEST_CASE("a product with an operand in the workspace leaves the tensor cores", 
   Passes passes("staged", Arch::sm_80);
   Plan& plan = passes.until("memory");
   CHECK(passes.run("tensor_cores"));
-  CHECK(the<Multiply>(plan).product.kind == MatmulKind::mma_sync);
+  CHECK(the<Mma>(plan).matmul.kind == MatmulKind::mma_sync);
   CHECK(notes(plan).empty());
-  plan.buffers[the<Multiply>(plan).product.b.buffer].in_workspace = true;
+  plan.buffers[the<Mma>(plan).matmul.b.buffer].in_workspace = true;
   CHECK(passes.run("tensor_cores"));
-  CHECK(the<Multiply>(plan).product.kind == MatmulKind::simt);
+  CHECK(the<Mma>(plan).matmul.kind == MatmulKind::simt);
   CHECK(notes(plan) == Lines{"right_10_12 does not fit into shared memory"});
 }
 
 TEST_CASE("a product that leaves the tensor cores has its left operand in memory", "[plan]") {
   Passes passes("chained");
   Plan& plan = passes.until("memory");
-  plan.buffers[the<Multiply>(plan, 1).product.b.buffer].in_workspace = true;
-  const Id product = place_of<Multiply>(plan, 1).step().node;
+  plan.buffers[the<Mma>(plan, 1).matmul.b.buffer].in_workspace = true;
+  const Id matmul = place_of<Mma>(plan, 1).step().node;
   passes.planning.attempt = 1;
   CHECK(!passes.run("tensor_cores"));
-  CHECK(passes.planning.in_memory.left == std::set<Id>{product});
+  CHECK(passes.planning.in_memory.left == std::set<Id>{matmul});
   CHECK(passes.planning.attempt == 0);
   passes.until("memory");
   CHECK(count<StoreShared>(plan) == 1);
-  CHECK((the<Multiply>(plan, 1).product.a.buffer && !the<Multiply>(plan, 1).product.a.value));
-  CHECK(the<Multiply>(plan, 0).product.kind == MatmulKind::mma_sync);
+  CHECK((the<Mma>(plan, 1).matmul.a.buffer && !the<Mma>(plan, 1).matmul.a.value));
+  CHECK(the<Mma>(plan, 0).matmul.kind == MatmulKind::mma_sync);
 }
 
 // --- copies
@@ -481,7 +481,7 @@ TEST_CASE("a loop that fetches ahead waits for who used its stages", "[plan]") {
   for (const StepPlace& place : loops) {
     const Body& arrive = place.step().action.get<Loop>().arrive;
     REQUIRE(arrive.size() == 2);
-    CHECK(arrive[0].action.is<Wait>());
+    CHECK(arrive[0].action.is<CpAsyncWait>());
     CHECK(arrive[1].action.is<Barrier>());
   }
 }

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "support/catch.hpp"
 #include "codegen/plan/plan.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
+#include "support/catch.hpp"
 #include "support/plan_kernels.hpp"
 #include "support/plan_steps.hpp"
 
@@ -126,32 +126,32 @@ const PlantedFault of_ids[] =
         {"an operand that is no value", "pointwise",
          [](Plan& p) { the<Store>(p).access.axes[0].index.value = ValueId{9999}; }, "names value 9999, which is none"},
         {"a product's operand is in no buffer that there is", "in_place",
-         [](Plan& p) { the<Multiply>(p).product.b.buffer = BufferId{99}; }, "names buffer 99, which is none"},
+         [](Plan& p) { the<Mma>(p).matmul.b.buffer = BufferId{99}; }, "names buffer 99, which is none"},
         {"scratch memory that there is not", "transposed", [](Plan& p) { the<LoadScratch>(p).scratch = ScratchId{99}; },
          "names scratch memory 99, which is none"},
         {"a loop that there is not", "pipelined", [](Plan& p) { the<Loop>(p).loop = LoopId{99}; },
          "names loop 99, which is none"},
         {"the stage of a loop that there is not", "pipelined",
-         [](Plan& p) { the<Multiply>(p).product.a.stage = LoopId{99}; }, "names loop 99, which is none"},
+         [](Plan& p) { the<Mma>(p).matmul.a.stage = LoopId{99}; }, "names loop 99, which is none"},
         {"a fetch for a loop that there is not", "pipelined", [](Plan& p) { the<Fetch>(p).loop = LoopId{99}; },
          "names loop 99, which is none"},
         {"a fetch within a product for a loop that there is not", "pipelined",
-         [](Plan& p) { the<Multiply>(p).fetching = LoopId{99}; }, "names loop 99, which is none"},
+         [](Plan& p) { the<Mma>(p).fetching = LoopId{99}; }, "names loop 99, which is none"},
         {"a value without storage", "pointwise", [](Plan& p) { value_of(p, ValueId{0}).storage = StorageId{999}; },
          "value 0 has no storage"},
         {"a loop stands twice", "shifted", [](Plan& p) { body_of(p).push_back(place_of<Loop>(p).step()); },
          "stands 2 times"},
         {"an operand in a buffer and in registers", "in_place",
-         [](Plan& p) { the<Multiply>(p).product.a.value = the<Multiply>(p).out; },
+         [](Plan& p) { the<Mma>(p).matmul.a.value = the<Mma>(p).out; },
          "either in a buffer or in registers"},
-        {"an operand nowhere", "in_place", [](Plan& p) { the<Multiply>(p).product.b.buffer = {}; },
+        {"an operand nowhere", "in_place", [](Plan& p) { the<Mma>(p).matmul.b.buffer = {}; },
          "either in a buffer or in registers"},
         {"two values of one name", "normalized",
          [](Plan& p) { p.storage(the<Reduce>(p, 1).out).label = p.storage(the<Reduce>(p, 0).out).label; },
          "two things of the plan are called sum_"},
         {"a buffer is called as a value", "in_place",
          [](Plan& p) {
-  buffer_of(p).label = p.storage(the<Multiply>(p).out).label;
+  buffer_of(p).label = p.storage(the<Mma>(p).out).label;
          },
          "two things of the plan are called mma_"},
         {"two loops count by one name", "two_loops",
@@ -200,7 +200,7 @@ const PlantedFault of_ids[] =
      "the sweep's shape has 2 axes and its layout 1"},
     {"a product of three axes", "in_place",
      [](Plan& p) {
-  the<Multiply>(p).shape = Shape{1, 64, 64};
+  the<Mma>(p).shape = Shape{1, 64, 64};
      },
      "a product has two axes"},
     {"a place of more axes than the sweep", "pointwise",
@@ -350,12 +350,12 @@ const PlantedFault of_values[] =
   body_of(p).insert(body_of(p).begin(), std::move(again));
      },
      "is made twice, and not said to change"},
-    {"sums that are not said to change", "in_place", [](Plan& p) { p.storage(the<Multiply>(p).out).changes = false; },
+    {"sums that are not said to change", "in_place", [](Plan& p) { p.storage(the<Mma>(p).out).changes = false; },
      "is made twice, and not said to change"},
     {"sums are added to before they begin", "in_place",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Compute>(p))
-    if (place.step().action.get<Compute>().out == the<Multiply>(p).out) return place.drop();
+    if (place.step().action.get<Compute>().out == the<Mma>(p).out) return place.drop();
      },
      "is added to where nothing has made it"},
     {"a block's index is written", "pointwise", [](Plan& p) { the<Load>(p).out = known<BlockIndex>(p); },
@@ -447,8 +447,8 @@ const PlantedFault of_parts[] =
     {"parts of half of the warps", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).warps /= 2; }, "parts of warps &"},
     {"parts are taken before they are put", "rows",
      [](Plan& p) {
-  Body& round = partials_of(p).round;
-  std::reverse(round.begin(), round.end());
+  Body& per_chunk = partials_of(p).per_chunk;
+  std::reverse(per_chunk.begin(), per_chunk.end());
      },
      "takes parts that it has not put"},
     {"parts are taken from other scratch memory", "rows",
@@ -648,7 +648,7 @@ const PlantedFault of_places[] =
     };
 
 // Products and their buffers.
-const PlantedFault of_products[] =
+const PlantedFault of_matmuls[] =
     {
         {"a buffer of another type than the product reads", "in_place",
          [](Plan& p) { buffer_of(p).type = ElementType::f16; }, "holds f16, and bf16 is read"},
@@ -660,111 +660,111 @@ const PlantedFault of_products[] =
          "is [64,16], and [64,32] is read"},
         {"rows that are not made of chunks", "in_place", [](Plan& p) { buffer_of(p).columns -= 1; },
          "are not made of chunks of 16 bytes"},
-        {"a product of more rows than its tile", "in_place", [](Plan& p) { the<Multiply>(p).product.m *= 2; },
+        {"a product of more rows than its tile", "in_place", [](Plan& p) { the<Mma>(p).matmul.m *= 2; },
          "a product of [128,64] in a tile of [64,64]"},
-        {"a product of more steps than its operands have", "in_place", [](Plan& p) { the<Multiply>(p).product.k *= 2; },
+        {"a product of more steps than its operands have", "in_place", [](Plan& p) { the<Mma>(p).matmul.k *= 2; },
          "is [64,32], and [64,64] is read"},
         {"accumulators in another layout than the value", "in_place",
          [](Plan& p) {
-  const Product& product = the<Multiply>(p).product;
-  the<Multiply>(p).layout = accumulator_layout({product.m, product.n}, 4, 1);
+  const Matmul& matmul = the<Mma>(p).matmul;
+  the<Mma>(p).layout = accumulator_layout({matmul.m, matmul.n}, 4, 1);
          },
          "the product is"},
         {"accumulators in a layout that the instruction has not", "in_place",
          [](Plan& p) {
-  Multiply& multiply = the<Multiply>(p);
-  multiply.layout = edited(multiply.layout, [](auto& axes) { std::swap(axes[1].front(), axes[1].back()); });
-  value_of(p, multiply.out).layout = multiply.layout;
+  Mma& mma = the<Mma>(p);
+  mma.layout = edited(mma.layout, [](auto& axes) { std::swap(axes[1].front(), axes[1].back()); });
+  value_of(p, mma.out).layout = mma.layout;
          },
          "and the instruction leaves them as"},
                    {"sums that are no real numbers", "in_place",
-                    [](Plan& p) { p.storage(the<Multiply>(p).out).type = ElementType::i32; }, "sums in i32"},
+                    [](Plan& p) { p.storage(the<Mma>(p).out).type = ElementType::i32; }, "sums in i32"},
                    {"products of what cannot be multiplied", "in_place",
-                    [](Plan& p) { the<Multiply>(p).product.type = ElementType::i64; }, "products of i64"},
+                    [](Plan& p) { the<Mma>(p).matmul.type = ElementType::i64; }, "products of i64"},
                    {"instructions of more warps than there are", "in_place",
-                    [](Plan& p) { the<Multiply>(p).product.warps_m *= 2; }, "warps in a role of"},
+                    [](Plan& p) { the<Mma>(p).matmul.warps_m *= 2; }, "warps in a role of"},
                    {"instructions of half of the warps", "in_place",
                     [](Plan& p) {
-  Product& product = the<Multiply>(p).product;
-  (product.warps_m > 1 ? product.warps_m : product.warps_n) /= 2;
+  Matmul& matmul = the<Mma>(p).matmul;
+  (matmul.warps_m > 1 ? matmul.warps_m : matmul.warps_n) /= 2;
                     },
                     "warps in a role of"},
     {"the left operand's registers in another layout", "chained",
      [](Plan& p) {
-  for (const StepPlace& place : places_of<Multiply>(p)) {
-    const Multiply& multiply = place.step().action.get<Multiply>();
-    if (!multiply.product.a.value) continue;
-    Layout& layout = value_of(p, multiply.product.a.value).layout;
+  for (const StepPlace& place : places_of<Mma>(p)) {
+    const Mma& mma = place.step().action.get<Mma>();
+    if (!mma.matmul.a.value) continue;
+    Layout& layout = value_of(p, mma.matmul.a.value).layout;
     layout = edited(layout, [](auto& axes) { std::swap(axes[1].front(), axes[1].back()); });
   }
      },
      "does not lie as the left operand"},
     {"the left operand's registers of another type", "chained",
      [](Plan& p) {
-  for (const StepPlace& place : places_of<Multiply>(p))
-    if (const ValueId left = place.step().action.get<Multiply>().product.a.value)
+  for (const StepPlace& place : places_of<Mma>(p))
+    if (const ValueId left = place.step().action.get<Mma>().matmul.a.value)
       p.storage(left).type = ElementType::f32;
      },
      "is f32, and bf16 is multiplied"},
     {"the left operand's registers in a loop that is not unrolled", "chained",
      [](Plan& p) {
-  for (const StepPlace& place : places_of<Multiply>(p)) place.step().action.get<Multiply>().product.unrolled = 2;
+  for (const StepPlace& place : places_of<Mma>(p)) place.step().action.get<Mma>().matmul.unrolled = 2;
      },
      "is in registers, and the product is not unrolled"},
     {"a product of fused multiply-adds with an operand in registers", "chained",
      [](Plan& p) {
-  for (const StepPlace& place : places_of<Multiply>(p)) {
-    Product& product = place.step().action.get<Multiply>().product;
-    if (product.a.value) product.kind = MatmulKind::simt;
+  for (const StepPlace& place : places_of<Mma>(p)) {
+    Matmul& matmul = place.step().action.get<Mma>().matmul;
+    if (matmul.a.value) matmul.kind = MatmulKind::simt;
   }
      },
      "the left operand is in no buffer"},
     {"a right operand in registers", "chained",
      [](Plan& p) {
-  for (const StepPlace& place : places_of<Multiply>(p)) {
-    Product& product = place.step().action.get<Multiply>().product;
-    if (product.a.value) std::swap(product.a, product.b);
+  for (const StepPlace& place : places_of<Mma>(p)) {
+    Matmul& matmul = place.step().action.get<Mma>().matmul;
+    if (matmul.a.value) std::swap(matmul.a, matmul.b);
   }
      },
      "the right operand is in no buffer"},
     {"16 bits are converted on the way", "in_place",
-     [](Plan& p) { the<Multiply>(p).product.a.casts.push_back(ElementType::f32); }, "is multiplied as it is"},
-    {"a product reads ahead in a loop over its rounds", "pipelined",
-     [](Plan& p) { the<Multiply>(p).product.unrolled = 2; }, "its rounds are not all written out"},
+     [](Plan& p) { the<Mma>(p).matmul.a.casts.push_back(ElementType::f32); }, "is multiplied as it is"},
+    {"a product reads ahead in a loop over its k_iterations", "pipelined",
+     [](Plan& p) { the<Mma>(p).matmul.unrolled = 2; }, "its k_iterations are not all written out"},
     {"a product that does not read ahead has a fetch within", "pipelined",
-     [](Plan& p) { the<Multiply>(p).product.reads_ahead = false; }, "a fetch stands within"},
+     [](Plan& p) { the<Mma>(p).matmul.reads_ahead = false; }, "a fetch stands within"},
     {"a second product has the loop's fetch within", "pipelined",
-     [](Plan& p) { the<Loop>(p).body.push_back(place_of<Multiply>(p).step()); }, "a fetch stands within"},
+     [](Plan& p) { the<Loop>(p).body.push_back(place_of<Mma>(p).step()); }, "a fetch stands within"},
     {"a round's sums are behind where something reads them", "pipelined",
      [](Plan& p) { the<Loop>(p).body.push_back(place_of<Store>(p).step()); }, "it holds its last round"},
     {"eight neighbours of sums in 32 bits are stored", "in_place", [](Plan& p) { the<Store>(p).by_quads = true; },
      "lies not as pairs of mma.sync's sums"},
     {"eight neighbours are stored where four are aligned", "pipelined",
      [](Plan& p) { p.variant.tensors[2].alignment = 8; }, "accesses of 16 bytes to out2, aligned to 8"},
-    {"a product reads a fixed stage", "pipelined", [](Plan& p) { the<Multiply>(p).product.a.stage = {}; },
+    {"a product reads a fixed stage", "pipelined", [](Plan& p) { the<Mma>(p).matmul.a.stage = {}; },
      "stages, and no loop is named"},
     {"a product reads the stage of another loop", "two_loops",
-     [](Plan& p) { the<Multiply>(p, 0).product.a.stage = the<Loop>(p, 1).loop; },
+     [](Plan& p) { the<Mma>(p, 0).matmul.a.stage = the<Loop>(p, 1).loop; },
      "by the stage of a loop that is not around"},
     {"a product reads stages where there is one", "in_place",
-     [](Plan& p) { the<Multiply>(p).product.a.stage = p.loops.add({}); }, "has 1 stages, and a loop is named"},
+     [](Plan& p) { the<Mma>(p).matmul.a.stage = p.loops.add({}); }, "has 1 stages, and a loop is named"},
     {"a thin product of registers that lie otherwise", "thin_alone",
      [](Plan& p) {
-  Product& product = the<Multiply>(p).product;
-  product.layout_b = edited(product.layout_b, [](auto& axes) { std::swap(axes[0], axes[1]); });
+  Matmul& matmul = the<Mma>(p).matmul;
+  matmul.layout_b = edited(matmul.layout_b, [](auto& axes) { std::swap(axes[0], axes[1]); });
      },
      "is multiplied"},
-    {"a thin product of fewer registers", "thin_alone", [](Plan& p) { the<Multiply>(p).product.k /= 2; },
+    {"a thin product of fewer registers", "thin_alone", [](Plan& p) { the<Mma>(p).matmul.k /= 2; },
      "is multiplied"},
     {"a thin product whose k is said to be whole", "thin_alone",
-     [](Plan& p) { the<Multiply>(p).product.lanes_k = the<Multiply>(p).product.warps_k = 0; },
+     [](Plan& p) { the<Mma>(p).matmul.lanes_k = the<Mma>(p).matmul.warps_k = 0; },
      "k is said to be spread over"},
-    {"a thin product of another type", "thin_alone", [](Plan& p) { the<Multiply>(p).product.type = ElementType::bf16; },
+    {"a thin product of another type", "thin_alone", [](Plan& p) { the<Mma>(p).matmul.type = ElementType::bf16; },
      "is f32, and bf16 is multiplied"},
     {"a thin product from memory", "thin_alone",
      [](Plan& p) {
-  the<Multiply>(p).product.b.value = {};
-  the<Multiply>(p).product.b.buffer =
+  the<Mma>(p).matmul.b.value = {};
+  the<Mma>(p).matmul.b.buffer =
       p.buffers.add({.label = {"tile"}, .type = ElementType::f32, .rows = 256, .columns = 64});
      },
      "registers are multiplied with registers"},
@@ -816,10 +816,10 @@ const PlantedFault of_sync[] =
          "there is no barrier between it and uses of scratch"},
         {"no barrier before totals are added", "scanned", [](Plan& p) { barrier_before<AddScanPrefix>(p).drop(); },
          "there is no barrier between it and writes of scratch"},
-        {"no barrier before a product", "in_place", [](Plan& p) { barrier_before<Multiply>(p).drop(); },
+        {"no barrier before a product", "in_place", [](Plan& p) { barrier_before<Mma>(p).drop(); },
          "seen by all threads: there is no barrier"},
         {"no barrier before a product of what threads wrote", "staged",
-         [](Plan& p) { barrier_before<Multiply>(p).drop(); }, "there is no barrier between it and writes of"},
+         [](Plan& p) { barrier_before<Mma>(p).drop(); }, "there is no barrier between it and writes of"},
         {"no barrier between zeros and what overwrites them", "staged",
          [](Plan& p) { barrier_before<StoreShared>(p).drop(); }, "there is no barrier between it and uses of left_"},
         {"no barrier between a store and a load", "exchanged", [](Plan& p) { barrier_before<Load>(p).drop(); },
@@ -844,7 +844,7 @@ const PlantedFault of_sync[] =
          "there is no barrier between it and writes of scratch"},
         {"a round puts parts while the one before it takes some", "rows",
          [](Plan& p) { barrier_before<StoreWarpPartials>(p).drop(); }, "there is no barrier between it and uses of scratch"},
-        {"a barrier of later rounds is the only one", "rows",
+        {"a barrier of later k_iterations is the only one", "rows",
          [](Plan& p) { barrier_before<ReduceWarpPartials>(p).step().action.get<Barrier>().again = true; },
          "there is no barrier between it and writes of scratch"},
         {"no barrier at the top of a round", "pipelined",
@@ -861,13 +861,13 @@ const PlantedFault of_sync[] =
          "there is no barrier between its first fetch and uses of"},
         {"a block does not wait for the one before it", "beyond", [](Plan& p) { barrier_before<StoreShared>(p).drop(); },
          "there is no barrier between it and uses of left_"},
-        {"a copy ends in no group", "in_place", [](Plan& p) { place_of<Commit>(p, 1).drop(); }, "is not in a group"},
-        {"a copy is not waited for", "in_place", [](Plan& p) { place_of<Wait>(p, 1).drop(); }, "is not waited for"},
-        {"a copy's group ends behind the wait", "in_place", [](Plan& p) { place_of<Commit>(p, 1).move(1); },
+        {"a copy ends in no group", "in_place", [](Plan& p) { place_of<CpAsyncCommit>(p, 1).drop(); }, "is not in a group"},
+        {"a copy is not waited for", "in_place", [](Plan& p) { place_of<CpAsyncWait>(p, 1).drop(); }, "is not waited for"},
+        {"a copy's group ends behind the wait", "in_place", [](Plan& p) { place_of<CpAsyncCommit>(p, 1).move(1); },
          "is not waited for"},
         {"a copy is waited for behind its use", "in_place",
          [](Plan& p) {
-  const StepPlace wait = place_of<Wait>(p, 1);
+  const StepPlace wait = place_of<CpAsyncWait>(p, 1);
   Step moved = wait.step();
   wait.drop();
   body_of(p).push_back(std::move(moved));
@@ -875,18 +875,18 @@ const PlantedFault of_sync[] =
          "is not waited for"},
                    {"a copy is waited for behind the barrier", "in_place",
                     [](Plan& p) {
-  const StepPlace barrier = barrier_before<Multiply>(p);
+  const StepPlace barrier = barrier_before<Mma>(p);
   Step moved = barrier.step();
   barrier.drop();
-  const StepPlace wait = place_of<Wait>(p, 1);
+  const StepPlace wait = place_of<CpAsyncWait>(p, 1);
   wait.body->insert(wait.body->begin() + static_cast<std::ptrdiff_t>(wait.index), std::move(moved));
                     },
                     "seen by all threads: there is no barrier"},
-    {"one copy may still be under way", "in_place", [](Plan& p) { the<Wait>(p, 1).pending = 1; },
+    {"one copy may still be under way", "in_place", [](Plan& p) { the<CpAsyncWait>(p, 1).pending = 1; },
      "a wait outside of a loop is for all copies"},
-    {"a round may begin before its copies have arrived", "pipelined", [](Plan& p) { the<Wait>(p).pending += 1; },
-     "it waits until 3 groups are pending, and 4 rounds are under way"},
-    {"a wait for a negative number of groups", "pipelined", [](Plan& p) { the<Wait>(p).pending = -1; },
+    {"a round may begin before its copies have arrived", "pipelined", [](Plan& p) { the<CpAsyncWait>(p).pending += 1; },
+     "it waits until 3 groups are pending, and 4 k_iterations are under way"},
+    {"a wait for a negative number of groups", "pipelined", [](Plan& p) { the<CpAsyncWait>(p).pending = -1; },
      "it waits until -1 groups are pending"},
     {"a round does not wait for its copies", "pipelined",
      [](Plan& p) { the<Loop>(p).arrive.erase(the<Loop>(p).arrive.begin()); }, "0 waits at the top of a round"},
@@ -914,13 +914,13 @@ const PlantedFault of_sync[] =
      "2 groups of copies a round"},
     {"a loop is not drained", "pipelined",
      [](Plan& p) {
-  for (const StepPlace& place : places_of<Wait>(p))
+  for (const StepPlace& place : places_of<CpAsyncWait>(p))
     if (place.body == &body_of(p)) return place.drop();
      },
      "copies of the loop before may be under way"},
     {"a loop is drained too late", "pipelined",
      [](Plan& p) {
-  for (const StepPlace& place : places_of<Wait>(p))
+  for (const StepPlace& place : places_of<CpAsyncWait>(p))
     if (place.body == &body_of(p)) return place.move(1);
      },
      "copies of the loop before may be under way"},
@@ -929,7 +929,7 @@ const PlantedFault of_sync[] =
     {"a buffer of one stage too few", "pipelined", [](Plan& p) { buffer_of(p).stages -= 1; },
      "which are not those of the loop"},
     {"a loop with something ahead and one round under way", "pipelined", [](Plan& p) { the<Loop>(p).stages = 1; },
-     "1 rounds are under way, and something is fetched ahead"},
+     "1 k_iterations are under way, and something is fetched ahead"},
     {"a loop of no stage", "shifted", [](Plan& p) { the<Loop>(p).stages = 0; }, "0 stages"},
     {"a fetch for another loop", "two_loops", [](Plan& p) { the<Fetch>(p, 0).loop = the<Loop>(p, 1).loop; },
      "it fetches for another loop"},
@@ -951,8 +951,8 @@ const PlantedFault of_sync[] =
      "a round begins with a wait and a barrier alone"},
     {"a product ahead of a round", "pipelined",
      [](Plan& p) {
-  const Step product = place_of<Multiply>(p).step();
-  the<Loop>(p).ahead.push_back(product);
+  const Step matmul = place_of<Mma>(p).step();
+  the<Loop>(p).ahead.push_back(matmul);
      },
      "more than places is made ahead"},
     };
@@ -1105,7 +1105,7 @@ TEST_CASE("the verifier names terms and types that are wrong", "[plan]") { check
 TEST_CASE("the verifier names parts of results that are not combined", "[plan]") { check(of_parts); }
 TEST_CASE("the verifier names sorts and counts that are wrong", "[plan]") { check(of_sorts); }
 TEST_CASE("the verifier names places in tensors that are wrong", "[plan]") { check(of_places); }
-TEST_CASE("the verifier names products that are wrong", "[plan]") { check(of_products); }
+TEST_CASE("the verifier names products that are wrong", "[plan]") { check(of_matmuls); }
 TEST_CASE("the verifier names barriers and waits that are missing", "[plan]") { check(of_sync); }
 TEST_CASE("the verifier names memory that overlaps", "[plan]") { check(of_memory); }
 TEST_CASE("the verifier names roles and parameters that are wrong", "[plan]") { check(of_launch); }
@@ -1130,7 +1130,7 @@ bool must_stand(const Plan& plan, const Body& body, std::size_t index) {
   const Overloaded stands{
       [&]<OneOf<Compute, Load, Reduce, Argmax> T>(const T& s) { return !plan.storage(s.out).changes; },
       [&](const StoreScratch& s) { return puts_into(s.scratch) == 1; },
-      [&]<OneOf<Commit, Wait> T>(const T&) { return !more_copies; },
+      [&]<OneOf<CpAsyncCommit, CpAsyncWait> T>(const T&) { return !more_copies; },
       []<OneOf<Barrier, Fetch, ZeroFill, StoreShared, LoadScratch, LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, Sort, Merge,
                HistogramUpdate, HistogramReduce>
              T>(const T&) { return true; },

@@ -15,11 +15,11 @@
 #include <thread>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/prelude/prelude.hpp"
-#include "support/compiled_device.hpp"
 #include "graph/host_ops.hpp"
 #include "jit/compile/nvrtc.hpp"
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
 #include "support/share.hpp"
 #include "support/support.hpp"
 
@@ -690,7 +690,7 @@ TEST_CASE("Every prelude item is one named declaration in the folder where it be
              (word.starts_with("atomic") && word != "atomic" && word[6] != '_') || word == "threadIdx" ||
              word == "blockIdx" || word == "gridDim" || word == "blockDim";
     });
-    CHECK((needs_device || item.name == "goes_on") == item.device);  // which finds what does not end, elsewhere
+    CHECK((needs_device || item.name == "continues") == item.device);  // which finds what does not end, elsewhere
 
     // Declared before it is used; so is every overload, which a template could not see later.
     for (const PreludeItem& other : prelude_items()) {
@@ -861,7 +861,7 @@ constexpr Kernel kernels[] = {
   mma_u8<2>(sums + 1, x, y + 2);
   store_vector<4>(i, sums);
 )"},
-    {"bits", R"(  if (goes_on(i[2] > 0, 7)) i[3] = 0;
+    {"bits", R"(  if (continues(i[2] > 0, 7)) i[3] = 0;
   i[0] = static_cast<int>(pack_f16(f[0], f[1]) + pack_bf16(f[0], f[1]) + bits_of(f[2]));
   f[0] = float_of(static_cast<u32>(i[1])) + infinity() * nan_value();
 )"},
@@ -994,9 +994,9 @@ constexpr Kernel hopper_kernels[] = {
   float d[8] = {}, e[64] = {};
   for (WorkRange span = first_span(i[0], i[1], i[2]); span.rounds > 0; next_span(span, i[0], i[1], i[2])) {
     i[span.block] = span.first;
-    if (thread_index() == 0) raise_flag(flags + block_index());
+    if (thread_index() == 0) set_flag(flags + block_index());
     for (Peers others = peers_of(span, i[0], i[1], i[2]); others.left > 0; next_of(others, i[0], i[1], i[2])) {
-      if (thread_index() == 0) await_flag(flags + others.block);
+      if (thread_index() == 0) wait_flag(flags + others.block);
       barrier();
       add_part<64>(d, of_block(part, 4096, others.block), thread_index());
       add_part<64>(e, of_block(part, 4096, others.block), thread_index());
@@ -1008,8 +1008,8 @@ constexpr Kernel hopper_kernels[] = {
   char* const tile = panel_memory();
   u64* const full = reinterpret_cast<u64*>(tile + 8192);
   prefetch_map(map);
-  let_next_begin();
-  wait_for_previous();
+  griddep_launch_dependents();
+  griddep_wait();
   tma_load(map, tile, full, i[0], i[1]);
   tma_load(map, tile, full, i[0], i[1], i[2]);
   tma_load(map, tile, full, i[0], i[1], i[2], i[3]);

@@ -4,15 +4,15 @@
 
 #include <functional>
 
-#include "support/catch.hpp"
-#include "codegen/schedule/clusters.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
+#include "codegen/schedule/clusters.hpp"
+#include "model/kernels.hpp"
+#include "support/catch.hpp"
 #include "support/compiled_device.hpp"
 #include "support/compiling.hpp"
-#include "model/kernels.hpp"
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"
 #include "support/variants.hpp"
@@ -23,10 +23,10 @@ using namespace tessera::internal::codegen;
 namespace {
 
 template <class T>
-Graph product(const MatmulTiles& tiles) {
+Graph matmul(const MatmulTiles& tiles) {
   return kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<T>(kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+    store(y, {m, n}, cast<T>(kernels::matmul<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
   }).graph();
 }
 
@@ -44,7 +44,7 @@ constexpr MatmulTiles tiles[] = {{64, 64, 64}, {64, 128, 64}, {128, 64, 64}, {12
 }  // namespace
 
 TEST_CASE("a cluster has as many blocks as end soonest", "[plan]") {
-  constexpr RoundExtents small{64, 64, 64}, large{128, 128, 64};
+  constexpr MmaExtents small{64, 64, 64}, large{128, 128, 64};
   CHECK(blocks_of_cluster(small, 12, 48, 132) == 4);
   CHECK(blocks_of_cluster(small, 12, 200, 132) == 8);
   CHECK(blocks_of_cluster(small, 36, 12, 132) == 1);  // they are added up sooner than a cluster meets
@@ -60,47 +60,47 @@ TEST_CASE("a cluster has as many blocks as end soonest", "[plan]") {
   CHECK(blocks_of_cluster({128, 192, 64}, 12, 200, 132) == 1);
 }
 
-TEST_CASE("the rounds that blocks may share are those of the only product's loop", "[plan]") {
-  const auto rounds = [](const Graph& graph, std::int64_t k) {
+TEST_CASE("the k_iterations that blocks may share are those of the only product's loop", "[plan]") {
+  const auto k_iterations = [](const Graph& graph, std::int64_t k) {
     Argument x{.extent = {100, k}, .stride = {k, 1}};
-    return SharedRounds(run_passes(graph)).of(std::vector<Argument>(4, x));
+    return SplitKLoop(run_passes(graph)).of(std::vector<Argument>(4, x));
   };
-  CHECK(rounds(product<bf16>({64, 64, 64}), 641) == 11);
-  CHECK(rounds(product<f16>({64, 64, 32}), 641) == 21);
-  CHECK(rounds(product<f32>({64, 64, 32}), 641) == 0);  // wgmma takes none from shared memory
+  CHECK(k_iterations(matmul<bf16>({64, 64, 64}), 641) == 11);
+  CHECK(k_iterations(matmul<f16>({64, 64, 32}), 641) == 21);
+  CHECK(k_iterations(matmul<f32>({64, 64, 32}), 641) == 0);  // wgmma takes none from shared memory
   const auto of = [](auto body) { return kernel("other", body).graph(); };
-  CHECK(rounds(of([](In<bf16, 2> x, Out<f32, 2> y) {
+  CHECK(k_iterations(of([](In<bf16, 2> x, Out<f32, 2> y) {
     Index i = blocks(1);
     Tile<bf16, 2> a = load(x, {i, i}, {64, 64});
     store(y, {i, i}, mma(a, a, zeros<f32>({64, 64})));
   }),
                64) == 0);
-  CHECK(rounds(of([](In<bf16, 2> x, Out<f32, 2> y) {
+  CHECK(k_iterations(of([](In<bf16, 2> x, Out<f32, 2> y) {
     Index i = blocks(1);
     Var acc = zeros<f32>({64, 64});
     for (Index k : range(i + 3)) acc = mma(load(x, {i, k}, {64, 64}), load(x, {k, i}, {64, 64}), acc);
     store(y, {i, i}, acc);
   }),
                64) == 0);
-  CHECK(rounds(of([](In<f32, 1> x, Out<f32, 1> y) {
+  CHECK(k_iterations(of([](In<f32, 1> x, Out<f32, 1> y) {
     Index i = blocks(1);
     store(y, {i}, load(x, {i}, {64}));
   }),
                64) == 0);
-  CHECK(SharedRounds().of({}) == 0);
+  CHECK(SplitKLoop().of({}) == 0);
   // A round of tf32 takes as long as one of 16 bits of twice the k.
-  const auto deep = [](const Graph& graph) { return SharedRounds(run_passes(graph)).extents().k; };
+  const auto deep = [](const Graph& graph) { return SplitKLoop(run_passes(graph)).extents().k; };
   CHECK(deep(kernels::linear<bf16, bf16>({64, 64, 64}).executable().graph()) == 64);
   CHECK(deep(kernels::lm_head<tf32, f32>({64, 64, 32}).executable().graph()) == 64);
   CHECK(deep(kernels::linear<f32, f32>({64, 64, 32}).executable().graph()) == 0);
 }
 
-TEST_CASE("of a cluster each block runs its share of rounds, and the first adds up", "[plan]") {
+TEST_CASE("of a cluster each block runs its share of k_iterations, and the first adds up", "[plan]") {
   for (const MatmulTiles& tile : tiles) {
-    const Plan plan = plan_of(product<bf16>(tile));
+    const Plan plan = plan_of(matmul<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
     REQUIRE(has_clusters(plan));
-    CHECK(to_string(plan).find("a cluster of blocks of threads shares the rounds") != std::string::npos);
+    CHECK(to_string(plan).find("a cluster of blocks of threads shares the k_iterations") != std::string::npos);
     CHECK(plan.phases[0].roles[1].consumer_groups == 1);
     CHECK(count<SplitKRange>(plan) == 2);
     CHECK(count<ClusterBarrier>(plan) == 4);
@@ -108,19 +108,19 @@ TEST_CASE("of a cluster each block runs its share of rounds, and the first adds 
     CHECK(count<ReducePartials>(plan) == 1);
     // Of one warp group each thread has all the registers there are for it.
     CHECK(count<SetMaxNReg>(plan) == (plan.phases[0].roles[1].warps == 4 ? 0 : 2));
-    CHECK_FALSE(has_clusters(plan_of(product<bf16>(tile), false)));
+    CHECK_FALSE(has_clusters(plan_of(matmul<bf16>(tile), false)));
   }
 }
 
 TEST_CASE("a kernel whose sums do not fit beside its operands has no clusters", "[plan]") {
-  const Plan large = plan_of(product<bf16>({128, 256, 64}));
+  const Plan large = plan_of(matmul<bf16>({128, 256, 64}));
   CHECK(large.phases[0].roles.size() == 2);
   CHECK_FALSE(has_clusters(large));  // 131072 bytes of sums, 32768 of what is stored, and two stages of 49152
-  CHECK(has_clusters(plan_of(product<bf16>({128, 192, 64}))));
-  const Plan small = plan_of(product<f32>({16, 64, 32}));
+  CHECK(has_clusters(plan_of(matmul<bf16>({128, 192, 64}))));
+  const Plan small = plan_of(matmul<f32>({16, 64, 32}));
   CHECK(small.phases[0].roles.size() == 1);
   CHECK_FALSE(has_clusters(small));
-  const Graph graph = run_passes(product<bf16>({64, 64, 64}));
+  const Graph graph = run_passes(matmul<bf16>({64, 64, 64}));
   Variant variant = dense_variant(graph);
   variant.split_k = SplitK::cluster;
   CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::cluster);
@@ -136,8 +136,8 @@ TEST_CASE("kernels of clusters compile without a spill", "[generate]") {
   in_parallel(wrong.size(), [&](std::size_t i) {
     if (!in_share(i)) return;
     const MatmulTiles& tile = tiles[i / 3];
-    const Graph graph = run_passes(i % 3 == 0   ? product<f16>(tile)
-                                   : i % 3 == 1 ? product<bf16>(tile)
+    const Graph graph = run_passes(i % 3 == 0   ? matmul<f16>(tile)
+                                   : i % 3 == 1 ? matmul<bf16>(tile)
                                                 : kernels::linear_gelu<bf16, bf16>(tile).graph());
     Variant variant = dense_variant(graph);
     variant.split_k = SplitK::cluster;
@@ -171,13 +171,13 @@ TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[
       {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
       {"nobody adds up", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
       {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
-      {"a block runs all rounds", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).rounds; }, "all rounds"},
-      {"rounds are shared by no cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
+      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k_iterations"},
+      {"k_iterations are shared by no cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
        "nobody to share"},
       {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "nothing has made"},
       {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
   };
-  const Plan right = plan_of(product<bf16>({64, 64, 64}));
+  const Plan right = plan_of(matmul<bf16>({64, 64, 64}));
   CHECK(violations(right).empty());
   for (const Fault& fault : faults) {
     Plan plan = right;

@@ -5,19 +5,19 @@
 #include <functional>
 #include <random>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
+#include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
-#include "codegen/kernel_source.hpp"
+#include "emulator/emulator.hpp"
+#include "model/kernels.hpp"
+#include "support/catch.hpp"
 #include "support/compiled_device.hpp"
 #include "support/compiling.hpp"
 #include "support/devices.hpp"
-#include "emulator/emulator.hpp"
-#include "model/kernels.hpp"
 #include "support/plan_steps.hpp"
 #include "support/tensors.hpp"
 
@@ -45,7 +45,7 @@ struct Parts {
 
 /// y = make(...) w, in f32.
 template <class L, class T, class Make>
-auto product_of(const MatmulTiles& tiles, const Make& make) {
+auto matmul_of(const MatmulTiles& tiles, const Make& make) {
   return kernel("computed",
                 [=](In<L, 2> x, In<L, 2> z, Column mean, Column scale, Row gamma, Row beta, In<T, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -149,7 +149,7 @@ void check(const MatmulTiles& tiles, const Sizes& of, const Make& make,
   INFO(fmt::format("tiles of [{},{}] by {}, {}x{}x{}{}{}, {} as {}", tiles.m, tiles.n, tiles.k, of.m, of.n, of.k,
                    of.transposed ? ", left transposed" : "", of.w_transposed ? ", right transposed" : "", name(element_type<L>),
                    name(element_type<T>)));
-  const auto k = product_of<L, T>(tiles, make);
+  const auto k = matmul_of<L, T>(tiles, make);
   const int left = of.transposed ? 0 : 1;
   const int row = ((of.transposed ? of.m : of.k) + of.gap) * static_cast<int>(sizeof(L));
   const bool addressed = row % 16 == 0;
@@ -231,7 +231,7 @@ TEST_CASE("products by roles: computed operands of an expression", "[cpu]") {
   check<f32, bf16>({64, 64, 128}, {72, 72, 264, false, true}, multiplied<bf16>, x_by_z);
 }
 
-TEST_CASE("products by roles: computed operands of fewer rows than tiles, of one tile or many rounds", "[cpu]") {
+TEST_CASE("products by roles: computed operands of fewer rows than tiles, of one tile or many k_iterations", "[cpu]") {
   check<f32, bf16>({64, 64, 64}, {1, 72, 200}, normalized<bf16>, x_normalized);
   check<f32, bf16>({128, 128, 64}, {16, 8, 40}, normalized<bf16>, x_normalized);
   check<bf16, bf16>({64, 64, 64}, {8, 16, 24, true, true}, rectified<bf16>, x_rectified);
@@ -247,7 +247,7 @@ TEST_CASE("products by roles: computed operands of tiles that the copy engine ca
 }
 
 // Where in the matrix an element is, what a round is, and a tile that lies transposed beside one that does not.
-TEST_CASE("products by roles: computed operands of places, rounds and transposed tiles", "[cpu]") {
+TEST_CASE("products by roles: computed operands of places, k_iterations and transposed tiles", "[cpu]") {
   const auto masked = [](const auto& p) {
     const Tile rows = p.m * p.tiles.m + iota({p.tiles.m, 1}, 0), columns = p.k * p.tiles.k + iota({1, p.tiles.k}, 1);
     return Tile<bf16, 2>(cast<bf16>(where(columns <= rows, p.real(p.x), cast<f32>(p.k % 3))));
@@ -357,7 +357,7 @@ TEST_CASE("products by roles: computed operands of several products, and of batc
 TEST_CASE("a left operand is computed piece by piece, in registers that pieces have in turn", "[plan]") {
   for (const MatmulTiles& tiles : all_tiles)
     for (const bool clusters : {false, true}) {
-      Plan plan = plan_of(product_of<bf16, bf16>(tiles, normalized<bf16>).graph(), {}, clusters);
+      Plan plan = plan_of(matmul_of<bf16, bf16>(tiles, normalized<bf16>).graph(), {}, clusters);
       INFO(fmt::format("[{},{}] by {}\n", tiles.m, tiles.n, tiles.k) << tree_text(plan));
       REQUIRE(why_not(plan) == "");
       const int groups = plan.phases[0].roles[1].warps / 4, pieces = tiles.k * tiles.m / (64 * groups * 32);
@@ -385,7 +385,7 @@ TEST_CASE("a left operand is computed piece by piece, in registers that pieces h
 
 TEST_CASE("why a left operand is not computed from registers", "[plan]") {
   const MatmulTiles tiles{64, 64, 64};
-  const auto of = [&](const auto& make) { return why_not(plan_of(product_of<f32, bf16>(tiles, make).graph())); };
+  const auto of = [&](const auto& make) { return why_not(plan_of(matmul_of<f32, bf16>(tiles, make).graph())); };
   CHECK(of(normalized<bf16>) == "");
   CHECK(of([](const auto& p) { return Tile<bf16, 2>(cast<bf16>(p.real(p.x) - max(p.real(p.x), Axis(1)))); }) ==
         "the left operand comes from 'max'");
@@ -398,8 +398,8 @@ TEST_CASE("why a left operand is not computed from registers", "[plan]") {
   CHECK(of([](const auto& p) {
           return Tile<bf16, 2>(cast<bf16>(load(p.x, {p.m, p.k}, {64, 64}, 1.0f)));
         }) == "the left operand is padded with another value than 0");
-  CHECK(why_not(plan_of(product_of<i64, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed of i64");
-  CHECK(why_not(plan_of(product_of<u8, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed of u8");
+  CHECK(why_not(plan_of(matmul_of<i64, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed of i64");
+  CHECK(why_not(plan_of(matmul_of<u8, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed of u8");
   const auto written = kernel("written", [](InOut<f32, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
     Var acc = zeros<f32>({64, 64});
@@ -419,13 +419,13 @@ TEST_CASE("kernels that compute a left operand compile without a spill", "[gener
     sources.push_back(kernel_source(plan_of(kernel.graph(), {}, clusters)));
   };
   for (const MatmulTiles& tiles : all_tiles) {
-    if (tiles.m < 256 && tiles.k < 256) add(product_of<f32, bf16>(tiles, normalized<bf16>));
-    add(product_of<bf16, f16>(tiles, normalized<f16>), tiles.n == 64);
-    add(product_of<f16, bf16>(tiles, casted<bf16>));
-    add(product_of<bf16, bf16>(tiles, multiplied<bf16>), tiles.n == 128);
+    if (tiles.m < 256 && tiles.k < 256) add(matmul_of<f32, bf16>(tiles, normalized<bf16>));
+    add(matmul_of<bf16, f16>(tiles, normalized<f16>), tiles.n == 64);
+    add(matmul_of<f16, bf16>(tiles, casted<bf16>));
+    add(matmul_of<bf16, bf16>(tiles, multiplied<bf16>), tiles.n == 128);
   }
   sources.push_back(
-      kernel_source(plan_of(product_of<f32, bf16>({64, 96, 64}, casted<bf16>).graph(), {1, 1, 1, 1, 0, 0, 0})));
+      kernel_source(plan_of(matmul_of<f32, bf16>({64, 96, 64}, casted<bf16>).graph(), {1, 1, 1, 1, 0, 0, 0})));
   std::vector<std::string> wrong(sources.size());
   in_parallel(wrong.size(), [&](std::size_t i) {
     if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);
@@ -511,7 +511,7 @@ const Planted faults[] =
 }  // namespace
 
 TEST_CASE("the verifier names what is wrong with a left operand in registers", "[plan]") {
-  const Plan right = plan_of(product_of<f32, bf16>({64, 64, 64}, casted<bf16>).graph());
+  const Plan right = plan_of(matmul_of<f32, bf16>({64, 64, 64}, casted<bf16>).graph());
   CHECK(violations(right).empty());
   for (const Planted& fault : faults) {
     if (!fault.verifier) continue;
@@ -527,7 +527,7 @@ TEST_CASE("the verifier names what is wrong with a left operand in registers", "
 #ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("faults in a left operand in registers are found without the verifier", "[emulator]") {
   constexpr int m = 72, n = 72, k = 64 * 13 + 8;  // more rounds than stages
-  const Graph graph = run_passes(product_of<f32, bf16>({64, 64, 64}, casted<bf16>).graph());
+  const Graph graph = run_passes(matmul_of<f32, bf16>({64, 64, 64}, casted<bf16>).graph());
   const Numbers numbers({m, n, k});
   std::vector<f32> x(numbers.x), mean(m), row(k), y(std::size_t{m} * n), expected(y.size());
   std::vector<bf16> w;

@@ -6,13 +6,13 @@
 #include <limits>
 #include <random>
 
-#include "support/catch.hpp"
 #include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/schedule/raster_order.hpp"
+#include "support/catch.hpp"
 #include "support/compiling.hpp"
 #include "support/devices.hpp"
 #include "support/plan_steps.hpp"
@@ -359,7 +359,7 @@ TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
   const auto says = [](const Plan& plan, std::string_view words) {
     return std::ranges::any_of(notes(plan), [&](const std::string& note) { return note.find(words) != note.npos; });
   };
-  CHECK(says(cached_plan(), "rounds overlap"));
+  CHECK(says(cached_plan(), "k_iterations overlap"));
   CHECK(!says(cached_plan(), "blocks overlap"));
   // Of no keys there is no round, and warp groups come to barriers in none.
   const Plan some = plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::some}).graph());
@@ -412,7 +412,7 @@ TEST_CASE("a chain holds queries, brings keys and values by pipelines of their o
   CHECK((count<codegen::Branch>(of(Mask::documents)) == 0 && count<codegen::Branch>(of(Mask::prefix)) == 0));
 }
 
-TEST_CASE("sections of blocks that differ are few lines whose blocks fill rounds", "[plan]") {
+TEST_CASE("sections of blocks that differ are few lines whose blocks fill k_iterations", "[plan]") {
   const auto lines_of = [](std::vector<std::int64_t> grid, std::int64_t at_once) {
     return l2_group_of(grid, 0, at_once);
   };
@@ -619,9 +619,9 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   Plan plan = causal_plan(true);
   CHECK(codegen::violations(plan).empty());
   REQUIRE(count<codegen::Wgmma>(plan) == 4);  // scores of the first round; scores and sums; sums of the last round
-  const std::vector<StepPlace> products = places_of<codegen::Wgmma>(plan);
-  CHECK(products[1].body == products[2].body);
-  CHECK((products[0].body != products[1].body && products[2].body != products[3].body));
+  const std::vector<StepPlace> matmuls = places_of<codegen::Wgmma>(plan);
+  CHECK(matmuls[1].body == matmuls[2].body);
+  CHECK((matmuls[0].body != matmuls[1].body && matmuls[2].body != matmuls[3].body));
   std::vector<int> pending;
   for (const StepPlace& place : places_of<codegen::WgmmaWait>(plan))
     pending.push_back(place.step().action.get<codegen::WgmmaWait>().pending);
@@ -647,8 +647,8 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   const std::vector<StepPlace> turns = places_of<OrderedBarrier>(plan);
   REQUIRE(turns.size() == 3);
   CHECK(turns[0].step().action.get<OrderedBarrier>().kind == OrderedBarrier::Kind::begin);
-  CHECK((turns[1].body == products[1].body && turns[1].index < products[1].index));
-  CHECK((turns[2].body == products[1].body && turns[2].index > products[2].index));
+  CHECK((turns[1].body == matmuls[1].body && turns[1].index < matmuls[1].index));
+  CHECK((turns[2].body == matmuls[1].body && turns[2].index > matmuls[2].index));
   is_named([](Plan& p) { place_of<OrderedBarrier>(p, 0).drop(); }, "no turn has begun");
   is_named([](Plan& p) { place_of<OrderedBarrier>(p, 1).drop(); }, "it is not the group's turn");
   is_named([](Plan& p) { place_of<OrderedBarrier>(p, 2).drop(); }, "not given on before the round ends");
@@ -664,11 +664,11 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
   const auto full_plan = [] { return plan_of(attention<bf16>({128, 128, 128}, Mask::full, 1).graph()); };
   Plan plan = full_plan();
   REQUIRE(why_not(plan) != "");
-  const std::vector<StepPlace> products = places_of<codegen::Wgmma>(plan);
-  REQUIRE(products.size() == 5);  // scores of the first block; scores and sums; the last sums, and the next scores
-  CHECK(products[0].body == &plan.phases[0].roles[1].body);
-  CHECK((products[1].body == products[2].body && products[3].body == products[4].body));
-  CHECK((products[1].body != products[3].body && products[0].body != products[3].body));
+  const std::vector<StepPlace> matmuls = places_of<codegen::Wgmma>(plan);
+  REQUIRE(matmuls.size() == 5);  // scores of the first block; scores and sums; the last sums, and the next scores
+  CHECK(matmuls[0].body == &plan.phases[0].roles[1].body);
+  CHECK((matmuls[1].body == matmuls[2].body && matmuls[3].body == matmuls[4].body));
+  CHECK((matmuls[1].body != matmuls[3].body && matmuls[0].body != matmuls[3].body));
   CHECK(the<codegen::Wgmma>(plan, 0).out == the<codegen::Wgmma>(plan, 4).out);
   std::vector<int> pending;
   for (const StepPlace& place : places_of<codegen::WgmmaWait>(plan))

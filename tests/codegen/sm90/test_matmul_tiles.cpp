@@ -1,12 +1,12 @@
 // Tiles for products without a search.
 #include <fmt/format.h>
 
-#include "support/catch.hpp"
-#include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "jit/compile/cache_key.hpp"
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
@@ -14,10 +14,10 @@ using namespace tessera::internal;
 
 namespace {
 
-const ProductTarget h200{Target::of(Arch::sm_90a), 132}, a100{Target::of(Arch::sm_80), 108};
+const MatmulTarget h200{Target::of(Arch::sm_90a), 132}, a100{Target::of(Arch::sm_80), 108};
 
 std::string chosen(const MatmulShape& shape, MatmulFamily family = MatmulFamily::plain,
-                   ElementType operands = ElementType::bf16, const ProductTarget& target = h200) {
+                   ElementType operands = ElementType::bf16, const MatmulTarget& target = h200) {
   const MatmulTiles tiles = choose(family, shape, operands, target);
   return fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
 }
@@ -87,10 +87,10 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
 }
 
 TEST_CASE("products of f32 get large tiles where all multiprocessors have some", "[jit]") {
-  const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool nk = false, const ProductTarget& on = h200) {
+  const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool nk = false, const MatmulTarget& on = h200) {
     return chosen({m, n, k, nk}, MatmulFamily::plain, ElementType::f32, on);
   };
-  for (const ProductTarget& target : {h200, a100}) {
+  for (const MatmulTarget& target : {h200, a100}) {
     CHECK(of(4096, 4096, 4096, false, target) == "128x128x16");
     CHECK(of(2048, 2048, 2048, false, target) == "128x128x16");
     CHECK(of(512, 512, 4096, false, target) == "64x64x16");  // of larger ones there are 16
@@ -114,7 +114,7 @@ TEST_CASE("sums that leave registers to one block leave all shared memory to its
 }
 
 TEST_CASE("tiles suit every extent and device", "[jit]") {
-  for (const auto& [target, shared] : {std::pair{ProductTarget{}, 0}, {a100, 99 * 1024}, {h200, 227 * 1024}})
+  for (const auto& [target, shared] : {std::pair{MatmulTarget{}, 0}, {a100, 99 * 1024}, {h200, 227 * 1024}})
     for (const ElementType operands : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16,
                                        ElementType::i8, ElementType::u8, ElementType::f64, ElementType::f8e4m3})
       for (const std::int64_t k : {8, 17, 48, 192, 256, 768, 1021, 1600, 32768})

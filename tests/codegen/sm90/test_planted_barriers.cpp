@@ -9,14 +9,14 @@
 #include <functional>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/passes.hpp"
+#include "fuzz/memory.hpp"
+#include "jit/compile/dump.hpp"
+#include "support/catch.hpp"
 #include "support/compiled_device.hpp"
 #include "support/compiling.hpp"
 #include "support/devices.hpp"
-#include "fuzz/memory.hpp"
-#include "jit/compile/dump.hpp"
 #include "support/patterns.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"
@@ -66,7 +66,7 @@ struct Sample {
 
 /// y = x w, of x as a cast makes it of what memory holds.
 template <Stored L, Stored O>
-Sample product(const char* name, MatmulTiles tiles, Matrix x, Matrix w, std::vector<Edit> faults, int cluster = 1) {
+Sample matmul(const char* name, MatmulTiles tiles, Matrix x, Matrix w, std::vector<Edit> faults, int cluster = 1) {
   const auto k = kernel(name, [=](In<L, 2> x, In<bf16, 2> w, tessera::internal::Out<O, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});
@@ -122,7 +122,7 @@ const Edit no_full_wait{"", "consumers do not wait for a stage's data", R"( +bar
 /// there. With `many` tiles each of a GPU's multiprocessors has some for either team.
 std::vector<Sample> samples(bool many = false) {
   return {
-      product<bf16, bf16>(  // two teams that take turns
+      matmul<bf16, bf16>(  // two teams that take turns
           "role_turns", {64, 64, 64}, {many ? 64 * 300 : 200, 904}, {904, 64},
           {no_full_wait,
            no_empty_wait,
@@ -130,7 +130,7 @@ std::vector<Sample> samples(bool many = false) {
            no_store_fence,
            {"", "teams multiply at the same time", R"( +named_barrier(_arrive)?\([^\n]*\+ 3, 256\);\n)"},
            {"", "both teams stage what they store in one place", R"( \+ team \* 8192)"}}),
-      product<bf16, bf16>(  // one team of two warp groups
+      matmul<bf16, bf16>(  // one team of two warp groups
           "role_shared", {128, 256, 64}, {120, 328}, {328, 256},
           {no_full_wait,
            no_empty_wait,
@@ -141,14 +141,14 @@ std::vector<Sample> samples(bool many = false) {
            {"", "rows that no box fills are not cleared", R"( +clear_rest<128[^\n]*\n)"},
            {"", "one warp group of two releases a stage", R"(thread % 128 == 0)", "thread == 0"},
            {"", "two warp groups stage the same rows", R"(warp / 4 \* 64 \+ warp % 4)", "warp % 4"}}),
-      product<bf16, f32>(  // blocks of a cluster share the rounds
+      matmul<bf16, f32>(  // blocks of a cluster share the rounds
           "role_cluster", {64, 64, 64}, {64, 2048}, {2048, 64},
           {no_full_wait,
            {"racecheck", "sums are read before they are there", R"( +cluster_barrier\(\);\n)", "", {0, 2}},
            {"", "blocks end while their sums are read", R"( +cluster_barrier\(\);\n)", "", {1, 3}},
            {"memcheck", "sums go beyond shared memory", R"(put_part<128>\(reinterpret_cast<float\*>\()", "$&32768 + "}},
           4),
-      product<bf16, bf16>(  // operands that threads copy into the pipeline
+      matmul<bf16, bf16>(  // operands that threads copy into the pipeline
           "role_copied", {64, 64, 64}, {70, 903}, {903, 67},
           {no_full_wait,
            no_empty_wait,
@@ -156,7 +156,7 @@ std::vector<Sample> samples(bool many = false) {
            {"", "what threads copy is not fenced for wgmma", R"( +async_proxy_fence\(\);\n)"},
            {"", "two warps copy to the same rows", R"(const int t1 = warp;)", "const int t1 = warp / 2;"},
            {"memcheck", "sums outside of the tensor are stored", R"(if \([^;]* < [^;]*\) (\w+_base\[))", "$1"}}),
-      product<f32, f32>(  // a left operand computed on the way
+      matmul<f32, f32>(  // a left operand computed on the way
           "role_computed", {64, 64, 64}, {72, 840}, {840, 64},
           {no_full_wait,
            no_empty_wait,
@@ -164,9 +164,9 @@ std::vector<Sample> samples(bool many = false) {
            {"", "an operand's registers are written while they are multiplied", R"( +wgmma_wait<1>\(\);\n)"},
            {"", "a stage is released before all lanes have read it", R"( +warp_barrier\(\);\n)"},
            {"memcheck", "a stage is read beyond shared memory", R"(const char\* const panels = )", "$&262144 + "}}),
-      product<f32, f32>(  // the same, which threads copy
+      matmul<f32, f32>(  // the same, which threads copy
           "role_computed_copied", {64, 64, 64}, {72, 391}, {391, 64}, {no_full_wait, no_bound_of_reads}),
-      product<bf16, f32>(  // stores by parts, through two buffers in turn
+      matmul<bf16, f32>(  // stores by parts, through two buffers in turn
           "role_parts", {64, 128, 64}, {200, 72}, {72, 128},
           {no_store_fence,
            {"", "a buffer is written while it is stored", R"( +tma_store_wait<1>\(\);\n)"},

@@ -4,16 +4,16 @@
 #include <functional>
 #include <numeric>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
 #include "support/plan_steps.hpp"
-#include "tessera/tessera.hpp"
 #include "support/variants.hpp"
+#include "tessera/tessera.hpp"
 #ifdef TESSERA_HAS_EMULATOR
 #include "emulator/emulator.hpp"
 #endif
@@ -150,12 +150,12 @@ TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]
         the<TmaLoad>(p).at[0].index.value = ValueId{static_cast<int>(&value - &*p.values.begin())};
   }, "other boxes"},
       {"two stages at a time", [](Plan& p) { the<AdvanceStage>(p).by.literal = 2; }, "one stage is filled"},
-      {"as many rounds as stages",
-       [](Plan& p) { the<Loop>(p).count = {.kind = Operand::Kind::literal, .literal = 12}; }, "other rounds"},
+      {"as many k_iterations as stages",
+       [](Plan& p) { the<Loop>(p).count = {.kind = Operand::Kind::literal, .literal = 12}; }, "other k_iterations"},
       {"another part of the stage", [](Plan& p) { the<TmaLoad>(p, 1).offset += 1024; }, "other boxes"},
       {"nobody expects it", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "other boxes"},
-      {"more rounds than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
-       "rounds are brought ahead into"},
+      {"more k_iterations than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
+       "k_iterations are brought ahead into"},
       {"a tensor that the launch writes", [](Plan& p) { p.tensors[1].access = Access::in_out; },
        "the launch writes it"},
       {"a launch that says nothing", [](Plan& p) { p.parameters.pop_back(); }, "parameters"},
@@ -269,7 +269,7 @@ TEST_CASE("faults in what is brought ahead are found without the verifier", "[em
       {"one stage gets all", "once too often", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }},
       {"rows of another round", "", [](Plan& p) { the<TmaLoad>(p).at[1].offset = 64; }},
       {"columns of another block", "", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 64; }},
-      {"more rounds than stages", "once too often", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; }},
+      {"more k_iterations than stages", "once too often", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; }},
   };
   const Graph graph = run_passes(plain<X>());
   std::vector<KernelSource> sources;

@@ -4,20 +4,20 @@
 
 #include <functional>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/schedule/split_k.hpp"
-#include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"
-#include "tessera/jit/choose.hpp"
 #include "support/variants.hpp"
+#include "tessera/jit/choose.hpp"
 
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
@@ -25,17 +25,17 @@ using namespace tessera::internal::codegen;
 namespace {
 
 template <class T>
-Graph product(const MatmulTiles& tiles) {
+Graph matmul(const MatmulTiles& tiles) {
   return kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<T>(kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+    store(y, {m, n}, cast<T>(kernels::matmul<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
   }).graph();
 }
 
 Graph with_residual(const MatmulTiles& tiles) {
   return kernel("residual", [=](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 2> z, tessera::internal::Out<bf16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    Tile sums = kernels::product<bf16>(x, w, m, n, tiles);
+    Tile sums = kernels::matmul<bf16>(x, w, m, n, tiles);
     Tile before = load(z, {m, n}, {tiles.m, tiles.n});
     store(z, {m, n}, before + sums);
     store(y, {m, n}, cast<bf16>(sums));
@@ -61,7 +61,7 @@ SplitKLaunch launch_of(const MatmulTiles& tiles, std::int64_t m, std::int64_t n,
 
 }  // namespace
 
-TEST_CASE("a grid shares rounds where multiprocessors would be idle", "[plan]") {
+TEST_CASE("a grid shares k_iterations where multiprocessors would be idle", "[plan]") {
   // 204 tiles, and operands that do not fit into the L2 cache: the four of a column are walked through together.
   const SplitKLaunch wide = launch_of({128, 256, 64}, 424, 13008, 7760);
   CHECK(wide.split_k == SplitK::stream_k);
@@ -92,10 +92,10 @@ TEST_CASE("a grid shares rounds where multiprocessors would be idle", "[plan]") 
 }
 
 TEST_CASE("the model of times knows what a grid shares", "[plan]") {
-  const ProductTarget on{Target::of(Arch::sm_90a), multiprocessors};
-  ProductTarget alone = on;
+  const MatmulTarget on{Target::of(Arch::sm_90a), multiprocessors};
+  MatmulTarget alone = on;
   alone.split_k = SplitKPolicy::none;
-  const auto chosen = [](const ProductTarget& target, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto chosen = [](const MatmulTarget& target, std::int64_t m, std::int64_t n, std::int64_t k) {
     return choose(MatmulFamily::plain, {m, n, k}, ElementType::bf16, target);
   };
   CHECK(chosen(on, 424, 13008, 7760) == MatmulTiles{128, 256, 64});
@@ -104,12 +104,12 @@ TEST_CASE("the model of times knows what a grid shares", "[plan]") {
   CHECK(chosen(on, 8192, 8192, 8192) == chosen(alone, 8192, 8192, 8192));
 }
 
-TEST_CASE("of a grid each block walks through its share of all rounds", "[plan]") {
+TEST_CASE("of a grid each block walks through its share of all k_iterations", "[plan]") {
   for (const MatmulTiles& tile : wgmma_tiles()) {
-    const Plan plan = plan_of(product<bf16>(tile));
+    const Plan plan = plan_of(matmul<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
     REQUIRE(plan.shared_by_grid());
-    CHECK(to_string(plan).find("all blocks of threads share the rounds of all blocks of the grid") !=
+    CHECK(to_string(plan).find("all blocks of threads share the k_iterations of all blocks of the grid") !=
           std::string::npos);
     CHECK(plan.phases[0].roles[1].consumer_groups == 1);
     CHECK(plan.phases[0].roles[1].warps == (tile.m % 128 ? 4 : 8));
@@ -120,12 +120,12 @@ TEST_CASE("of a grid each block walks through its share of all rounds", "[plan]"
                               count<WaitPartial>(plan), count<ReducePartials>(plan)})
       CHECK(of_each == 1);
     // Nothing of a pipeline is lost to it.
-    const Graph graph = run_passes(product<bf16>(tile));
+    const Graph graph = run_passes(matmul<bf16>(tile));
     CHECK(plan.pipelines[PipelineId{0}].stages >=
           make_plan(graph, dense_variant(graph), Arch::sm_90a, {}).pipelines[PipelineId{0}].stages);
   }
-  CHECK_FALSE(plan_of(product<f32>({16, 64, 32})).shared_by_grid());
-  const Graph graph = run_passes(product<bf16>({128, 128, 64}));
+  CHECK_FALSE(plan_of(matmul<f32>({16, 64, 32})).shared_by_grid());
+  const Graph graph = run_passes(matmul<bf16>({128, 128, 64}));
   Variant variant = shared_variant(graph);
   CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::stream_k);
   CHECK(generate(graph, variant, Arch::sm_80).split_k == SplitK::none);
@@ -140,8 +140,8 @@ TEST_CASE("kernels of a shared grid compile without a spill", "[generate]") {
   in_parallel(wrong.size(), [&](std::size_t i) {
     if (!in_share(i)) return;
     const MatmulTiles& tile = tiles[i / 3];  // f16 and bf16 in turn: one word of an instruction tells them apart
-    const Graph graph = run_passes(i % 6 == 0   ? product<f16>(tile)
-                                   : i % 3 == 0 ? product<bf16>(tile)
+    const Graph graph = run_passes(i % 6 == 0   ? matmul<f16>(tile)
+                                   : i % 3 == 0 ? matmul<bf16>(tile)
                                    : i % 3 == 1 ? with_residual(tile)
                                                 : kernels::linear_gelu<bf16, bf16>(tile).graph());
     wrong[i] = compile_check(generate(graph, shared_variant(graph), Arch::sm_90a), Arch::sm_90a);
@@ -183,18 +183,18 @@ TEST_CASE("the verifier names what is wrong between the blocks of a shared grid"
       {"nobody adds up", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not added"},
       {"sums are stored without those of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
        "without what other blocks add"},
-      {"parts of other rounds",
-       [](Plan& p) { the<ForEachPeer>(p, 0).rounds = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
-       "of other rounds"},
-      {"a share of other rounds",
-       [](Plan& p) { the<SplitKRange>(p, 0).rounds = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
-       "share of other rounds"},
-      {"a block runs all rounds", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).rounds; }, "all rounds"},
+      {"parts of other k_iterations",
+       [](Plan& p) { the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
+       "of other k_iterations"},
+      {"a share of other k_iterations",
+       [](Plan& p) { the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
+       "share of other k_iterations"},
+      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k_iterations"},
       {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "nothing has made"},
       {"another number says who is first", [&](Plan& p) { in_part(p, true).share = the<SplitKRange>(p, 1).count; },
        "another number"},
-      {"rounds are shared by no grid", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; }, "the kernel has"},
-      {"rounds that nobody counts", [](Plan& p) { the<TileLoop>(p, 0).rounds = {}; }, "no grid shares"},
+      {"k_iterations are shared by no grid", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; }, "the kernel has"},
+      {"k_iterations that nobody counts", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; }, "no grid shares"},
       {"sums are put where others do not read", [](Plan& p) { p.scratch[ScratchId{0}].in_workspace = false; },
        "do not read"},
       {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
@@ -204,7 +204,7 @@ TEST_CASE("the verifier names what is wrong between the blocks of a shared grid"
   }, "parameters"},
       {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
   };
-  const Plan right = plan_of(product<bf16>({128, 128, 64}));
+  const Plan right = plan_of(matmul<bf16>({128, 128, 64}));
   CHECK(violations(right).empty());
   for (const Fault& fault : faults) {
     Plan plan = right;

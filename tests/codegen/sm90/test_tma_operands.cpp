@@ -4,17 +4,17 @@
 
 #include <functional>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
-#include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "emulator/emulator.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"
 
@@ -31,10 +31,10 @@ struct Apart {
 };
 
 template <class T>
-Graph product(const MatmulTiles& tiles) {
+Graph matmul(const MatmulTiles& tiles) {
   return run_passes(kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
                       auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-                      const Tile sums = kernels::product<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
+                      const Tile sums = kernels::matmul<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
                       store(y, {m, n}, cast<T>(sums));
                     }).graph());
 }
@@ -69,7 +69,7 @@ TEST_CASE("what the copy engine cannot address is written to the pipeline by the
       for (const bool right : {true, false})
         for (const bool clusters : {true, false}) {
           const Plan plan =
-              plan_of(product<bf16>(tile), {.left = left ? 2 : 16, .right = right ? 2 : 16, .clusters = clusters});
+              plan_of(matmul<bf16>(tile), {.left = left ? 2 : 16, .right = right ? 2 : 16, .clusters = clusters});
           INFO(fmt::format("[{},{}]{}{}\n", tile.m, tile.n, left ? ", left" : "", right ? ", right" : "")
                << tree_text(plan));
           REQUIRE(plan.phases[0].roles.size() == 2);
@@ -88,7 +88,7 @@ TEST_CASE("what the copy engine cannot address is written to the pipeline by the
 }
 
 TEST_CASE("what the producer's threads copy is read as wide as it lies, and written by words at least", "[plan]") {
-  const Graph graph = product<bf16>({64, 128, 64});
+  const Graph graph = matmul<bf16>({64, 128, 64});
   const auto widths = [&](const Apart& apart) {
     Plan plan = plan_of(graph, apart);
     const StoreShared& stage = the<StoreShared>(plan);
@@ -119,7 +119,7 @@ TEST_CASE("kernels whose producer copies compile without a spill", "[generate]")
   in_parallel(wrong.size(), [&](std::size_t i) {
     if (!in_share(i)) return;
     const auto& [tile, apart] = cases[i];
-    const Graph graph = i % 2 ? product<bf16>(tile) : product<f16>(tile);
+    const Graph graph = i % 2 ? matmul<bf16>(tile) : matmul<f16>(tile);
     wrong[i] = compile_check(generate(graph, variant_of(graph, apart), Arch::sm_90a), Arch::sm_90a);
   });
   for (const std::string& one : wrong) CHECK(one == "");
@@ -178,7 +178,7 @@ TEST_CASE("the verifier names what is wrong with a stage that threads write", "[
     around.insert(around.begin() + 1, body.begin(), body.end());
   }, "128 threads expect"},
   };
-  const Plan right = plan_of(product<bf16>({64, 64, 64}), {.left = 2});
+  const Plan right = plan_of(matmul<bf16>({64, 64, 64}), {.left = 2});
   CHECK(violations(right).empty());
   for (const Fault& fault : faults) {
     Plan plan = right;
@@ -193,7 +193,7 @@ TEST_CASE("the verifier names what is wrong with a stage that threads write", "[
 #ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("faults in what the producer's threads copy are found without the verifier", "[emulator]") {
   const int m = 100, n = 72, k = 843;  // more rounds than stages
-  const Graph graph = product<bf16>({64, 64, 64});
+  const Graph graph = matmul<bf16>({64, 64, 64});
   std::vector<bf16> x(std::size_t{m} * k, bf16(1.0f)), w(std::size_t{k} * n, bf16(1.0f)), y(std::size_t{m} * n);
   std::vector<f32> bias(n, 1.0f);
   const auto matrix = [](void* data, int rows, int columns) {

@@ -1,14 +1,14 @@
 // Which kernels roles share the work of on sm_90a, why others not, and how it is shared.
 #include <fmt/format.h>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
-#include "codegen/passes/plan/no_hoist_loads.hpp"
 #include "codegen/passes.hpp"
+#include "codegen/passes/plan/no_hoist_loads.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
 #include "support/plan_steps.hpp"
 #include "support/variants.hpp"
 
@@ -41,7 +41,7 @@ using Y = Out<f32, 2>;
 
 /// A kernel of one product, of which `operands` are made of each round's places, and `epilogue` does the rest.
 template <class Make, class Finish>
-Graph product_of(MatmulTiles tiles, const Make& operands, const Finish& epilogue) {
+Graph matmul_of(MatmulTiles tiles, const Make& operands, const Finish& epilogue) {
   return kernel(
              "product",
              [&](X x, X w, InOut<f32, 2> z, Y y) {
@@ -62,7 +62,7 @@ const auto stored = [](const Tile<f32, 2>& sums, const InOut<f32, 2>&, const Y& 
 };
 template <class Make>
 Graph with_operands(const Make& make) {
-  return product_of(tile, make, stored);
+  return matmul_of(tile, make, stored);
 }
 template <class Finish>
 Graph with_epilogue(const Finish& finish, MatmulTiles tiles = tile) {
@@ -70,13 +70,13 @@ Graph with_epilogue(const Finish& finish, MatmulTiles tiles = tile) {
     return std::pair(Tile<bf16, 2>(load(x, {m, k}, {tiles.m, tiles.k})),
                      Tile<bf16, 2>(load(w, {k, n}, {tiles.k, tiles.n})));
   };
-  return product_of(tiles, any, finish);
+  return matmul_of(tiles, any, finish);
 }
 /// As many rounds as `count` says, of tiles that `count` may use.
 template <class Count>
 Graph with_rounds(const Count& count) {
   return kernel(
-             "rounds",
+             "k_iterations",
              [&](X x, X w, Y y, Scalar<i32> s) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
     Var acc = zeros<f32>({64, 64});
@@ -147,7 +147,7 @@ TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
                 }).graph()) == "the loop carries more than the sums");
   const std::string no_round = "the loop may have no round";
   CHECK(why_not(with_rounds([](const X&, const Index& m, const Scalar<i32>&) { return m + 1; })) ==
-        "the loop's rounds are not the same for all blocks");
+        "the loop's k_iterations are not the same for all blocks");
   CHECK(why_not(with_rounds([](const X&, const Index&, const Scalar<i32>& s) { return s; })) == no_round);
   CHECK(why_not(with_rounds([](const X& x, const Index&, const Scalar<i32>&) { return x.extent(1) / 64; })) ==
         no_round);
@@ -388,7 +388,7 @@ TEST_CASE("the first pass says how roles share the work, or why they do not", "[
         Notes{"roles share the work: [128,128] by 64 of bf16, 2 teams of 1 warp group, 5 stages, 1 store by the "
               "copy engine"});
   CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.split_k = SplitK::cluster; }))[0].ends_with(
-      "1 team of 1 warp group, 12 stages, clusters share the rounds, 1 store by the copy engine"));
+      "1 team of 1 warp group, 12 stages, clusters share the k_iterations, 1 store by the copy engine"));
   CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.tensors[1].tma_addressable = false; }))[0].ends_with(
       "12 stages, 1 tile copied by threads, 1 store by the copy engine"));
   // The sums of a thread leave no registers for GELU: two warp groups share them.
@@ -523,11 +523,11 @@ TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {
   };
   // A loop's counter stands in two places, along the rows of one operand and the columns of the other; and in that of
   // the one that is brought ahead.
-  const auto rounds = [&](const auto& count) { return far(with_rounds(count)); };
-  CHECK(rounds([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 64); }) == 0);
-  CHECK(rounds([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 63); }) == 3);
-  CHECK(rounds([](const X&, const I&, const Scalar<i32>&) { return 1 << 25; }) == 0);
-  CHECK(rounds([](const X&, const I&, const Scalar<i32>&) { return (1 << 25) + 1; }) == 3);
+  const auto k_iterations = [&](const auto& count) { return far(with_rounds(count)); };
+  CHECK(k_iterations([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 64); }) == 0);
+  CHECK(k_iterations([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 63); }) == 3);
+  CHECK(k_iterations([](const X&, const I&, const Scalar<i32>&) { return 1 << 25; }) == 0);
+  CHECK(k_iterations([](const X&, const I&, const Scalar<i32>&) { return (1 << 25) + 1; }) == 3);
   // Two products' tiles of a store, and one of an operand.
   const auto rows = [&](const auto& row) {
     return far(kernel("rows", [&](X x, X w, Y y, Scalar<i32> s) {
@@ -621,7 +621,7 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
   const auto typed = [&](const auto& epilogue) {
     return stores(kernel("typed", [&](X x, X w, Out<bf16, 2> y, Out<bf16, 2> z, Y u) {
                     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 192));
-                    epilogue(kernels::product<bf16>(x, w, m, n, {64, 192, 64}), y, z, u, m, n);
+                    epilogue(kernels::matmul<bf16>(x, w, m, n, {64, 192, 64}), y, z, u, m, n);
                   }).graph());
   };
   using H = Out<bf16, 2>;

@@ -9,12 +9,12 @@
 #include <numeric>
 #include <random>
 
-#include "support/catch.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/remarks.hpp"
-#include "support/devices.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
+#include "support/devices.hpp"
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"
@@ -141,7 +141,7 @@ template <class T, class O>
 auto plain(MatmulTiles tiles) {
   return kernel("plain", [=](In<T, 2> x, In<T, 2> w, tessera::internal::Out<O, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<O>(kernels::product<T>(x, w, m, n, tiles)));
+    store(y, {m, n}, cast<O>(kernels::matmul<T>(x, w, m, n, tiles)));
   });
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("products by roles: results of every type", "[cpu]") {
     INFO(name(element_type<O>));
     const auto k = kernel("magnitudes", [](In<bf16, 2> x, In<bf16, 2> w, tessera::internal::Out<O, 2> y) {
       auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 128));
-      store(y, {m, n}, cast<O>(abs(kernels::product<bf16>(x, w, m, n, {64, 128, 64}))));
+      store(y, {m, n}, cast<O>(abs(kernels::matmul<bf16>(x, w, m, n, {64, 128, 64}))));
     });
     CHECK(has_roles(k.graph(), problem.unit_axes()));
     const Tensor<O, 2> y = full_of<O>(of.m, of.n, 99);
@@ -248,19 +248,19 @@ TEST_CASE("products by roles: operands that the copy engine cannot address", "[c
     }
 }
 
-TEST_CASE("products by roles: many tiles and rounds", "[cpu]") {
+TEST_CASE("products by roles: many tiles and k_iterations", "[cpu]") {
   check_plain<bf16, bf16>({64, 64, 64}, {64 * 7, 64 * 3, 64});
   check_plain<bf16, bf16>({64, 64, 64}, {64 * 3, 64 * 3, 64 * 11 - 24});
   check_plain<bf16, f32>({128, 192, 64}, {128, 192, 64});  // one, for two teams
   // As many rounds as are written, for teams in turn: one, and more.
-  for (const int rounds : {1, 3}) {
-    const auto k = kernel("rounds", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+  for (const int k_iterations : {1, 3}) {
+    const auto k = kernel("k_iterations", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
       auto [m, n] = blocks(3, 2);
       Var acc = zeros<f32>({64, 64});
-      for (Index i : range(rounds)) acc = mma(load(x, {m, i}, {64, 64}), load(w, {i, n}, {64, 64}), acc);
+      for (Index i : range(k_iterations)) acc = mma(load(x, {m, i}, {64, 64}), load(w, {i, n}, {64, 64}), acc);
       store(y, {m, n}, acc);
     });
-    const Problem<bf16> problem({64 * 3, 64 * 2, 64 * rounds - 16});
+    const Problem<bf16> problem({64 * 3, 64 * 2, 64 * k_iterations - 16});
     CHECK(has_roles(k.graph(), problem.unit_axes()));
     const auto y = full_of<f32>(64 * 3, 64 * 2, 99);
     launch(test_device().stream(), k, problem.x, problem.w, y);
@@ -273,7 +273,7 @@ TEST_CASE("products by roles: what a row, a column and each element add to the s
   const auto k = kernel("epilogue", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, In<f32, 2> scale,
                                         In<f32, 2> added, Out<bf16, 2> y, Out<bf16, 2> z, Out<f32, 2> u) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    const Tile sums = kernels::product<bf16>(x, w, m, n, tiles);
+    const Tile sums = kernels::matmul<bf16>(x, w, m, n, tiles);
     const Tile scaled = sums * load(scale, {m, 0}, {tiles.m, 1}) + load(bias, {n}, {tiles.n});
     store(y, {m, n}, cast<bf16>(scaled));
     store(z, {m, n}, cast<bf16>(load(added, {m, n}, {tiles.m, tiles.n}) - sums));
@@ -301,7 +301,7 @@ TEST_CASE("products by roles: padding of what is added", "[cpu]") {
   const MatmulTiles tiles{64, 64, 64};
   const auto k = kernel("padded", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, kernels::product<bf16>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}, 7));
+    store(y, {m, n}, kernels::matmul<bf16>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}, 7));
   });
   const Problem<bf16> problem({72, 136, 72});
   CHECK(has_roles(k.graph(), problem.unit_axes()));
@@ -347,7 +347,7 @@ TEST_CASE("products by roles: tiles that are read and written", "[cpu]") {
     INFO(name);
     const auto k = kernel(name, [&](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 2> y, InOut<f32, 2> z) {
       auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
-      epilogue(kernels::product<bf16>(x, w, m, n, tiles), y.slice(1, 0, w.extent(1)),
+      epilogue(kernels::matmul<bf16>(x, w, m, n, tiles), y.slice(1, 0, w.extent(1)),
                y.slice(1, w.extent(1), w.extent(1)), z.slice(1, 0, w.extent(1)), m, n);
     });
     CHECK(has_roles(k.graph(), problem.unit_axes()));
@@ -426,12 +426,12 @@ TEST_CASE("products by roles: a residual of 16 bits", "[cpu]") {
   const auto residual = kernel("residual", [=](In<f16, 2> x, In<f16, 2> w, InOut<f16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const Tile old = load(y, {m, n}, {tiles.m, tiles.n});
-    store(y, {m, n}, cast<f16>(cast<f32>(old) + kernels::product<f16>(x, w, m, n, tiles)));
+    store(y, {m, n}, cast<f16>(cast<f32>(old) + kernels::matmul<f16>(x, w, m, n, tiles)));
   });
   const auto kept = kernel("kept", [=](In<f16, 2> x, In<f16, 2> w, InOut<f16, 2> y, Out<f16, 2> z) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const Tile old = load(y, {m, n}, {tiles.m, tiles.n});
-    store(y, {m, n}, cast<f16>(kernels::product<f16>(x, w, m, n, tiles)));
+    store(y, {m, n}, cast<f16>(kernels::matmul<f16>(x, w, m, n, tiles)));
     store(z, {m, n}, old);
   });
   const Sizes of{64, 128, 72};
@@ -453,7 +453,7 @@ TEST_CASE("products by roles: functions of the sums, and of where they are", "[c
   const MatmulTiles tiles{64, 128, 64};
   const auto k = kernel("masked", [=](In<f16, 2> x, In<f16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    const Tile value = kernels::gelu(kernels::product<f16>(x, w, m, n, tiles));
+    const Tile value = kernels::gelu(kernels::matmul<f16>(x, w, m, n, tiles));
     const Tile rows = m * tiles.m + iota({tiles.m, 1}, 0), columns = n * tiles.n + iota({1, tiles.n}, 1);
     store(y, {m, n}, where(columns <= rows, value, 7.0f));
   });
@@ -474,7 +474,7 @@ TEST_CASE("products by roles: reductions of rows", "[cpu]") {
     const auto k = kernel("rows", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> most, Out<i32, 2> place,
                                       Out<f32, 2> total, Out<f32, 2> y) {
       auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-      const Tile sums = kernels::product<bf16>(x, w, m, n, tiles);
+      const Tile sums = kernels::matmul<bf16>(x, w, m, n, tiles);
       const Tile top = max(sums, 1);
       store(most, {m, n}, top);
       store(place, {m, n}, argmax(sums, 1));
@@ -655,7 +655,7 @@ TEST_CASE("products by roles: a tile, and the same transposed", "[cpu]") {
 TEST_CASE("products by roles: parts of sums are added in the same order each time", "[cpu]") {
   const MatmulTiles tiles{64, 64, 64};
   const int m = 72, n = 104, k = 64 * 41;
-  const auto product = plain<bf16, f32>(tiles);
+  const auto matmul = plain<bf16, f32>(tiles);
   std::mt19937 rng(7);
   const auto random = [&](int rows, int columns) {
     std::vector<bf16> values(static_cast<std::size_t>(rows) * columns);
@@ -666,7 +666,7 @@ TEST_CASE("products by roles: parts of sums are added in the same order each tim
   std::vector<float> first;
   for (int run = 0; run < 4; ++run) {
     const Tensor<f32, 2> y = full_of<f32>(m, n, 99);
-    launch(test_device().stream(), product, x, w, y);
+    launch(test_device().stream(), matmul, x, w, y);
     const std::vector<float> sums = y.to_vector();
     if (first.empty()) first = sums;
     CHECK(std::memcmp(first.data(), sums.data(), sums.size() * sizeof(float)) == 0);
@@ -679,7 +679,7 @@ TEST_CASE("products by roles: three outputs, by the columns of a tile", "[cpu]")
   const int width = 128;
   const auto split = kernel("split", [=](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> q, Out<bf16, 2> k, Out<bf16, 2> v) {
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
-    const Tile sums = cast<bf16>(kernels::product<bf16>(x, w, m, n, tiles));
+    const Tile sums = cast<bf16>(kernels::matmul<bf16>(x, w, m, n, tiles));
     const Index of_one = q.extent(1) / tiles.n;
     if_(n < of_one, [&] { store(q, {m, n}, sums); });
     if_((n >= of_one) & (n < 2 * of_one), [&] { store(k, {m, n - of_one}, sums); });
@@ -770,7 +770,7 @@ TEST_CASE("products by roles: what is read for stores of other tiles than the su
   const auto k = kernel("others", [](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 3> y, InOut<f32, 2> total,
                                      InOut<f32, 2> state, In<f32, 2> other, Out<f32, 2> twice) {
     auto [m, n] = blocks(cdiv(x.extent(0), 64), cdiv(w.extent(1), 64));
-    const Tile sums = kernels::product<bf16>(x, w, m, n, {64, 64, 64});
+    const Tile sums = kernels::matmul<bf16>(x, w, m, n, {64, 64, 64});
     const Tile before = load(y, {0, m, n}, {1, 64, 64});
     store(y, {0, m, n}, before + reshape(sums, {1, 64, 64}));
     const Tile so_far = load(total, {m, n}, {64, 1});
@@ -878,18 +878,18 @@ TEST_CASE("products by roles: sums that are transposed, combined, or carried on"
   const MatmulTiles tiles{64, 64, 64};
   const auto transposed = kernel("transposed", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
-    store(y, {n, m}, transpose(kernels::product<bf16>(x, w, m, n, tiles)));
+    store(y, {n, m}, transpose(kernels::matmul<bf16>(x, w, m, n, tiles)));
   });
   const auto halves = kernel("halves", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Out<f32, 2> z) {
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
-    const Tile sums = kernels::product<bf16>(x, w, m, n, tiles);
+    const Tile sums = kernels::matmul<bf16>(x, w, m, n, tiles);
     store(y, {n, m}, full<f32>({tiles.n, tiles.m}, 0));
     if_(m % 2 == 0, [&] { store(z, {m, n}, sum(sums, 1)); });
     if_(m % 2 != 0, [&] { store(z, {m, n}, -max(sums, Axis(1))); });
   });
   const auto looped = kernel("looped", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));
-    Var sums = kernels::product<bf16>(x, w, m, n, tiles);
+    Var sums = kernels::matmul<bf16>(x, w, m, n, tiles);
     for ([[maybe_unused]] Index i : range(3)) sums = sums * 2.0f;
     store(y, {m, n}, sums);
   });

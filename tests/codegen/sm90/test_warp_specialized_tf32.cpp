@@ -6,7 +6,6 @@
 #include <functional>
 #include <random>
 
-#include "support/catch.hpp"
 #include "codegen/generate.hpp"
 #include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
@@ -14,13 +13,14 @@
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
-#include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
-#include "support/devices.hpp"
 #include "emulator/emulator.hpp"
 #include "graph/math.hpp"
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
+#include "support/catch.hpp"
+#include "support/compiled_device.hpp"
+#include "support/compiling.hpp"
+#include "support/devices.hpp"
 #include "support/plan_steps.hpp"
 #include "support/tensors.hpp"
 
@@ -57,7 +57,7 @@ template <class O>
 auto plain(MatmulTiles tiles) {
   return kernel("plain", [=](F x, F w, Out<O, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<O>(kernels::product<tf32>(x, w, m, n, tiles)));
+    store(y, {m, n}, cast<O>(kernels::matmul<tf32>(x, w, m, n, tiles)));
   });
 }
 
@@ -86,7 +86,7 @@ class Problem {
     };
     numbers(a, of.m * of.k, !of.uneven_right);
     numbers(b, of.k * of.n, of.uneven_right);
-    sums_ = product([&](int i, int l) { return double{a_at(i, l)}; });
+    sums_ = matmul([&](int i, int l) { return double{a_at(i, l)}; });
     x = matrix(a, of.m, of.k, of.x_transposed, of.x_gap);
     w = matrix(b, of.k, of.n, of.w_transposed, of.w_gap);
   }
@@ -103,7 +103,7 @@ class Problem {
     };
   }
   /// Of another left operand.
-  std::vector<double> product(const std::function<double(int, int)>& left) const {
+  std::vector<double> matmul(const std::function<double(int, int)>& left) const {
     std::vector<double> sums(static_cast<std::size_t>(of_.m) * of_.n);
     for (int i = 0; i < of_.m; ++i)
       for (int l = 0; l < of_.k; ++l) {
@@ -185,7 +185,7 @@ TEST_CASE("products by roles: tf32, of every tile", "[cpu]") {
   check_plain({64, 128, 96}, {72, 136, 200, true});  // of three panels
 }
 
-TEST_CASE("products by roles: tf32, of fewer rows than tiles, and of many rounds", "[cpu]") {
+TEST_CASE("products by roles: tf32, of fewer rows than tiles, and of many k_iterations", "[cpu]") {
   Cases cases(14);
   for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 32}, {128, 256, 32}, {64, 128, 64}})
     for (const Sizes& of : {Sizes{1, 72, 200}, {16, 8, 136, true}, {56, 200, 4}}) {
@@ -249,7 +249,7 @@ TEST_CASE("products by roles: tf32, what follows the sums", "[cpu]") {
   const auto at = [&](int i, int j) { return static_cast<std::size_t>(i) * of.n + j; };
   const auto epilogue = kernel("epilogue", [=](F x, F w, In<f32, 1> bias, F scale, InOut<f32, 2> z, Out<bf16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    const Tile sums = kernels::product<tf32>(x, w, m, n, tiles);
+    const Tile sums = kernels::matmul<tf32>(x, w, m, n, tiles);
     const Tile old = load(z, {m, n}, {tiles.m, tiles.n});
     const Tile scaled = sums * load(scale, {m, 0}, {tiles.m, 1}) + load(bias, {n}, {tiles.n});
     store(y, {m, n}, cast<bf16>(scaled));
@@ -268,7 +268,7 @@ TEST_CASE("products by roles: tf32, what follows the sums", "[cpu]") {
 
   const auto masked = kernel("masked", [=](F x, F w, Sums y, Sums top) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    const Tile sums = kernels::product<tf32>(x, w, m, n, tiles);
+    const Tile sums = kernels::matmul<tf32>(x, w, m, n, tiles);
     const Tile rows = m * tiles.m + iota({tiles.m, 1}, 0), columns = n * tiles.n + iota({1, tiles.n}, 1);
     store(y, {m, n}, where(columns <= rows, kernels::gelu(sums), 7.0f));
     store(top, {m, n}, max(sums, 1));
@@ -321,7 +321,7 @@ TEST_CASE("products by roles: tf32, several in one loop", "[cpu]") {
   const std::vector<double> other = [&] {
     Problem of_both(of);
     of_both.b = up.b;
-    return of_both.product([&](int i, int l) { return double{gate.a_at(i, l)}; });
+    return of_both.matmul([&](int i, int l) { return double{gate.a_at(i, l)}; });
   }();
   CHECK(gate.difference(z, [&](int i, int j, double) { return other[static_cast<std::size_t>(i) * of.n + j]; }) == "");
 }
@@ -347,13 +347,13 @@ TEST_CASE("products by roles: one tile, rounded and as it is", "[cpu][sanitize]"
   CHECK(why_not(plan) == "");
   std::vector<std::pair<int, bool>> maps;
   for (const TensorMap& map : plan.tensor_maps)
-    if (!map.store) maps.emplace_back(map.tensor.argument, map.tensor.rounds);
+    if (!map.store) maps.emplace_back(map.tensor.argument, map.tensor.k_iterations);
   std::ranges::sort(maps);
   CHECK(maps == std::vector<std::pair<int, bool>>{{0, false}, {0, true}, {1, true}});
   const auto y = full_of<f32>(of.m, of.n), z = full_of<f32>(of.m, of.n);
   launch(test_device().stream(), both, problem.x, problem.w, y, z);
   CHECK(problem.difference(y, itself) == "");
-  const std::vector<double> other = problem.product([&](int i, int l) {
+  const std::vector<double> other = problem.matmul([&](int i, int l) {
     const float x = problem.a_at(i, l);
     return double{x * 2.0f - static_cast<float>(bf16(x))};
   });
@@ -394,7 +394,7 @@ void check_computed(const MatmulTiles& tiles, const Sizes& of, const Make& make,
   const auto y = full_of<f32>(of.m, of.n);
   launch(test_device().stream(), k, tensor<L, 2>({of.m, of.k}, x), problem.w, tensor<f32, 2>({of.m, of.k}, z),
          tensor<f32, 1>({of.k}, gamma), y);
-  const std::vector<double> sums = problem.product([&](int i, int l) {
+  const std::vector<double> sums = problem.matmul([&](int i, int l) {
     const std::size_t at = static_cast<std::size_t>(i) * of.k + l;
     return value(static_cast<float>(x[at]), z[at], gamma[static_cast<std::size_t>(l)]);
   });
@@ -478,7 +478,7 @@ TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
     CHECK(count<TmaLoad>(plan) == 3 * (share.tiles.k / 32));  // the right ones ahead, too
     CHECK(count<TmaStore>(plan) == share.tiles.n / 32);
     CHECK(plan.waits_for_previous());
-    for (const TensorMap& map : plan.tensor_maps) CHECK(map.tensor.rounds != map.store);
+    for (const TensorMap& map : plan.tensor_maps) CHECK(map.tensor.k_iterations != map.store);
     CHECK(to_string(plan).find("loaded as tf32") != std::string::npos);
     CHECK(to_string(plan).find("2 from 8 of k to the next") != std::string::npos);
   }
@@ -517,8 +517,8 @@ TEST_CASE("the verifier names what is wrong with tf32", "[plan]") {
     std::function<void(Plan&)> plant;
   };
   const Fault faults[] = {
-      {"holds tf32, and", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.rounds = false; }},
-      {"rounds f32, and f32 that is loaded", [](Plan& p) { p.tensor_maps[TensorMapId{2}].tensor.rounds = true; }},
+      {"holds tf32, and", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.k_iterations = false; }},
+      {"k_iterations f32, and f32 that is loaded", [](Plan& p) { p.tensor_maps[TensorMapId{2}].tensor.k_iterations = true; }},
       {"holds f32, and", [](Plan& p) { p.buffers[BufferId{0}].type = ElementType::f32; }},
       {"wgmma reads tf32 along k alone", [](Plan& p) { the<Wgmma>(p).a_k_major = false; }},
       {"wgmma reads tf32 along k alone", [](Plan& p) { the<Wgmma>(p).b_k_major = false; }},
@@ -613,7 +613,7 @@ TEST_CASE("a map that does not round is found by the results", "[emulator]") {
   Variant variant = classify(graph, arguments);
   std::vector<KernelSource> sources{generate(graph, variant, Arch::sm_90a)};
   sources.push_back(sources[0]);
-  for (TmaTensor& tma_tensors : sources[1].tma_tensors) tma_tensors.rounds = false;
+  for (TmaTensor& tma_tensors : sources[1].tma_tensors) tma_tensors.k_iterations = false;
   const Emulator emulator = Emulator::compile(sources);
   for (const std::size_t i : {0, 1}) {
     CHECK(emulator.run(i, graph, arguments, std::vector<std::int64_t>{1, 1}, {.persistent_blocks = 1}).text() == "");

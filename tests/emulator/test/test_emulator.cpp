@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/prelude/prelude.hpp"
 #include "emulator/emulator.hpp"
 #include "emulator/history.hpp"
@@ -21,6 +20,7 @@
 #include "emulator/prelude.hpp"
 #include "emulator/shadow.hpp"
 #include "graph/host_ops.hpp"
+#include "support/catch.hpp"
 #include "support/raw_cuda.hpp"
 #include "support/support.hpp"
 #include "tessera/graph/argument.hpp"
@@ -45,7 +45,7 @@ std::vector<float> operand(std::size_t count, int step) {
 }
 
 /// a [16, depth] times b [depth, 8].
-std::vector<float> product(const std::vector<float>& a, const std::vector<float>& b) {
+std::vector<float> matmul(const std::vector<float>& a, const std::vector<float>& b) {
   const std::size_t depth = a.size() / 16;
   std::vector<float> c(16 * 8);
   for (std::size_t m = 0; m < 16; ++m) {
@@ -64,7 +64,7 @@ const char* const store_fragment = R"(
     store_vector<2>(c + (row + 8) * 8 + column, sum + 2);)";
 
 template <class T>
-void check_product(const std::string& type) {
+void check_matmul(const std::string& type) {
   const std::vector<float> a = operand(16 * 16, 7), b = operand(16 * 8, 11);
   const std::vector<T> x(a.begin(), a.end()), y(b.begin(), b.end());
   std::vector<float> c(16 * 8);
@@ -86,7 +86,7 @@ void check_product(const std::string& type) {
                              .shared_bytes = 1024},
                             {in(x), in(y), out(c)});
   CHECK(report.text() == "");
-  CHECK(c == product(a, b));
+  CHECK(c == matmul(a, b));
 }
 
 /// Adds 64 values over a block, through shared memory.
@@ -164,11 +164,11 @@ TEST_CASE("shuffles exchange values of every type", "[emulator]") {
 }
 
 TEST_CASE("matrix instructions multiply", "[emulator]") {
-  SECTION("f16") { check_product<f16>("f16"); }
-  SECTION("bf16") { check_product<bf16>("bf16"); }
+  SECTION("f16") { check_matmul<f16>("f16"); }
+  SECTION("bf16") { check_matmul<bf16>("bf16"); }
   SECTION("tf32") {
     std::vector<float> a = operand(16 * 8, 7);
-    const std::vector<float> b = operand(8 * 8, 11), expected = product(a, b);
+    const std::vector<float> b = operand(8 * 8, 11), expected = matmul(a, b);
     std::vector<float> c(16 * 8);
     for (float& x : a) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) | 0x1fff);  // bits without a meaning
     const Report report = run({.parameters = "const float* a, const float* b, float* c",
@@ -198,7 +198,7 @@ TEST_CASE("matrix instructions multiply bytes, of operands that lie along k and 
   for (std::size_t k = 0; k < 32; ++k)
     for (std::size_t i = 0; i < 16; ++i)
       a_transposed[k * 16 + i] = a[i * 32 + k], b_transposed[i * 32 + k] = b[k * 16 + i];
-  const auto product = [&](auto element) {
+  const auto matmul = [&](auto element) {
     std::vector<i32> c(16 * 16);
     for (std::size_t e = 0; e < c.size(); ++e)
       for (std::size_t k = 0; k < 32; ++k) c[e] += element(a[e / 16 * 32 + k]) * element(b[k * 16 + e % 16]);
@@ -235,8 +235,8 @@ TEST_CASE("matrix instructions multiply bytes, of operands that lie along k and 
         {in(a), in(b), in(a_transposed), in(b_transposed), out(along), out(transposed)});
     CHECK(report.text() == "");
     const std::vector<i32> expected = type == "i8"
-                                          ? product([](std::int8_t x) { return i32{x}; })
-                                          : product([](std::int8_t x) { return i32{static_cast<std::uint8_t>(x)}; });
+                                          ? matmul([](std::int8_t x) { return i32{x}; })
+                                          : matmul([](std::int8_t x) { return i32{static_cast<std::uint8_t>(x)}; });
     CHECK(along == expected);
     CHECK(transposed == expected);
   }
@@ -403,11 +403,11 @@ TEST_CASE("a missing barrier is a race, with both lines", "[emulator]") {
 
 TEST_CASE("a barrier of the warp orders the warp alone, a shuffle nothing", "[emulator]") {
   std::vector<float> y(64);
-  const auto rotate = [&](const std::string& barrier, int neighbour) {
+  const auto rotate = [&](const std::string& barrier, int neighbor) {
     return run({.parameters = "float* y",
                 .body = "float* const memory = reinterpret_cast<float*>(shared_memory());\n"
                         "memory[thread_index()] = 1;\n" +
-                        barrier + "\ny[thread_index()] = memory[thread_index() ^ " + std::to_string(neighbour) + "];",
+                        barrier + "\ny[thread_index()] = memory[thread_index() ^ " + std::to_string(neighbor) + "];",
                 .threads = 64,
                 .shared_bytes = 256},
                {out(y)});
@@ -569,7 +569,7 @@ TEST_CASE("memory that nobody has written is not to be read", "[emulator]") {
   for (const std::string x : {"memory[thread_index()]", "workspace[0]", "y[thread_index()]"}) {
     const Prepared kernel = prepared(x);
     const Fault found = only(kernel.run());
-    CHECK(found.kind == Fault::Kind::uninitialised);
+    CHECK(found.kind == Fault::Kind::uninitialized);
     CHECK(found.line == "author.cpp:2");
     CHECK(says(found.text, {"which nobody has written"}));
     CHECK(kernel.run({.checks = false}).clean());

@@ -24,7 +24,7 @@ TEST_CASE("blocks that wait for one another by reading come to their turns", "[e
                           .body =
                               "const int me = static_cast<int>(block_index());\n"
                               "if (thread_index() == 0) {\n"
-                              "  for (u32 i = 0; goes_on(atomic_or(y, 0) != me, i); ++i) {}\n"
+                              "  for (u32 i = 0; continues(atomic_or(y, 0) != me, i); ++i) {}\n"
                               "  atomic_add(y, 1);\n"
                               "}"};
   for (std::uint64_t seed = 1; seed <= 10; ++seed) {
@@ -64,7 +64,7 @@ TEST_CASE("each atomic keeps the orders that it is asked to", "[emulator][atomic
     int number = 0;
     for (const auto& [release, acquire] : orders)
       text += "if (orders == " + std::to_string(number++) + ") {\n if (block_index() == 0) {\n  y[0] = 5;\n  " + name +
-              "<" + release + ", DeviceScope>(flag, " + way.released + ");\n } else {\n  for (u32 i = 0; goes_on(" +
+              "<" + release + ", DeviceScope>(flag, " + way.released + ");\n } else {\n  for (u32 i = 0; continues(" +
               name + "<" + acquire + ", DeviceScope>(flag, " + way.acquired + ") == " + type +
               "(3), i); ++i) {}\n  y[1] = y[0];\n }\n}\n";
     std::vector<i32> y(3);

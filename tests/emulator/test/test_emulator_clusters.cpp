@@ -58,7 +58,7 @@ TEST_CASE("blocks of a cluster see what the others wrote ahead of its barrier", 
     for (std::uint64_t seed = 1; seed <= 8; ++seed) count += kind(body, seed) == expected;
     return count;
   };
-  CHECK(seen(write + read + wait, Fault::Kind::race) + seen(write + read + wait, Fault::Kind::uninitialised) == 8);
+  CHECK(seen(write + read + wait, Fault::Kind::race) + seen(write + read + wait, Fault::Kind::uninitialized) == 8);
   CHECK(seen(write + wait + read, Fault::Kind::misuse) > 0);  // a block ends that others read
   CHECK(seen(write + wait + read + write + wait, Fault::Kind::race) > 0);
   CHECK(kind(write + "barrier();\n" + read + wait) != std::nullopt);
@@ -76,7 +76,7 @@ namespace {
 /// A kernel of four blocks, of 64 threads each, that have 64 floats of workspace each and raise flags.
 Report run_flags(const std::string& body, std::vector<float>& y, std::uint64_t seed, int in_flight) {
   using Kind = tessera::internal::KernelParameter::Kind;
-  tessera::internal::HandWritten kernel{.parameters = "float* y, char* all, u32* flags, int abreast",
+  tessera::internal::HandWritten kernel{.parameters = "float* y, char* all, u32* flags, int lockstep_rows",
                                         .body =
                                             "float* const mine = reinterpret_cast<float*>(all + block_index() * 256);\n"
                                             "const int thread = thread_index();\nconst u32 block = block_index();\n" +
@@ -94,12 +94,12 @@ Report run_flags(const std::string& body, std::vector<float>& y, std::uint64_t s
 
 TEST_CASE("blocks that share tiles see what others wrote ahead of a flag", "[emulator]") {
   const std::string put = "if (block < 3) mine[thread] = block * 100 + thread;\n", meet = "barrier();\n",
-                    tell = "if (block < 3 && thread == 0) raise_flag(flags + block);\n",
+                    tell = "if (block < 3 && thread == 0) set_flag(flags + block);\n",
                     await =
                         "if (block == 3) for (int other = 0; other < 3; ++other) {\n"
-                        "  if (thread == 0) await_flag(flags + other);\n",
+                        "  if (thread == 0) wait_flag(flags + other);\n",
                     add =
-                        "  float x[4];\n  load_part(x, of_block(mine, 256, other) + thread / 4 * 4);\n"
+                        "  float x[4];\n  load_partial(x, of_block(mine, 256, other) + thread / 4 * 4);\n"
                         "  y[other * 64 + thread] = x[thread % 4];\n}\n";
   for (std::uint64_t seed = 1; seed <= 8; ++seed) {
     std::vector<float> y(192);
@@ -127,10 +127,10 @@ TEST_CASE("blocks that share tiles see what others wrote ahead of a flag", "[emu
   CHECK(seen(put + meet + await + meet + add, Fault::Kind::deadlock) == 8);
   CHECK(seen(put + meet + tell + tell, Fault::Kind::misuse) == 8);
   CHECK(seen(put + meet + tell, Fault::Kind::misuse) == 8);
-  CHECK(seen("if (thread == 0) raise_flag(flags + 4);\n", Fault::Kind::misuse) == 8);
+  CHECK(seen("if (thread == 0) set_flag(flags + 4);\n", Fault::Kind::misuse) == 8);
   // Who waits for a block that is dispatched later may have its place.
   const std::string waits_for_later =
-      "if (block == 0 && thread == 0) await_flag(flags + 3);\nif (block == 3 && thread == 0) raise_flag(flags + 3);\n";
+      "if (block == 0 && thread == 0) wait_flag(flags + 3);\nif (block == 3 && thread == 0) set_flag(flags + 3);\n";
   CHECK(seen(waits_for_later, Fault::Kind::deadlock, 1) == 8);
   CHECK(seen(waits_for_later, Fault::Kind::deadlock, 2) == 0);
 }

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "jit/device/emulated.hpp"
 #include "support/catch.hpp"
 #include "support/emulated_device.hpp"
-#include "jit/device/emulated.hpp"
 #include "support/support.hpp"
 #include "tessera/jit/version.hpp"
 

@@ -10,12 +10,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "support/catch.hpp"
 #include "codegen/kernel_source.hpp"
 #include "emulator/emulator.hpp"
 #include "emulator/operands.hpp"
-#include "support/raw_cuda.hpp"
+#include "support/catch.hpp"
 #include "support/plan_steps.hpp"
+#include "support/raw_cuda.hpp"
 #include "support/role_plans.hpp"
 #include "support/support.hpp"
 #include "tessera/graph/element.hpp"
@@ -45,13 +45,13 @@ struct Rows {
 };
 
 /// C[M,N] = A[M,K] B on some numbers whose sums are exact.
-struct RoleProduct {
+struct WarpSpecializedMatmul {
   RoleTile tile;
   Rows a, b, c;
   Graph graph{};
   std::vector<bf16> expected{};
 
-  RoleProduct(const RoleTile& tile, int m, int n, int k)
+  WarpSpecializedMatmul(const RoleTile& tile, int m, int n, int k)
       : tile(tile), a(m, k), b(tile.b_along_n ? k : n, tile.b_along_n ? n : k), c(m, n) {
     int number = 0;
     for (Rows* rows : {&a, &b})
@@ -169,7 +169,7 @@ void check_tf32(int n, bool in_registers) {
         "e % 8 / 4) + e % 4 * 4) = {1}[e];\n",
         other, name);
   };
-  const HandWritten product{
+  const HandWritten matmul{
       .parameters = "const float* a, const float* b, float* c",
       .body = "char *const at_a = panel_memory(), *const at_b = at_a + 8192;\nconst int thread = thread_index();\n" +
               filled("a", 64) + filled("b", n) +
@@ -188,7 +188,7 @@ void check_tf32(int n, bool in_registers) {
   std::vector<float> a, b, c(static_cast<std::size_t>(64 * n));
   for (int i = 0; i < 64 * 8; ++i) a.push_back(static_cast<float>(i * 7 % 61 - 30) + 0x1p-20f);
   for (int i = 0; i < n * 8; ++i) b.push_back(static_cast<float>(i * 11 % 61 - 30) / 8);
-  CHECK(run(product, {in(a), in(b), out(c)}).text() == "");
+  CHECK(run(matmul, {in(a), in(b), out(c)}).text() == "");
   int wrong = 0;
   for (std::size_t i = 0; i < 64; ++i)
     for (std::size_t j = 0; j < static_cast<std::size_t>(n); ++j) {
@@ -255,7 +255,7 @@ TEST_CASE("a kernel that waits for the launch before uses no memory of it until 
   const auto waits = [&](const std::string& body) {
     return run({.parameters = "const float* x, float* y", .body = body}, {in(x), out(y)});
   };
-  CHECK(waits("wait_for_previous();\ny[thread_index()] = x[0];").text() == "");
+  CHECK(waits("griddep_wait();\ny[thread_index()] = x[0];").text() == "");
   CHECK(y == std::vector<float>(32, 3.0f));
   const Fault early = only(waits("const float first = x[0];\nwait_for_previous();\ny[thread_index()] = first;"));
   CHECK(early.kind == Fault::Kind::misuse);
@@ -451,12 +451,12 @@ TEST_CASE("threads have the registers that others gave up", "[emulator]") {
 
 TEST_CASE("a product by roles is right, whatever the order", "[emulator]") {
   std::vector<KernelSource> sources;
-  for (const RoleTile& tile : role_tiles) sources.push_back(kernel_source(product_by_roles(tile)));
+  for (const RoleTile& tile : role_tiles) sources.push_back(kernel_source(warp_specialized_matmul(tile)));
   const Emulator emulator = Emulator::compile(sources);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const RoleTile& tile = role_tiles[i];
     INFO(tile.m << " x " << tile.n << (tile.in_turn ? " in turn" : "") << (tile.b_along_n ? " along n" : ""));
-    RoleProduct ragged(tile, 200, 304, 328), small(tile, 8, 24, 40);
+    WarpSpecializedMatmul ragged(tile, 200, 304, 328), small(tile, 8, 24, 40);
     for (std::uint64_t seed = 1; seed <= (test_share(1) == 1 ? 3 : 1); ++seed) {
       for (const int blocks : {1, 3}) {
         INFO("seed " << seed << ", " << blocks << " blocks");
@@ -472,9 +472,9 @@ TEST_CASE("a product by roles is right, whatever the order", "[emulator]") {
 }
 
 TEST_CASE("the copy engine stores whole chunks of 16 bytes", "[emulator]") {
-  const KernelSource source = kernel_source(product_by_roles(role_tiles[0]));
+  const KernelSource source = kernel_source(warp_specialized_matmul(role_tiles[0]));
   const Emulator emulator = Emulator::compile(std::span(&source, 1));
-  RoleProduct torn(role_tiles[0], 8, 300, 64);  // a row of 37.5 chunks
+  WarpSpecializedMatmul torn(role_tiles[0], 8, 300, 64);  // a row of 37.5 chunks
   const Report report = torn.run(emulator, 0, {});
   REQUIRE_FALSE(report.clean());
   CHECK(report.faults[0].kind == Fault::Kind::out_of_bounds);
@@ -541,7 +541,7 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
   std::erase_if(all, [](const Planted& one) { return !in_share(one.name, std::min<std::size_t>(test_share(1), 3)); });
   std::vector<KernelSource> sources;
   for (const Planted& planted : all) {
-    Plan plan = product_by_roles(role_tiles[planted.in_turn ? 1 : 0]);
+    Plan plan = warp_specialized_matmul(role_tiles[planted.in_turn ? 1 : 0]);
     planted.plant(plan);
     KernelSource& source = sources.emplace_back(kernel_source(plan));
     const std::string_view from = planted.from, to = planted.to;
@@ -554,16 +554,16 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
   }
   const Emulator emulator = Emulator::compile(sources);
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    RoleProduct product(role_tiles[all[i].in_turn ? 1 : 0], 136, 264, 264);
+    WarpSpecializedMatmul matmul(role_tiles[all[i].in_turn ? 1 : 0], 136, 264, 264);
     for (const std::uint64_t seed : {1, 2, 3}) {
-      const Report report = product.run(emulator, i, {.seed = seed, .persistent_blocks = 1});
+      const Report report = matmul.run(emulator, i, {.seed = seed, .persistent_blocks = 1});
       INFO(all[i].name << ", seed " << seed << ": " << report.text());
       const std::string_view says = all[i].says;
       CHECK(report.clean() == says.empty());
-      CHECK((says.empty() ? product.wrong() > 0 : report.text().find(says) != std::string::npos));
+      CHECK((says.empty() ? matmul.wrong() > 0 : report.text().find(says) != std::string::npos));
       if (!all[i].shows) continue;
-      CHECK(product.run(emulator, i, {.checks = false, .seed = seed, .persistent_blocks = 1}).text() == "");
-      CHECK(product.wrong() > 0);
+      CHECK(matmul.run(emulator, i, {.checks = false, .seed = seed, .persistent_blocks = 1}).text() == "");
+      CHECK(matmul.wrong() > 0);
     }
   }
 }

@@ -1,12 +1,12 @@
 // The roles of products that feed one another.
 #include <fmt/format.h>
 
-#include "codegen/schedule/fused_matmul.hpp"
+#include "codegen/analysis/budget.hpp"
 #include "codegen/lower/masks.hpp"
 #include "codegen/lower/sm90/tma_boxes.hpp"
 #include "codegen/lower/sm90/warp_role.hpp"
+#include "codegen/schedule/fused_matmul.hpp"
 #include "codegen/schedule/wgmma_tiles.hpp"
-#include "codegen/analysis/budget.hpp"
 
 namespace tessera::internal::lowering {
 namespace {
@@ -53,7 +53,7 @@ class FusedMatmulRole : public WarpRole {
  public:
   FusedMatmulRole(const GraphAnalysis& analysis, const FusedMatmul& fused,
                   const std::vector<FusedMatmulPipeline>& pipelines, Plan& plan, std::string_view name)
-      : WarpRole(fused.products[0].id), analysis_(analysis), fused_(fused), pipelines_(pipelines) {
+      : WarpRole(fused.matmuls[0].id), analysis_(analysis), fused_(fused), pipelines_(pipelines) {
     for (const FusedMatmulTile& tile : fused.tiles) {
       const FusedMatmulPipeline& pipeline = pipelines[states_.size()];
       Label label{.stem = fmt::format("at_{}", name), .number = analysis.number[tile.load]};
@@ -68,8 +68,8 @@ class FusedMatmulRole : public WarpRole {
       if (fused_.tiles[i].held == held) act(i);
   }
   static std::size_t index(const FusedMatmulOperand& operand) { return static_cast<std::size_t>(operand.tile); }
-  static bool reads(const FusedMatmulProduct& product, std::size_t tile) {
-    return index(product.left) == tile || index(product.right) == tile;
+  static bool reads(const FusedMatmulMma& matmul, std::size_t tile) {
+    return index(matmul.left) == tile || index(matmul.right) == tile;
   }
 
   const GraphAnalysis& analysis_;
@@ -95,7 +95,7 @@ class FusedMatmulProducer final : public FusedMatmulRole {
   void before_loop(Steps& steps) override {
     each_tile(true, [&](std::size_t tile) { load(steps, tile); });
   }
-  void end_round(Steps& steps, LoopId) override {
+  void end_iteration(Steps& steps, LoopId) override {
     each_tile(false, [&](std::size_t tile) { load(steps, tile); });
   }
 
@@ -121,7 +121,7 @@ class FusedMatmulProducer final : public FusedMatmulRole {
   void load_behind_the_last(Steps& steps) const {
     for (const bool held : {true, false})
       each_tile(held, [&](std::size_t tile) {
-        if (!reads(fused_.products[0], tile)) return;
+        if (!reads(fused_.matmuls[0], tile)) return;
         const std::size_t axes = analysis_.access(fused_.tiles[tile].load).axes.size();
         load(steps, tile, [&](int, const Buffer&) { return std::vector<TileCoordinate>(axes, {literal(0)}); });
       });
@@ -130,15 +130,15 @@ class FusedMatmulProducer final : public FusedMatmulRole {
 
 class FusedMatmulConsumer final : public FusedMatmulRole {
  public:
-  FusedMatmulConsumer(const GraphAnalysis& analysis, const FusedMatmul& fused, const Products& products,
+  FusedMatmulConsumer(const GraphAnalysis& analysis, const FusedMatmul& fused, const MatmulPlans& matmuls,
                       const std::vector<FusedMatmulPipeline>& pipelines, Plan& plan, int registers)
-      : FusedMatmulRole(analysis, fused, pipelines, plan, "consumer"), products_(products), registers_(registers) {
-    for (const FusedMatmulProduct& product : fused.products) {
-      const Id left = analysis[product.id].in[0];
+      : FusedMatmulRole(analysis, fused, pipelines, plan, "consumer"), matmuls_(matmuls), registers_(registers) {
+    for (const FusedMatmulMma& matmul : fused.matmuls) {
+      const Id left = analysis[matmul.id].in[0];
       const auto multiplies = [&](Id user) { return analysis[user].op == Op::mma && analysis[user].in[0] == left; };
       // What was there ahead of the loop stays there.
-      const bool anew = analysis[left].region == analysis[product.id].region;
-      if (product.left.tile < 0 && anew && is_elementwise(analysis[left].op) &&
+      const bool anew = analysis[left].region == analysis[matmul.id].region;
+      if (matmul.left.tile < 0 && anew && is_elementwise(analysis[left].op) &&
           std::ranges::all_of(analysis.users[left], multiplies))
         on_the_way_.insert(left);
     }
@@ -152,7 +152,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     if (fused_.runs_on) begin(steps);
     tiles(steps, 1, [&] {
       lower([](Id) { return true; });
-      if (fused_.runs_on) finish(steps, fused_.products[0], next_, 0);
+      if (fused_.runs_on) finish(steps, fused_.matmuls[0], next_, 0);
     });
     if (fused_.runs_on) give_back(steps, Held::of_scores);
   }
@@ -160,7 +160,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     if (!fused_.runs_on) wait_for(steps, Held::of_scores);
     wait_for(steps, Held::of_sums);
     if (!fused_.overlaps) return;
-    open_.left = add_left(steps, fused_.products[1].id);
+    open_.left = add_left(steps, fused_.matmuls[1].id);
     steps.plan.storage(open_.left).changes = true;
     push(steps, DeclareAccumulator{open_.left});
   }
@@ -169,15 +169,15 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     give_back(steps, Held::of_scores);
     if (fused_.runs_on) {
       in_turn(steps, is_ping_pong(), [&] {
-        start(steps, fused_.products[1], open_);
+        start(steps, fused_.matmuls[1], open_);
         wait_for(steps, Held::of_scores);
-        start(steps, fused_.products[0], next_);
+        start(steps, fused_.matmuls[0], next_);
       });
-      finish(steps, fused_.products[1], open_, 1);
+      finish(steps, fused_.matmuls[1], open_, 1);
     } else if (fused_.overlaps) {
       const auto last = [&] {
-        start(steps, fused_.products[1], open_);
-        finish(steps, fused_.products[1], open_, 0);
+        start(steps, fused_.matmuls[1], open_);
+        finish(steps, fused_.matmuls[1], open_, 0);
       };
       if (!some_)
         last();
@@ -208,36 +208,36 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   }
   std::optional<ValueId> first_apart(Steps& steps, const Operand& count) override {
     if (!fused_.overlaps) return {};
-    if (fused_.has_round) return ValueId{};
+    if (fused_.has_iteration) return ValueId{};
     const Term some{Op::greater, ElementType::pred, ElementType::i32, {count, literal(0)}};
     return some_ = steps.number(fused_.loop, steps.values.label(fused_.loop, "some"), ElementType::pred, some);
   }
-  bool multiply(Steps& steps, Id id, LoopId loop) override {
-    const FusedMatmulProduct& product = *std::ranges::find(fused_.products, id, &FusedMatmulProduct::id);
-    Wgmma wgmma = wgmma_of(product);
+  bool mma(Steps& steps, Id id, LoopId loop) override {
+    const FusedMatmulMma& matmul = *std::ranges::find(fused_.matmuls, id, &FusedMatmulMma::id);
+    Wgmma wgmma = wgmma_of(matmul);
     if (!fused_.overlaps) {
-      if (product.left.tile < 0) wgmma.left = left_operand(steps, id, {});
+      if (matmul.left.tile < 0) wgmma.left = left_operand(steps, id, {});
       wgmma.out = sums(steps, id);
       fence(steps, wgmma);
-      clear_beyond(steps, product);
-      start(steps, product, wgmma);
-      finish(steps, product, wgmma, 0);
-    } else if (&product == &fused_.products[0]) {
+      clear_beyond(steps, matmul);
+      start(steps, matmul, wgmma);
+      finish(steps, matmul, wgmma, 0);
+    } else if (&matmul == &fused_.matmuls[0]) {
       if (!loop && fused_.runs_on) return steps.values.set(id, next_.out), true;
       wgmma.out = sums(steps, id);
       fence(steps, wgmma);
-      clear_beyond(steps, product);
+      clear_beyond(steps, matmul);
       in_turn(steps, loop && is_ping_pong(), [&] {
-        start(steps, product, wgmma);
-        if (loop) start(steps, fused_.products[1], open_);
+        start(steps, matmul, wgmma);
+        if (loop) start(steps, fused_.matmuls[1], open_);
       });
-      finish(steps, product, wgmma, loop ? 1 : 0);
+      finish(steps, matmul, wgmma, loop ? 1 : 0);
     } else {
-      if (loop) finish(steps, product, open_, 0);
+      if (loop) finish(steps, matmul, open_, 0);
       wgmma.out = sums(steps, id);
       wgmma.left = left_operand(steps, id, open_.left);
       fence(steps, open_ = wgmma);
-      clear_beyond(steps, product);
+      clear_beyond(steps, matmul);
     }
     return true;
   }
@@ -253,21 +253,21 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   }
   // The first block's scores; those of the others come with the block before.
   void begin(Steps& steps) {
-    const Id scores = fused_.products[0].id;
-    next_ = wgmma_of(fused_.products[0]);
+    const Id scores = fused_.matmuls[0].id;
+    next_ = wgmma_of(fused_.matmuls[0]);
     next_.out = steps.values.add(steps.values.label(scores, "mma", "_first"), scores, steps.layouts.of[scores]);
     steps.plan.storage(next_.out).changes = true;
     push(steps, DeclareAccumulator{next_.out});
     wait_for(steps, Held::of_scores);
-    start(steps, fused_.products[0], next_);
-    finish(steps, fused_.products[0], next_, 0);
+    start(steps, fused_.matmuls[0], next_);
+    finish(steps, fused_.matmuls[0], next_, 0);
   }
   // Tiles that stay for all rounds: of scores those that the first product reads, of sums the others.
   enum class Held : std::uint8_t { of_scores, of_sums };
   template <class Do>
   void each_held(Held which, const Do& act) const {
     each_tile(true, [&](std::size_t tile) {
-      if (reads(fused_.products[0], tile) == (which == Held::of_scores)) act(tile);
+      if (reads(fused_.matmuls[0], tile) == (which == Held::of_scores)) act(tile);
     });
   }
   void wait_for(Steps& steps, Held which) const {
@@ -276,9 +276,9 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   void give_back(Steps& steps, Held which) const {
     each_held(which, [&](std::size_t tile) { give_back(steps, tile); });
   }
-  Wgmma wgmma_of(const FusedMatmulProduct& product) const {
-    const Product& plan = products_.plans.at(product.id).product;
-    const std::size_t right = index(product.right);
+  Wgmma wgmma_of(const FusedMatmulMma& matmul) const {
+    const Matmul& plan = matmuls_.plans.at(matmul.id).matmul;
+    const std::size_t right = index(matmul.right);
     Wgmma wgmma{.out = {},
                 .a = {},
                 .b = pipelines_[right].buffer,
@@ -288,13 +288,13 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
                 .m = plan.m,
                 .n = plan.n,
                 .k = plan.k,
-                .b_k_major = product.right.k_major,
-                .overwrites = is_zeros(analysis_, analysis_[product.id].in[2])};
-    if (product.left.tile < 0) return wgmma;
-    const std::size_t left = index(product.left);
+                .b_k_major = matmul.right.k_major,
+                .overwrites = is_zeros(analysis_, analysis_[matmul.id].in[2])};
+    if (matmul.left.tile < 0) return wgmma;
+    const std::size_t left = index(matmul.left);
     wgmma.a = pipelines_[left].buffer;
     wgmma.a_state = states_[left];
-    wgmma.a_k_major = product.left.k_major;
+    wgmma.a_k_major = matmul.left.k_major;
     return wgmma;
   }
   // What threads wrote to its registers.
@@ -302,18 +302,18 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     if (wgmma.left) push(steps, RegisterFence{wgmma.left});
     if (!wgmma.overwrites) push(steps, RegisterFence{wgmma.out});
   }
-  void start(Steps& steps, const FusedMatmulProduct& product, const Wgmma& wgmma) const {
-    each_read(product, [&](std::size_t tile, std::span<const Id> users) {
-      if (users.front() == product.id && fused_.tiles[tile].slice_extent == no_id) push(steps, WaitFull{states_[tile]});
+  void start(Steps& steps, const FusedMatmulMma& matmul, const Wgmma& wgmma) const {
+    each_read(matmul, [&](std::size_t tile, std::span<const Id> users) {
+      if (users.front() == matmul.id && fused_.tiles[tile].slice_extent == no_id) push(steps, WaitFull{states_[tile]});
     });
     push(steps, WgmmaFence{});
-    steps.push(product.id, wgmma);
+    steps.push(matmul.id, wgmma);
     push(steps, WgmmaCommit{});
   }
   // Rows beyond a slice, in the few tiles that have some: outside of turns, since all groups come to the barrier.
-  void clear_beyond(Steps& steps, const FusedMatmulProduct& product) const {
-    each_read(product, [&](std::size_t tile, std::span<const Id> users) {
-      if (users.front() != product.id || fused_.tiles[tile].slice_extent == no_id) return;
+  void clear_beyond(Steps& steps, const FusedMatmulMma& matmul) const {
+    each_read(matmul, [&](std::size_t tile, std::span<const Id> users) {
+      if (users.front() != matmul.id || fused_.tiles[tile].slice_extent == no_id) return;
       push(steps, WaitFull{states_[tile]});
       const ValueId filled = filled_rows(steps, fused_.tiles[tile]);
       const Operand rows = element_of(steps.plan, filled, Layout(0));
@@ -352,22 +352,22 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     return steps.number(tile.load, steps.values.label(tile.load, "filled"), ElementType::i32, std::move(expression));
   }
   // It is done, but for `pending` products that were started behind it.
-  void finish(Steps& steps, const FusedMatmulProduct& product, const Wgmma& wgmma, int pending) const {
+  void finish(Steps& steps, const FusedMatmulMma& matmul, const Wgmma& wgmma, int pending) const {
     push(steps, WgmmaWait{pending});
     if (wgmma.left) push(steps, RegisterFence{wgmma.left});
     push(steps, RegisterFence{wgmma.out});
-    each_read(product, [&](std::size_t tile, std::span<const Id> users) {
-      if (users.back() == product.id) give_back(steps, tile);
+    each_read(matmul, [&](std::size_t tile, std::span<const Id> users) {
+      if (users.back() == matmul.id) give_back(steps, tile);
     });
   }
   // Tiles of this round that it reads, with all products that read them.
   template <class Do>
-  void each_read(const FusedMatmulProduct& product, const Do& act) const {
+  void each_read(const FusedMatmulMma& matmul, const Do& act) const {
     each_tile(false, [&](std::size_t tile) {
       std::vector<Id> users;
-      for (const FusedMatmulProduct& one : fused_.products)
+      for (const FusedMatmulMma& one : fused_.matmuls)
         if (reads(one, tile)) users.push_back(one.id);
-      if (reads(product, tile)) act(tile, users);
+      if (reads(matmul, tile)) act(tile, users);
     });
   }
   // What wgmma has read any thread of a warp group may release.
@@ -395,17 +395,17 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   }
 
   // As pairs.
-  ValueId add_left(Steps& steps, Id product) const {
-    const Id operand = analysis_[product].in[0];
+  ValueId add_left(Steps& steps, Id matmul) const {
+    const Id operand = analysis_[matmul].in[0];
     const ValueId left =
-        steps.values.add(steps.values.label(product, "left"), operand,
+        steps.values.add(steps.values.label(matmul, "left"), operand,
                          wgmma_operand_layout(analysis_[operand].shape, fused_.groups, analysis_[operand].type));
     steps.plan.storage(left).pairs = true;
     return left;
   }
-  ValueId left_operand(Steps& steps, Id product, ValueId out) const {
-    const Id operand = analysis_[product].in[0], root = on_the_way_.contains(operand) ? operand : no_id;
-    if (!out) out = add_left(steps, product);
+  ValueId left_operand(Steps& steps, Id matmul, ValueId out) const {
+    const Id operand = analysis_[matmul].in[0], root = on_the_way_.contains(operand) ? operand : no_id;
+    if (!out) out = add_left(steps, matmul);
     const Value& left = steps.plan.values[out];
     Sweep sweep = SweepBuilder(steps, left.shape, left.layout, root).express(operand).take();
     leave_rounding_to_memory(sweep.expression);
@@ -437,7 +437,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     return same && std::ranges::all_of(analysis_.users[argument], is_part) ? argument : no_id;
   }
 
-  const Products& products_;
+  const MatmulPlans& matmuls_;
   const int registers_;
   std::set<Id> on_the_way_;
   // Where rounds overlap: the second product of the round before, and whether there is a round.
@@ -462,7 +462,7 @@ void order_blocks(const GraphAnalysis& analysis, const FusedMatmul& fused, Phase
 
 }  // namespace
 
-void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const Products& products,
+void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const MatmulPlans& matmuls,
                  const Layouts& layouts, Plan& plan) {
   Phase& phase = plan.phases.back();
   phase.schedule.kind = Schedule::Kind::tiles;
@@ -478,10 +478,10 @@ void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const 
                 .registers = sets ? budget.taken(fused.groups, of_producer) : 0,
                 .barrier = first_consumer_barrier};
   constexpr int all_in_registers = 256;
-  lower(analysis, products.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer,
+  lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer,
         FusedMatmulProducer(analysis, fused, pipelines, plan));
-  lower(analysis, products.plans, layouts, all_in_registers, {}, {}, plan, consumer,
-        FusedMatmulConsumer(analysis, fused, products, pipelines, plan, consumer.registers));
+  lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {}, plan, consumer,
+        FusedMatmulConsumer(analysis, fused, matmuls, pipelines, plan, consumer.registers));
   phase.roles.push_back(std::move(producer));
   phase.roles.push_back(std::move(consumer));
   begin_roles(plan);

@@ -17,11 +17,11 @@ constexpr int first_ping_pong_barrier = 3;
 class PipelineRole : public WarpRole {
  public:
   PipelineRole(MatmulPipeline& shared, std::string_view name)
-      : WarpRole(shared.how.products[0]),
+      : WarpRole(shared.how.matmuls[0]),
         shared_(shared),
         state_(shared.plan.states.add({.label = {.stem = fmt::format("at_{}", name)}, .pipeline = shared.pipeline})) {}
-  Rounds rounds(Steps& steps, Id loop) override {
-    if (!share_.count) return RoleLowering::rounds(steps, loop);
+  Iterations iterations(Steps& steps, Id loop) override {
+    if (!share_.count) return RoleLowering::iterations(steps, loop);
     return {element_of(steps.plan, share_.count, steps.plan.values[share_.count].layout), share_.first};
   }
 
@@ -32,18 +32,18 @@ class PipelineRole : public WarpRole {
     if (shared_.how.split_k == SplitK::cluster) split_k_range(steps);
   }
   void split_k_range(Steps& steps) {
-    const Id rounds = steps.node(shared_.how.loop).in[0];
+    const Id k_iterations = steps.node(shared_.how.loop).in[0];
     const auto number = [&](std::string_view stem) {
-      return steps.values.add(steps.values.label(rounds, stem), rounds, steps.layouts.of[rounds]);
+      return steps.values.add(steps.values.label(k_iterations, stem), k_iterations, steps.layouts.of[k_iterations]);
     };
-    share_ = {number("first"), number("rounds"), steps.scalar(rounds)};
+    share_ = {number("first"), number("k_iterations"), steps.scalar(k_iterations)};
     push(steps, share_);
   }
   template <class Inside>
   void tiles(Steps& steps, int step, const Inside& inside) {
     TileLoop loop{.first = 0, .step = step, .body = {}};
     const bool by_grid = shared_.how.split_k == SplitK::stream_k;
-    if (by_grid) loop.rounds = all_rounds(steps);
+    if (by_grid) loop.k_iterations = all_k_iterations(steps);
     steps.within(loop.body, [&] {
       if (by_grid) split_k_range(steps);
       inside();
@@ -51,7 +51,7 @@ class PipelineRole : public WarpRole {
     push(steps, std::move(loop));
   }
   bool in_tile(Id id) const { return !shared_.how.launch[id]; }
-  tessera::internal::codegen::Operand all_rounds(Steps& steps) {
+  tessera::internal::codegen::Operand all_k_iterations(Steps& steps) {
     return steps.scalar(steps.node(shared_.how.loop).in[0]);
   }
 
@@ -81,7 +81,7 @@ class Producer final : public PipelineRole {
       for (int i = 0; in_cluster && i < 2; ++i) push(steps, ClusterBarrier{});
     });
   }
-  void end_round(Steps& steps, LoopId) override {
+  void end_iteration(Steps& steps, LoopId) override {
     if (is_prefetching_) {
       load_right(steps, prefetched_);
       return push(steps, AdvanceStage{prefetched_, literal(1)});
@@ -203,7 +203,7 @@ class Consumer final : public PipelineRole {
                                  .threads = 2 * steps.threads,
                                  .arrives = true,
                                  .next_consumer_group = true});
-        push(steps, AdvanceStage{state_, all_rounds(steps), true});
+        push(steps, AdvanceStage{state_, all_k_iterations(steps), true});
       });
       push(steps, std::move(second));
     }
@@ -224,7 +224,7 @@ class Consumer final : public PipelineRole {
   }
   void before_loop(Steps& steps) override {
     // Fenced here, not in each round: else ptxas reads what the sums start from between products, and waits for each.
-    for (const Id id : shared_.how.products) {
+    for (const Id id : shared_.how.matmuls) {
       const Id sums = steps.node(id).in[2];
       if (!skips_zero_init(sums)) push(steps, RegisterFence{steps.values.of(sums)});
     }
@@ -235,45 +235,45 @@ class Consumer final : public PipelineRole {
   bool skips_zero_init(Id argument) const override {
     return starts_from_zeros(shared_.analysis, shared_.how.loop, argument);
   }
-  bool multiply(Steps& steps, Id id, LoopId loop) override {
-    const std::vector<Id>& products = shared_.how.products;
+  bool mma(Steps& steps, Id id, LoopId loop) override {
+    const std::vector<Id>& matmuls = shared_.how.matmuls;
     const Id carried = steps.node(id).in[2];
     const bool overwrites_first = skips_zero_init(carried);
     sums_.push_back(steps.values.set(id, steps.values.of(carried)));
     const MatmulPipeline::Operand& right = shared_.operands[shared_.right.at(id)];
-    RoundProduct product{.wgmma = {.out = sums_.back(),
-                                   .a = {},
-                                   .b = right.buffer,
-                                   .left = {},
-                                   .a_state = {},
-                                   .b_state = state_,
-                                   .type = steps.node(steps.node(id).in[0]).type,
-                                   .m = shared_.m,
-                                   .n = shared_.n,
-                                   .k = shared_.k,
-                                   .b_k_major = right.k_major,
-                                   .overwrites_first = overwrites_first ? loop : LoopId{}}};
+    PendingWgmma matmul{.wgmma = {.out = sums_.back(),
+                                  .a = {},
+                                  .b = right.buffer,
+                                  .left = {},
+                                  .a_state = {},
+                                  .b_state = state_,
+                                  .type = steps.node(steps.node(id).in[0]).type,
+                                  .m = shared_.m,
+                                  .n = shared_.n,
+                                  .k = shared_.k,
+                                  .b_k_major = right.k_major,
+                                  .overwrites_first = overwrites_first ? loop : LoopId{}}};
     if (const auto left = shared_.left.find(id); left != shared_.left.end()) {
-      product.wgmma.a = shared_.operands[left->second].buffer;
-      product.wgmma.a_state = state_;
-      product.wgmma.a_k_major = shared_.operands[left->second].k_major;
+      matmul.wgmma.a = shared_.operands[left->second].buffer;
+      matmul.wgmma.a_state = state_;
+      matmul.wgmma.a_k_major = shared_.operands[left->second].k_major;
     } else {
-      product.left = steps.node(id).in[0];
+      matmul.left = steps.node(id).in[0];
     }
-    round_.push_back(std::move(product));
-    if (id != products.back()) return true;
+    pending_.push_back(std::move(matmul));
+    if (id != matmuls.back()) return true;
     push(steps, WaitFull{state_});
-    if (!shared_.how.computed.empty()) return fragments_.multiply(steps, id, std::exchange(round_, {})), true;
+    if (!shared_.how.computed.empty()) return fragments_.mma(steps, id, std::exchange(pending_, {})), true;
     push(steps, WgmmaFence{});
-    const std::vector<RoundProduct> round = std::exchange(round_, {});
-    for (std::size_t i = 0; i < round.size(); ++i) steps.push(products[i], round[i].wgmma);
+    const std::vector<PendingWgmma> iteration = std::exchange(pending_, {});
+    for (std::size_t i = 0; i < iteration.size(); ++i) steps.push(matmuls[i], iteration[i].wgmma);
     push(steps, WgmmaCommit{});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
     push(steps, WgmmaWait{1});
     return true;
   }
   // The stage before is read when all but the last group are done.
-  void end_round(Steps& steps, LoopId loop) override {
+  void end_iteration(Steps& steps, LoopId loop) override {
     release(steps, loop);
     push(steps, AdvanceStage{state_, literal(1)});
   }
@@ -286,7 +286,7 @@ class Consumer final : public PipelineRole {
     push(steps, WgmmaWait{0});
     release(steps, {});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
-    if (shared_.how.consumer_groups > 1) push(steps, AdvanceStage{state_, all_rounds(steps), true});
+    if (shared_.how.consumer_groups > 1) push(steps, AdvanceStage{state_, all_k_iterations(steps), true});
   }
 
   // By the copy engine, a part after another through two buffers in turn.
@@ -347,9 +347,9 @@ class Consumer final : public PipelineRole {
   }
   // Tiles as those of the sums that are read on the way to a store of such a one.
   int reads_where_stored(const Steps& steps, Id id) const {
-    const Id product = shared_.how.products[0];
+    const Id matmul = shared_.how.matmuls[0];
     const auto like_sums = [&](Id tile) {
-      return steps.node(tile).shape == steps.node(product).shape && steps.layouts.of[tile] == steps.layouts.of[product];
+      return steps.node(tile).shape == steps.node(matmul).shape && steps.layouts.of[tile] == steps.layouts.of[matmul];
     };
     if (steps.node(id).op != Op::store || !like_sums(steps.node(id).in[0])) return 0;
     int reads = 0;
@@ -360,7 +360,7 @@ class Consumer final : public PipelineRole {
       open.pop_back();
       if (steps.values.of(at) || !seen.insert(at).second) continue;
       const Node& node = steps.node(at);
-      reads += node.op == Op::load && reads_where_used(at) && node.shape == steps.node(product).shape;
+      reads += node.op == Op::load && reads_where_used(at) && node.shape == steps.node(matmul).shape;
       if (is_elementwise(node.op)) open.insert(open.end(), node.in.begin(), node.in.end());
     }
     return reads;
@@ -382,14 +382,14 @@ class Consumer final : public PipelineRole {
     lower([&](Id id) { return in_tile(id) && early(id); });
     lower([&](Id id) { return in_tile(id) && !early(id) && !behind(id); });
     if (how.split_k == SplitK::none) return late();
-    lower_shared_tile(steps, how.products[0], how.split_k, sums_[0], share_, late);
+    lower_shared_tile(steps, how.matmuls[0], how.split_k, sums_[0], share_, late);
   }
   // The producer does not wait for it: boxes fill other rows. Teams know of each other's part when it is their turn.
   void clear_rest(Steps& steps) {
     // Of the grid a block has rounds of several tiles.
     const bool by_grid = shared_.how.split_k == SplitK::stream_k;
-    push(steps,
-         ZeroFillRows{shared_.pipeline, by_grid ? literal(shared_.how.stages) : rounds(steps, shared_.how.loop).count});
+    push(steps, ZeroFillRows{shared_.pipeline,
+                             by_grid ? literal(shared_.how.stages) : iterations(steps, shared_.how.loop).count});
     push(steps, ProxyFence{});
     if (shared_.how.consumer_groups == 1) push(steps, Barrier{});
   }
@@ -398,7 +398,7 @@ class Consumer final : public PipelineRole {
   int parts_ = 0;
   std::vector<ValueId> sums_;
   Fragments fragments_;
-  std::vector<RoundProduct> round_;  // of the loop, so far
+  std::vector<PendingWgmma> pending_;  // of the loop, so far
 };
 
 // Blocks that run together along the first axis. Those at work, about `wave`, read `group` tiles of the left operand
@@ -412,13 +412,13 @@ int blocks_of_group(int m, int n) {
 
 }  // namespace
 
-void lower_roles(const GraphAnalysis& analysis, WarpSpecializedGemm how, const Products& products,
+void lower_roles(const GraphAnalysis& analysis, WarpSpecializedGemm how, const MatmulPlans& matmuls,
                  const Layouts& layouts, Plan& plan) {
   // The buffers of stores hold elements as they lie in sums.
-  const Layout& sums = products.plans.at(how.products[0]).layout;
+  const Layout& sums = matmuls.plans.at(how.matmuls[0]).layout;
   std::erase_if(how.tma_tensors, [&](Id store) { return layouts.of[analysis[store].in[0]] != sums; });
   Phase& phase = plan.phases.back();
-  MatmulPipeline shared(analysis, how, products.plans, plan);
+  MatmulPipeline shared(analysis, how, matmuls.plans, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
   phase.schedule.split_k = how.split_k;
   if (phase.schedule.raster_group) phase.schedule.raster_group = blocks_of_group(shared.m, shared.n);
@@ -430,9 +430,8 @@ void lower_roles(const GraphAnalysis& analysis, WarpSpecializedGemm how, const P
                 .consumer_groups = how.consumer_groups,
                 .barrier = first_consumer_barrier};
   constexpr int all_in_registers = 256;
-  lower(analysis, products.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer,
-        Producer(shared));
-  lower(analysis, products.plans, layouts, all_in_registers, {}, {}, plan, consumer, Consumer(shared));
+  lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer, Producer(shared));
+  lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {}, plan, consumer, Consumer(shared));
   phase.roles.push_back(std::move(producer));
   phase.roles.push_back(std::move(consumer));
   begin_roles(plan);

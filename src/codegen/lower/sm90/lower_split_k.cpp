@@ -33,7 +33,7 @@ void lower_shared_tile(Steps& steps, Id id, SplitK split_k, ValueId sums, const 
     elected(SignalPartial{});
   });
   of_part(true, [&] {
-    within(ForEachPeer{.body = {}, .rounds = share.rounds}, [&] {
+    within(ForEachPeer{.body = {}, .k_iterations = share.k_iterations}, [&] {
       elected(WaitPartial{});
       steps.push(id, Barrier{});
       steps.push(id, ReducePartials{parts, sums});

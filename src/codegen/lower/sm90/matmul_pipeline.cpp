@@ -1,9 +1,9 @@
 #include "codegen/lower/sm90/matmul_pipeline.hpp"
 
+#include "codegen/analysis/budget.hpp"
 #include "codegen/lower/sm90/tma_boxes.hpp"
 #include "codegen/lower/sm90/warp_role.hpp"
 #include "codegen/schedule/wgmma_tiles.hpp"
-#include "codegen/analysis/budget.hpp"
 
 namespace tessera::internal::lowering {
 namespace {
@@ -16,15 +16,15 @@ constexpr int most_sums_beside_copies = 144;
 }  // namespace
 
 MatmulPipeline::MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how,
-                               const std::map<Id, ProductPlan>& products, Plan& plan)
-    : MatmulPipeline(analysis, how, products.at(how.products[0]).product, plan) {
+                               const std::map<Id, MatmulPlan>& matmuls, Plan& plan)
+    : MatmulPipeline(analysis, how, matmuls.at(how.matmuls[0]).matmul, plan) {
   // What threads read, one of each warp releases.
   const int arrivals = how.groups * (how.computed.empty() ? 1 : 4);
   Pipeline pipeline{.label = {.stem = "pipeline"}, .buffers = {}, .stages = how.stages, .empty_arrivals = arrivals};
-  for (const Id id : how.products) {
-    const ProductPlan& of = products.at(id);
-    if (of.a.load != no_id) left[id] = operand(of.a, true, of.product.type);
-    right[id] = operand(of.b, false, of.product.type);
+  for (const Id id : how.matmuls) {
+    const MatmulPlan& of = matmuls.at(id);
+    if (of.a.load != no_id) left[id] = operand(of.a, true, of.matmul.type);
+    right[id] = operand(of.b, false, of.matmul.type);
   }
   for (const auto& [id, computed] : how.computed)
     for (const Id tile : computed.tiles) {
@@ -75,7 +75,7 @@ bool MatmulPipeline::may_prefetch() const {
 }
 
 bool MatmulPipeline::copies_many() const {
-  return m * n / (128 * how.groups) * static_cast<int>(how.products.size()) <= most_sums_beside_copies;
+  return m * n / (128 * how.groups) * static_cast<int>(how.matmuls.size()) <= most_sums_beside_copies;
 }
 
 // Products that have one in common, transposed alike and as the same type, read one buffer.

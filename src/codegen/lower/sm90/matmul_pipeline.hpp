@@ -7,8 +7,8 @@ namespace tessera::internal::lowering {
 
 class MatmulPipeline {
  public:
-  MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how,
-                 const std::map<Id, ProductPlan>& products, Plan& plan);
+  MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how, const std::map<Id, MatmulPlan>& matmuls,
+                 Plan& plan);
 
   /// A tile that the producer copies, and products read; `left`: as their left operand.
   struct Operand {
@@ -40,8 +40,8 @@ class MatmulPipeline {
   bool prefetches = false;  ///< right operands, mostly weights, ahead of the wait for launches before
 
  private:
-  MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how, const Product& product, Plan& plan)
-      : analysis(analysis), how(how), m(product.m), n(product.n), k(product.k), plan(plan) {}
+  MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how, const Matmul& matmul, Plan& plan)
+      : analysis(analysis), how(how), m(matmul.m), n(matmul.n), k(matmul.k), plan(plan) {}
   bool may_prefetch() const;
   bool copies_many() const;
   std::size_t operand(const Source& source, bool is_left, ElementType type);

@@ -38,7 +38,7 @@ TensorMapId tma_tensors_of(const GraphAnalysis& analysis, Plan& plan, Id id, int
                            TmaUse use) {
   const GraphAccess access = analysis.access(id);
   TmaTensor tensor{
-      .argument = access.parameter, .clipped = use == TmaUse::clipped, .rounds = buffer.type == ElementType::tf32};
+      .argument = access.parameter, .clipped = use == TmaUse::clipped, .to_tf32 = buffer.type == ElementType::tf32};
   const std::vector<int> axes = tile_axes(access);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     tensor.axes[i] = static_cast<std::int8_t>(access.axes[static_cast<std::size_t>(axes[i])].tensor_axis);

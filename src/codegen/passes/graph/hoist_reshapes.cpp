@@ -17,9 +17,9 @@ bool adds_axes_in_front(const Shape& from, const Shape& to) {
   return true;
 }
 
-class Lifter final : public Rewriter {
+class ReshapeHoister final : public Rewriter {
  public:
-  explicit Lifter(const Graph& graph) : Rewriter(graph), users_(graph.nodes.size()) {
+  explicit ReshapeHoister(const Graph& graph) : Rewriter(graph), users_(graph.nodes.size()) {
     for (const Node& node : graph.nodes)
       for (const Id in : node.in) ++users_[in];
     for (const Region& region : graph.regions)
@@ -57,6 +57,6 @@ class Lifter final : public Rewriter {
 
 }  // namespace
 
-Graph hoist_reshapes(const Graph& graph) { return Lifter(graph).run(); }
+Graph hoist_reshapes(const Graph& graph) { return ReshapeHoister(graph).run(); }
 
 }  // namespace tessera::internal

@@ -8,7 +8,7 @@
 namespace tessera::internal {
 namespace {
 
-class Widener final : public Rewriter {
+class Fp8Promoter final : public Rewriter {
  public:
   using Rewriter::Rewriter;
 
@@ -26,6 +26,6 @@ class Widener final : public Rewriter {
 
 }  // namespace
 
-Graph promote_fp8(const Graph& graph) { return Widener(graph).run(); }
+Graph promote_fp8(const Graph& graph) { return Fp8Promoter(graph).run(); }
 
 }  // namespace tessera::internal

@@ -93,7 +93,7 @@ class Barriers {
     if (auto* replicas = step.action.as<LaneReduce>()) across = &replicas->across;
     const bool holds_barrier = across && !across->empty();
     if (holds_barrier) {
-      for (Step& partials : *across) rounds(partials.action.get<CrossWarpReduce>());
+      for (Step& partials : *across) chunks(partials.action.get<CrossWarpReduce>());
       state = {};
     }
     for (Effect& effect : now) {
@@ -111,10 +111,10 @@ class Barriers {
     }
   }
 
-  void rounds(CrossWarpReduce& partials) {
+  void chunks(CrossWarpReduce& partials) {
     SharedState state;
-    body(partials.round, state);
-    if (partials.registers > partials.chunk) body(partials.round, state, true);
+    body(partials.per_chunk, state);
+    if (partials.registers > partials.chunk) body(partials.per_chunk, state, true);
   }
 
   // A loop's body is gone through twice, to see what one round leaves to the next. Loops in loops would double that by
@@ -126,11 +126,11 @@ class Barriers {
     if (loop.stages > 1 && !loop.arrive.back().action.is<Barrier>())
       loop.arrive.push_back({Barrier{}});  // all see what has arrived, and are done with the stage that is filled next
     SharedState state = before;
-    for (int round = 0; round < 2; ++round) {
+    for (int per_chunk = 0; per_chunk < 2; ++per_chunk) {
       if (loop.stages > 1) state = {};
       body(loop.body, state);
       state.forget_shifted();
-      if (round == 0) state.merge(before);
+      if (per_chunk == 0) state.merge(before);
     }
     Known& after = known_[loop.loop];
     if (after.inserted != inserted_) after = {inserted_, {}};
@@ -156,6 +156,6 @@ void insert_barriers(Plan& plan) { Barriers(plan).run(); }
 
 bool tessera::internal::plan_pass::barriers(lowering::Planning& planning) {
   codegen::insert_barriers(planning.plan);
-  planning.plan.progress = codegen::Progress::synchronised;
+  planning.plan.progress = codegen::Progress::synchronized;
   return true;
 }

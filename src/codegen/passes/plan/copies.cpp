@@ -15,12 +15,12 @@ void choose_copies(const Plan& plan, const Role& role, Body& steps) {
       const int vector = tile.access.vector;
       const int bytes = vector * info(plan.tensors[static_cast<std::size_t>(tile.access.parameter)].type).bytes;
       const int pieces = to.rows * (to.columns / vector);
-      const int rounds = (pieces + role.threads() - 1) / role.threads();
+      const int trips = (pieces + role.threads() - 1) / role.threads();
       const bool async = bytes >= 4 && !to.in_workspace;
       tile.copy = async ? Fetch::Copy::async : vector == 1 ? Fetch::Copy::element : Fetch::Copy::vector;
       // Copies that are not asynchronous hold registers until they arrive.
       const bool transposed = tile.access.fast + 2 == static_cast<int>(tile.access.axes.size());
-      tile.unrolled = !async || (vector == 1 && !transposed) ? 2 : rounds <= 16 ? 0 : 4;
+      tile.unrolled = !async || (vector == 1 && !transposed) ? 2 : trips <= 16 ? 0 : 4;
     }
   }
 }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "codegen/passes/plan/planning.hpp"
 #include "codegen/passes/plan/no_hoist_loads.hpp"
+#include "codegen/passes/plan/planning.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
@@ -28,7 +28,7 @@ void set_l2_policy(Plan& plan) {
   std::int64_t written = 0;
   bool once = true;
   for (Step& step : steps) {
-    once &= visit_kind([]<class Kind>(const Kind&) { return !OneOf<Kind, Loop, Branch, Multiply>; }, step.action);
+    once &= visit_kind([]<class Kind>(const Kind&) { return !OneOf<Kind, Loop, Branch, Mma>; }, step.action);
     if (const Store* const store = step.action.as<Store>()) written += bytes_of(plan, store->access);
     if (const Atomic* const atomic = step.action.as<Atomic>()) written += bytes_of(plan, atomic->access);
   }

@@ -50,30 +50,29 @@ bool lower(Planning& planning) {
   const GraphAnalysis& analysis = planning.analysis;
   const Attempt& attempt = planning.attempts[planning.attempt];
   const ScheduleCandidate* const candidate = candidate_of(planning);
-  const Products products = candidate
-                                ? std::visit([&](const auto& how) { return products_of(analysis, how); }, *candidate)
-                            : planning.has_products ? plan_products(analysis, attempt.warps)
-                                                    : Products{};
-  const Layouts layouts =
-      choose_layouts(analysis, products.plans, planning.has_products ? products.warps : attempt.warps);
+  const MatmulPlans matmuls = candidate
+                                  ? std::visit([&](const auto& how) { return matmuls_of(analysis, how); }, *candidate)
+                              : planning.has_matmuls ? plan_matmuls(analysis, attempt.warps)
+                                                     : MatmulPlans{};
+  const Layouts layouts = choose_layouts(analysis, matmuls.plans, planning.has_matmuls ? matmuls.warps : attempt.warps);
   Plan& plan = planning.plan;
   Phase& phase = plan.phases[0];
   phase.roles.clear();
   phase.axes = static_cast<int>(analysis.graph.grid.size());
-  const bool has_block_products = std::any_of(products.plans.begin(), products.plans.end(), [&](const auto& entry) {
-    return entry.second.product.kind != MatmulKind::gemv &&
+  const bool has_block_matmuls = std::any_of(matmuls.plans.begin(), matmuls.plans.end(), [&](const auto& entry) {
+    return entry.second.matmul.kind != MatmulKind::gemv &&
            analysis.graph.regions[analysis.graph[entry.first].region].kind == RegionKind::loop;
   });
-  if (phase.axes >= 2 && has_block_products) phase.schedule.raster_group = 8;
+  if (phase.axes >= 2 && has_block_matmuls) phase.schedule.raster_group = 8;
   if (candidate) {
-    std::visit([&](const auto& how) { lower_roles(analysis, how, products, layouts, plan); }, *candidate);
+    std::visit([&](const auto& how) { lower_roles(analysis, how, matmuls, layouts, plan); }, *candidate);
     Location where;
     const std::string why = needs_memory(analysis, plan, where);
     return why.empty() || reject_candidate(planning, why, where);
   }
   Role role{.name = "all", .warps = layouts.warps, .body = {}};
   const std::set<Id> more =
-      lowering::lower(analysis, products.plans, layouts, attempt.most_registers, planning.in_memory, {}, plan, role);
+      lowering::lower(analysis, matmuls.plans, layouts, attempt.most_registers, planning.in_memory, {}, plan, role);
   phase.roles.push_back(std::move(role));
   const std::size_t before = planning.in_memory.values.size();
   planning.in_memory.values.insert(more.begin(), more.end());

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "codegen/passes/plan/planning.hpp"
 #include "codegen/passes/plan/no_hoist_loads.hpp"
+#include "codegen/passes/plan/planning.hpp"
 #include "codegen/plan/effects.hpp"
 #include "codegen/plan/remarks.hpp"
 
@@ -49,7 +49,7 @@ void wait_in_role(Body& steps) {
 
 }  // namespace
 
-void begin_early(Plan& plan) {
+void place_pdl_waits(Plan& plan) {
   if (!plan.target.programmatic_launch) return;
   Location where = plan.location;
   const std::string why = why_no_wait(plan, where);
@@ -81,6 +81,6 @@ void begin_early(Plan& plan) {
 }  // namespace tessera::internal::codegen
 
 bool tessera::internal::plan_pass::pdl(lowering::Planning& planning) {
-  codegen::begin_early(planning.plan);
+  codegen::place_pdl_waits(planning.plan);
   return true;
 }

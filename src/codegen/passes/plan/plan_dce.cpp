@@ -10,9 +10,9 @@ bool is_pure(const Step& step) {
   return step.action.is<Compute>() || step.action.is<Load>() || step.action.is<LoadScratch>();
 }
 
-class Pruner {
+class DeadSteps {
  public:
-  explicit Pruner(Plan& plan)
+  explicit DeadSteps(Plan& plan)
       : plan_(plan),
         uses_(static_cast<std::size_t>(plan.storages.size())),
         made_by_(static_cast<std::size_t>(plan.storages.size())) {}
@@ -56,11 +56,11 @@ class Pruner {
 
 }  // namespace
 
-void prune(Plan& plan) { Pruner(plan).run(); }
+void eliminate_dead_steps(Plan& plan) { DeadSteps(plan).run(); }
 
 }  // namespace tessera::internal::codegen
 
 bool tessera::internal::plan_pass::plan_dce(lowering::Planning& planning) {
-  codegen::prune(planning.plan);
+  codegen::eliminate_dead_steps(planning.plan);
   return true;
 }

@@ -4,6 +4,6 @@
 
 namespace tessera::internal::codegen {
 
-void prune(Plan& plan);
+void eliminate_dead_steps(Plan& plan);
 
 }  // namespace tessera::internal::codegen

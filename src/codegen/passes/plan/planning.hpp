@@ -27,12 +27,12 @@ struct Planning {
 
   const GraphAnalysis& analysis;
   const std::vector<TileReach> reaches;  ///< those that a launch knows of
-  const bool debug;  ///< the kernel checks itself
+  const bool debug;                      ///< the kernel checks itself
   Plan plan;
   std::vector<Attempt> attempts;  ///< from the one that is wanted to those that take fewer registers
   std::size_t attempt = 0;
   InMemory in_memory;
-  bool has_products = false;
+  bool has_matmuls = false;
   /// Ways in which roles share the work, the best first; and why there are none, or none that fits, and what is in
   /// their way.
   std::vector<ScheduleCandidate> candidates;

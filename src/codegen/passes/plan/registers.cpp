@@ -9,8 +9,8 @@ namespace tessera::internal::lowering {
 namespace {
 
 Location location_of(const GraphAnalysis& analysis, const ScheduleCandidate& candidate) {
-  if (const auto* const how = std::get_if<WarpSpecializedGemm>(&candidate)) return analysis[how->products[0]].location;
-  return analysis[std::get<FusedMatmul>(candidate).products[0].id].location;
+  if (const auto* const how = std::get_if<WarpSpecializedGemm>(&candidate)) return analysis[how->matmuls[0]].location;
+  return analysis[std::get<FusedMatmul>(candidate).matmuls[0].id].location;
 }
 
 }  // namespace
@@ -29,13 +29,13 @@ bool registers(Planning& planning) {
     const auto [values, room] = role_pressure(plan, how && how->reads_ahead);
     return values <= room ||
            reject_candidate(planning, fmt::format("{} registers for values, and a thread has {}", values, room),
-                        location_of(planning.analysis, *candidate));
+                            location_of(planning.analysis, *candidate));
   }
   const Pressure needed = pressure(plan);
-  const Budget budget(plan.target, plan.threads(), planning.has_products);
+  const Budget budget(plan.target, plan.threads(), planning.has_matmuls);
   // Of rows ptxas would read ahead, with what they are multiplied by, until few fit a multiprocessor.
-  const int values = pressure(plan, !planning.has_products).values;
-  const int hinted = hinted_blocks(planning.analysis, plan, planning.has_products, values);
+  const int values = pressure(plan, !planning.has_matmuls).values;
+  const int hinted = hinted_blocks(planning.analysis, plan, planning.has_matmuls, values);
   plan.blocks = hinted > 0 ? hinted : budget.blocks(plan, values);
   if (needed.all <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) {
     forbid_load_hoisting(plan);

@@ -73,17 +73,17 @@ class Remarker {
 
   // --- products
 
-  static std::string product(int m, int n, int k, ElementType type) {
+  static std::string matmul(int m, int n, int k, ElementType type) {
     return fmt::format("[{},{}] by [{},{}] of {}", m, k, k, n, name(type));
   }
   void of(const Wgmma& wgmma) {
     if (wgmma.first_k == 0)
-      remark(Status::passed, kind::wgmma, "{}{}", product(wgmma.m, wgmma.n, wgmma.k, wgmma.type),
+      remark(Status::passed, kind::wgmma, "{}{}", matmul(wgmma.m, wgmma.n, wgmma.k, wgmma.type),
              wgmma.left ? ", the left operand from registers" : "");
   }
-  void of(const Multiply& multiply) {
-    const Product& of = multiply.product;
-    const std::string text = product(of.m, of.n, of.k, of.type);
+  void of(const Mma& mma) {
+    const Matmul& of = mma.matmul;
+    const std::string text = matmul(of.m, of.n, of.k, of.type);
     if (of.kind == MatmulKind::mma_sync) {
       const bool newer = plan_.target.arch.number() >= 90 && plan_.target.tier == Target::Tier::mma_sync;
       remark(Status::passed, kind::mma_sync, "{}, {} x {} warps{}", text, of.warps_m, of.warps_n,
@@ -126,8 +126,8 @@ class Remarker {
       if (tile.copy == Fetch::Copy::async && bytes == widest)
         remark(Status::passed, kind::cp_async, "parameter {} is copied, {} bytes at a time", parameter, bytes);
       else if (tile.copy == Fetch::Copy::async)
-        remark(Status::missed, kind::cp_async, "parameter {} is copied, {} bytes at a time and not {}, as {}", parameter,
-               bytes, widest, why_narrow(tile.access));
+        remark(Status::missed, kind::cp_async, "parameter {} is copied, {} bytes at a time and not {}, as {}",
+               parameter, bytes, widest, why_narrow(tile.access));
       else
         remark(Status::missed, kind::cp_async, "parameter {} is copied by way of registers, {} bytes at a time, as {}",
                parameter, bytes,
@@ -177,8 +177,8 @@ class Remarker {
     if (bytes == widest)
       remark(Status::passed, kind::vector, "parameter {} is {} by {} bytes an access", parameter, what, bytes);
     else
-      remark(Status::missed, kind::vector, "parameter {} is {} by {} bytes an access and not {}, as {}", parameter, what,
-             bytes, widest, why_narrow(access));
+      remark(Status::missed, kind::vector, "parameter {} is {} by {} bytes an access and not {}, as {}", parameter,
+             what, bytes, widest, why_narrow(access));
   }
   int width(const TileAccess& access) const { return access.vector * bytes_of(access); }
   int bytes_of(const TileAccess& access) const {
@@ -198,7 +198,8 @@ class Remarker {
     if (!axis.viewed.windows.empty()) return "windows along the rows begin at any element";
     if (std::string why = why_unaligned(access); !why.empty()) return why;
     const int bytes = axis.extent * bytes_of(access);
-    if (bytes % widest != 0) return fmt::format("the tile has {} bytes of a row, which are no multiple of {}", bytes, widest);
+    if (bytes % widest != 0)
+      return fmt::format("the tile has {} bytes of a row, which are no multiple of {}", bytes, widest);
     return "its layout gives a thread no more neighbors";
   }
   std::string why_unaligned(const TileAccess& access) const {

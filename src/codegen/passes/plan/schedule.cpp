@@ -15,8 +15,8 @@ std::pair<int, int> warp_groups(const ScheduleCandidate& candidate) {
 }
 
 Location location_of(const GraphAnalysis& analysis, const ScheduleCandidate& candidate) {
-  if (const auto* const how = std::get_if<WarpSpecializedGemm>(&candidate)) return analysis[how->products[0]].location;
-  return analysis[std::get<FusedMatmul>(candidate).products[0].id].location;
+  if (const auto* const how = std::get_if<WarpSpecializedGemm>(&candidate)) return analysis[how->matmuls[0]].location;
+  return analysis[std::get<FusedMatmul>(candidate).matmuls[0].id].location;
 }
 
 SplitK split_k_of(const ScheduleCandidate* candidate) {
@@ -40,11 +40,11 @@ const ScheduleCandidate* candidate_of(const Planning& planning) {
 
 Planning::Planning(const GraphAnalysis& analysis, std::vector<TileReach> reaches, bool debug)
     : analysis(analysis), reaches(std::move(reaches)), debug(debug) {
-  const Products products = plan_products(analysis, 1);
-  has_products = !products.plans.empty();
+  const MatmulPlans matmuls = plan_matmuls(analysis, 1);
+  has_matmuls = !matmuls.plans.empty();
   const bool tells =
       std::ranges::any_of(analysis.graph.nodes, [&](const Node& node) { return info(node.op).role == OpRole::report; });
-  if (has_products) {
+  if (has_matmuls) {
     // What is told is known to all threads.
     const bool learns = learns_of_others(analysis), by_all = tells || learns;
     WarpSpecializedGemms warp_specialized =
@@ -57,15 +57,15 @@ Planning::Planning(const GraphAnalysis& analysis, std::vector<TileReach> reaches
     why_not = is_fused_matmul ? fused.why_not : warp_specialized.why_not;
     why_not_split = warp_specialized.why_not_split;
     const Id at = is_fused_matmul ? fused.where : warp_specialized.where;
-    where = at == no_id ? analysis[products.plans.begin()->first].location : analysis[at].location;
+    where = at == no_id ? analysis[matmuls.plans.begin()->first].location : analysis[at].location;
     std::ranges::move(warp_specialized.candidates, std::back_inserter(candidates));
     std::ranges::move(fused.candidates, std::back_inserter(candidates));
     if (!candidates.empty()) why_not.clear();  // of the other kind
     for (int candidate = 0; candidate < static_cast<int>(candidates.size()); ++candidate)
       attempts.push_back({0, 0, candidate});
     if (const int hinted = analysis.hints.warps) attempts.push_back({hinted, 128});
-    for (int warps : {products.warps, std::min(2 * products.warps, 16)}) attempts.push_back({warps, 128});
-    for (int most = 64; most >= 1; most /= 2) attempts.push_back({products.warps, most});
+    for (int warps : {matmuls.warps, std::min(2 * matmuls.warps, 16)}) attempts.push_back({warps, 128});
+    for (int most = 64; most >= 1; most /= 2) attempts.push_back({matmuls.warps, most});
   } else {
     const int hinted = analysis.hints.warps;
     for (int warps = hinted > 0 ? hinted : choose_warps(analysis); warps <= 32; warps *= 2)
@@ -109,11 +109,12 @@ bool schedule(Planning& planning) {
     if (!planning.why_not.empty())
       add_remark(plan, planning.where, Remark::Status::missed, remark_kind::wgmma, "{}", planning.why_not);
   }
-  if (planning.has_products && plan.variant.split_k != SplitK::none &&
+  if (planning.has_matmuls && plan.variant.split_k != SplitK::none &&
       split_k_of(candidate_of(planning)) == SplitK::none)
     add_remark(plan, plan.location, Remark::Status::missed, remark_kind::split_k, "{}",
-               planning.why_not_split.empty() ? "only tiles that go by wgmma share their k-iterations, where registers suffice"
-                                              : planning.why_not_split);
+               planning.why_not_split.empty()
+                   ? "only tiles that go by wgmma share their k-iterations, where registers suffice"
+                   : planning.why_not_split);
   return true;
 }
 

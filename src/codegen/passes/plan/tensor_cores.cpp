@@ -14,17 +14,17 @@ std::set<Id> leave_tensor_cores(Body& steps, const Plan& plan) {
   std::set<Id> left;
   for (Step& step : steps) {
     each_body(step, [&](Body& inner) { left.merge(leave_tensor_cores(inner, plan)); });
-    Multiply* const multiply = step.action.as<Multiply>();
-    if (!multiply || multiply->product.kind != MatmulKind::mma_sync) continue;
-    Product& product = multiply->product;
-    for (const ProductOperand* operand : {&product.a, &product.b}) {
+    Mma* const mma = step.action.as<Mma>();
+    if (!mma || mma->matmul.kind != MatmulKind::mma_sync) continue;
+    Matmul& matmul = mma->matmul;
+    for (const MatmulOperand* operand : {&matmul.a, &matmul.b}) {
       if (!operand->buffer || !plan.buffers[operand->buffer].in_workspace) continue;
-      product.kind = MatmulKind::simt;
-      if (product.reads_ahead) product.unrolled = plan.target.unrolled_rounds;
-      product.reads_ahead = false;
-      multiply->fetching = {};
-      multiply->holds_last = false;
-      if (product.a.value) left.insert(step.node);
+      matmul.kind = MatmulKind::simt;
+      if (matmul.reads_ahead) matmul.unrolled = plan.target.unrolled_k;
+      matmul.reads_ahead = false;
+      mma->fetching = {};
+      mma->holds_last = false;
+      if (matmul.a.value) left.insert(step.node);
     }
   }
   return left;

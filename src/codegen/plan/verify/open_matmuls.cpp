@@ -5,12 +5,12 @@
 
 namespace tessera::internal::codegen {
 
-void OpenProducts::fence() {
+void OpenMatmuls::fence() {
   fenced_ = true;
   unfenced_.clear();
 }
 
-void OpenProducts::start(const Wgmma& s, const Role& role) {
+void OpenMatmuls::start(const Wgmma& s, const Role& role) {
   const Value& out = plan_.values[s.out];
   const int groups = role.warps / 4;
   diagnostics_.require(role.warps % 4 == 0 && s.m % (64 * std::max(groups, 1)) == 0, "{} rows for {} warps", s.m,
@@ -41,7 +41,7 @@ void OpenProducts::start(const Wgmma& s, const Role& role) {
   part = {.multiplied = s.first_k + s.k, .whole = s.b_k_major ? b.columns : b.rows};
 }
 
-void OpenProducts::left(const Wgmma& s, int groups) const {
+void OpenMatmuls::left(const Wgmma& s, int groups) const {
   const Value& value = plan_.values[s.left];
   const std::string name = name_of(plan_, s.left);
   const bool pairs = info(s.type).bytes == 2;
@@ -56,7 +56,7 @@ void OpenProducts::left(const Wgmma& s, int groups) const {
   diagnostics_.require(!unfenced_.contains(storage(s.left)), "no fence stands between it and what makes {}", name);
 }
 
-void OpenProducts::operand(const Buffer& buffer, PipelineStateId state, int other, bool k_major, const Wgmma& s) const {
+void OpenMatmuls::operand(const Buffer& buffer, PipelineStateId state, int other, bool k_major, const Wgmma& s) const {
   const std::string name = name_of(buffer.label);
   const int along_k = k_major ? buffer.columns : buffer.rows;
   diagnostics_.require((k_major ? buffer.rows : buffer.columns) == other && s.first_k % wgmma_depth(s.type) == 0 &&
@@ -70,28 +70,28 @@ void OpenProducts::operand(const Buffer& buffer, PipelineStateId state, int othe
   diagnostics_.require(buffer.stages == 1 || state, "{} has {} stages", name, buffer.stages);
 }
 
-void OpenProducts::commit() {
+void OpenMatmuls::commit() {
   diagnostics_.require(open_ > 0, "there is nothing to commit");
   if (open_ == 0) return;
   groups_.push_back(std::exchange(next_, {}));
   open_ = 0;
 }
 
-void OpenProducts::wait(int pending) {
+void OpenMatmuls::wait(int pending) {
   diagnostics_.require(open_ == 0, "products are not committed");
   while (static_cast<int>(groups_.size()) > pending) groups_.pop_front();
   fenced_ = false;
 }
 
-void OpenProducts::begin_stage(PipelineStateId state) { ++stages_[state]; }
+void OpenMatmuls::begin_stage(PipelineStateId state) { ++stages_[state]; }
 
-void OpenProducts::end_stage() {
+void OpenMatmuls::end_stage() {
   for (const auto& [sums, part] : of_stage_)
     diagnostics_.require(part.multiplied == part.whole, "{} of {} along k are multiplied", part.multiplied, part.whole);
   of_stage_.clear();
 }
 
-bool OpenProducts::read_until(PipelineStateId state, int before) const {
+bool OpenMatmuls::read_until(PipelineStateId state, int before) const {
   const auto found = stages_.find(state);
   const int last = (found == stages_.end() ? 0 : found->second) - before;
   const auto reads = [&](const Group& group) {
@@ -101,7 +101,7 @@ bool OpenProducts::read_until(PipelineStateId state, int before) const {
   return reads(next_) || std::ranges::any_of(groups_, reads);
 }
 
-void OpenProducts::use(ValueId value) const {
+void OpenMatmuls::use(ValueId value) const {
   bool is_left = next_.left.contains(storage(value)), is_result = next_.sums.contains(storage(value));
   for (const Group& group : groups_) {
     is_left |= group.left.contains(storage(value));
@@ -111,7 +111,7 @@ void OpenProducts::use(ValueId value) const {
   diagnostics_.require(!is_result, "{} is the result of an open product", name_of(plan_, value));
 }
 
-void OpenProducts::make(ValueId value) {
+void OpenMatmuls::make(ValueId value) {
   use(value);
   unfenced_.insert(storage(value));
 }

@@ -8,12 +8,12 @@
 
 namespace tessera::internal::codegen {
 
-class OpenProducts {
+class OpenMatmuls {
  public:
-  explicit OpenProducts(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
+  explicit OpenMatmuls(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
 
   void fence();
-  void start(const Wgmma& product, const Role& role);
+  void start(const Wgmma& matmul, const Role& role);
   void commit();
   void wait(int pending);
   bool none() const { return open_ == 0 && groups_.empty(); }
@@ -33,23 +33,23 @@ class OpenProducts {
     int multiplied = 0, whole = 0;  // along k
   };
   struct Group {
-    std::set<StorageId> sums, left;       // results, and left operands in registers
+    std::set<StorageId> sums, left;              // results, and left operands in registers
     std::map<PipelineStateId, int> first_stage;  // that it reads, as the cursor's stages are counted
   };
 
-  void left(const Wgmma& product, int groups) const;
-  void operand(const Buffer& buffer, PipelineStateId state, int other, bool k_major, const Wgmma& product) const;
+  void left(const Wgmma& matmul, int groups) const;
+  void operand(const Buffer& buffer, PipelineStateId state, int other, bool k_major, const Wgmma& matmul) const;
   StorageId storage(ValueId value) const { return plan_.values[value].storage; }
 
   Diagnostics& diagnostics_;
   const Plan& plan_;
   bool fenced_ = false;
-  int open_ = 0;                        // that are not committed
-  Group next_;                          // those
-  std::deque<Group> groups_;            // that are
-  std::set<StorageId> unfenced_;        // what wgmma may not see
+  int open_ = 0;                           // that are not committed
+  Group next_;                             // those
+  std::deque<Group> groups_;               // that are
+  std::set<StorageId> unfenced_;           // what wgmma may not see
   std::map<PipelineStateId, int> stages_;  // that were full
-  std::map<StorageId, Part> of_stage_;  // by sums
+  std::map<StorageId, Part> of_stage_;     // by sums
 };
 
 }  // namespace tessera::internal::codegen

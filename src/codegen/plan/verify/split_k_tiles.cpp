@@ -5,9 +5,9 @@
 namespace tessera::internal::codegen {
 
 void SplitKTiles::tiles(const TileLoop& loop) {
-  diagnostics_.require(loop.rounds.has_value() == (split_k_ == SplitK::stream_k),
-                       "rounds of tiles are counted where no grid shares them, or are not where one does");
-  tile_rounds = loop.rounds;
+  diagnostics_.require(loop.k_iterations.has_value() == (split_k_ == SplitK::stream_k),
+                       "k_iterations of tiles are counted where no grid shares them, or are not where one does");
+  tile_k_iterations = loop.k_iterations;
 }
 
 void SplitKTiles::begin_tile() {
@@ -24,8 +24,9 @@ void SplitKTiles::end_tile() {
 }
 
 void SplitKTiles::share(const SplitKRange& share) {
-  diagnostics_.require(split_k_ != SplitK::none, "there is nobody to share rounds");
-  diagnostics_.require(split_k_ != SplitK::stream_k || share.rounds == tile_rounds, "it is a share of other rounds");
+  diagnostics_.require(split_k_ != SplitK::none, "there is nobody to share k_iterations");
+  diagnostics_.require(split_k_ != SplitK::stream_k || share.k_iterations == tile_k_iterations,
+                       "it is a share of other k_iterations");
   split_first_ = share.first;
   split_count_ = share.count;
 }
@@ -33,7 +34,7 @@ void SplitKTiles::share(const SplitKRange& share) {
 void SplitKTiles::loop(const Loop& loop) const {
   diagnostics_.require(
       split_k_ == SplitK::none || (loop.count.kind == Operand::Kind::value && loop.count.value == split_count_),
-      "each of the blocks that share them runs all rounds");
+      "each of the blocks that share them runs all k_iterations");
 }
 
 std::optional<bool> SplitKTiles::enter(const IfFirstSplit& part, int elected) {
@@ -46,7 +47,7 @@ std::optional<bool> SplitKTiles::enter(const IfFirstSplit& part, int elected) {
 void SplitKTiles::enter(const ForEachPeer& each, int elected) {
   diagnostics_.require(split_k_ == SplitK::stream_k && first_ == true && elected == role_.threads(),
                        "there are no other blocks of a tile");
-  diagnostics_.require(each.rounds == tile_rounds, "they are of other rounds");
+  diagnostics_.require(each.k_iterations == tile_k_iterations, "they are of other k_iterations");
   other_ = Other::unknown;
 }
 
@@ -104,7 +105,7 @@ void SplitKTiles::met() {
   if (other_ == Other::awaited) other_ = Other::there;
 }
 
-void SplitKTiles::multiply(ValueId sums) {
+void SplitKTiles::mma(ValueId sums) {
   if (split_k_ == SplitK::stream_k) not_added_.insert(plan_.values[sums].storage);
 }
 

@@ -33,13 +33,13 @@ class SplitKTiles {
   /// All of the role's threads have met.
   void met();
 
-  void multiply(ValueId sums);
+  void mma(ValueId sums);
   void use(const Step& step, ValueId value) const;
   void end() const;
 
-  int cluster_barriers = 0;            ///< of a block of the grid
-  std::optional<Operand> tile_rounds;  ///< where the grid shares them
-  bool adds_up = false;                ///< sums of blocks that are not of a cluster
+  int cluster_barriers = 0;                  ///< of a block of the grid
+  std::optional<Operand> tile_k_iterations;  ///< where the grid shares them
+  bool adds_up = false;                      ///< sums of blocks that are not of a cluster
 
  private:
   void is_where_others_read(ScratchId id) const;

@@ -70,7 +70,8 @@ void check_contents(Diagnostics& diagnostics);
 void check_memory(Diagnostics& diagnostics);
 /// verify_sync.cpp: barriers, and copies that are waited for.
 void check_sync(Diagnostics& diagnostics);
-/// verify_pipelines.cpp: pipelines, tensors that the copy engine is told of, and panels; and what stands ahead of roles.
+/// verify_pipelines.cpp: pipelines, tensors that the copy engine is told of, and panels; and what stands ahead of
+/// roles.
 void check_pipelines(Diagnostics& diagnostics);
 void check_prologue(Diagnostics& diagnostics, const Phase& phase);
 /// verify_prefetch.cpp: what a phase's roles do before launches before have ended.

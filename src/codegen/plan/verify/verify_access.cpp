@@ -65,16 +65,16 @@ class Accesses {
       },
               [&](const LoadFragment& s) { read_stage(s); },
               []<OneOf<LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, WriteScanTotals,
-                       AddScanPrefix, ZeroFill, Commit, Wait, Barrier, Branch, HostReport, ElectOne, IfConsumerGroup,
-                       IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg,
-                       PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad,
-                       Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence,
-                       Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
-                       GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,
-                       ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+                       AddScanPrefix, ZeroFill, CpAsyncCommit, CpAsyncWait, Barrier, Branch, HostReport, ElectOne,
+                       IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched,
+                       SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx,
+                       TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence,
+                       WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait,
+                       NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial,
+                       ReducePartials, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
                      T>(const T&) {},
               [&](const Fetch& s) { fetch(s); },
-              [&](const Multiply& s) { multiply(s); },
+              [&](const Mma& s) { mma(s); },
               [&](const Loop& s) { loop(s); },
           },
           step.action);
@@ -312,7 +312,7 @@ class Accesses {
                            tessera::internal::name(buffer.type), tessera::internal::name(tensor.type));
       diagnostics_.require(buffer.columns % tile.access.vector == 0, "{} has {} columns, not whole vectors of {}", name,
                            buffer.columns, tile.access.vector);
-      if (plan_.progress >= Progress::synchronised) {
+      if (plan_.progress >= Progress::synchronized) {
         const int bytes = tile.access.vector * info(tensor.type).bytes;
         diagnostics_.require(tile.copy != Fetch::Copy::async || (bytes >= 4 && !buffer.in_workspace),
                              "{} is copied asynchronously, {} bytes at a time", name, bytes);
@@ -348,8 +348,8 @@ class Accesses {
                          ahead ? "something" : "nothing");
   }
 
-  void multiply(const Multiply& s) {
-    const Product& p = s.product;
+  void mma(const Mma& s) {
+    const Matmul& p = s.matmul;
     diagnostics_.require(s.shape == Shape{p.m, p.n} && plan_.values[s.out].shape == s.shape && p.k >= 1,
                          "a product of [{},{}] in a tile of {}", p.m, p.n, to_string(s.shape));
     diagnostics_.require(info(p.type).multiplies, "products of {}", tessera::internal::name(p.type));
@@ -361,13 +361,13 @@ class Accesses {
                          s.layout.cover(0), s.layout.cover(1), p.m, p.n);
     diagnostics_.require(p.warps_m >= 1 && p.warps_n >= 1 && p.warps_m * p.warps_n <= role_->warps,
                          "{} x {} warps in a role of {}", p.warps_m, p.warps_n, role_->warps);
-    const bool rounds = p.as_it_lies() && p.a.buffer && p.unrolled == 0;
-    diagnostics_.require(!p.reads_ahead || rounds, "it reads ahead, and its rounds are not all written out");
+    const bool k_steps = p.as_it_lies() && p.a.buffer && p.unrolled == 0;
+    diagnostics_.require(!p.reads_ahead || k_steps, "it reads ahead, and its rounds are not all written out");
     const Loop* const around = loops_.empty() ? nullptr : loops_.back();
-    const bool fetches = around && around->stages > 1 && fetching_product(*around) == &s;
+    const bool fetches = around && around->stages > 1 && fetching_matmul(*around) == &s;
     diagnostics_.require(!s.fetching || (p.reads_ahead && fetches),
                          "a fetch stands within that is not of the loop around");
-    diagnostics_.require(!s.holds_last || (s.fetching && fetches && around->body.size() == 1 && p.rounds() % 2 == 0),
+    diagnostics_.require(!s.holds_last || (s.fetching && fetches && around->body.size() == 1 && p.k_steps() % 2 == 0),
                          "it holds its last round, and is not all that a loop's round does");
     if (p.kind == MatmulKind::gemv) return thin(s);
     const int step = p.kind == MatmulKind::mma_sync ? p.depth() : 4;
@@ -387,7 +387,7 @@ class Accesses {
       if (p.a.value) left_registers(p);
     }
   }
-  void left_registers(const Product& p) {
+  void left_registers(const Matmul& p) {
     const std::string name = name_of(plan_, p.a.value);
     diagnostics_.require(
         plan_.values[p.a.value].layout == accumulator_layout({p.m, p.k}, p.warps_m, 1) && p.warps_n == 1,
@@ -398,8 +398,8 @@ class Accesses {
     diagnostics_.require(p.unrolled == 0, "{} is in registers, and the product is not unrolled", name);
   }
   // Each thread multiplies what it has of b with what it has of a, and adds to what it has of the sums.
-  void thin(const Multiply& s) {
-    const Product& p = s.product;
+  void thin(const Mma& s) {
+    const Matmul& p = s.matmul;
     if (!p.a.value || !p.b.value || p.layout_a.rank() != 2 || p.layout_b.rank() != 2)
       return diagnostics_.require(false, "registers are multiplied with registers");
     const auto check = [&](ValueId id, const Layout& layout, const Shape& shape) {
@@ -435,7 +435,7 @@ class Accesses {
     together(p.a.value, p.b.value);
     together(p.b.value, p.a.value);
   }
-  void operand(const Product& p, const ProductOperand& o, int other, int k) {
+  void operand(const Matmul& p, const MatmulOperand& o, int other, int k) {
     if (!o.buffer) return diagnostics_.require(&o == &p.a, "the right operand is in no buffer");
     const Buffer& buffer = plan_.buffers[o.buffer];
     const std::string name = name_of(plan_, o.buffer);

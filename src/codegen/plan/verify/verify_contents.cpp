@@ -82,8 +82,8 @@ class Contents {
     if (const StoreShared* stage = step.action.as<StoreShared>()) staged(*stage);
     if (const Fetch* fetch = step.action.as<Fetch>())
       for (const Fetch::Tile& tile : fetch->tiles) fill(Filled::buffer, tile.buffer);
-    if (const Multiply* multiply = step.action.as<Multiply>())
-      for (const ProductOperand* operand : {&multiply->product.a, &multiply->product.b})
+    if (const Mma* mma = step.action.as<Mma>())
+      for (const MatmulOperand* operand : {&mma->matmul.a, &mma->matmul.b})
         diagnostics_.require(!operand->buffer || is_filled(Filled::buffer, operand->buffer),
                              "{} is read where nothing has filled it",
                              operand->buffer ? name_of(plan_, operand->buffer) : "");
@@ -105,7 +105,7 @@ class Contents {
 
   void sums(const Step& step) {
     if (const Compute* compute = step.action.as<Compute>()) return this->compute(*compute);
-    if (const Multiply* multiply = step.action.as<Multiply>()) this->multiply(*multiply);
+    if (const Mma* mma = step.action.as<Mma>()) this->mma(*mma);
     if (const LaneReduce* replicas = step.action.as<LaneReduce>()) this->replicas(*replicas);
     if (step.action.is<WriteScanTotals>()) return;
     if (const AddScanPrefix* add = step.action.as<AddScanPrefix>()) return void(of(add->out) = {});
@@ -145,8 +145,8 @@ class Contents {
     }
     of(s.out) = made;
   }
-  void multiply(const Multiply& s) {
-    const Product& p = s.product;
+  void mma(const Mma& s) {
+    const Matmul& p = s.matmul;
     const int lanes = p.kind == MatmulKind::gemv ? p.lanes_k : 0, warps = p.kind == MatmulKind::gemv ? p.warps_k : 0;
     Sums& out = of(s.out);
     diagnostics_.require(out.zero || (out.lanes == lanes && out.warps == warps),

@@ -69,8 +69,8 @@ class Ids {
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
       visit_kind(
           Overloaded{
-              []<OneOf<Compute, Load, Store, Atomic, LaneReduce, CrossWarpReduce, Commit, Wait, Barrier, ElectOne,
-                       IfConsumerGroup, IfFirstSplit, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg,
+              []<OneOf<Compute, Load, Store, Atomic, LaneReduce, CrossWarpReduce, CpAsyncCommit, CpAsyncWait, Barrier,
+                       ElectOne, IfConsumerGroup, IfFirstSplit, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg,
                        DeclareAccumulator, RegisterFence, WgmmaFence, WgmmaCommit, WgmmaWait, ProxyFence,
                        TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger,
                        ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
@@ -78,16 +78,16 @@ class Ids {
               [&](const InitPipeline& s) { pipeline(s.pipeline); },
               [&](const ZeroFillRows& s) {
         pipeline(s.pipeline);
-        single(s.rounds);
+        single(s.k_iterations);
       },
               [&](const ZeroFillPastEnd& s) {
         state(s.state);
         buffer(s.buffer);
         single(s.filled);
       },
-              [&]<OneOf<SplitKRange, ForEachPeer> T>(const T& s) { single(s.rounds); },
+              [&]<OneOf<SplitKRange, ForEachPeer> T>(const T& s) { single(s.k_iterations); },
               [&](const TileLoop& s) {
-        if (s.rounds) single(*s.rounds);
+        if (s.k_iterations) single(*s.k_iterations);
       },
               [&](const PrefetchMap& s) { map(s.map); },
               [&](const TmaLoad& s) {
@@ -146,10 +146,10 @@ class Ids {
         for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
         if (s.loop.index != -1) loop(s.loop);
       },
-              [&](const Multiply& s) {
+              [&](const Mma& s) {
         diagnostics_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a product has two axes");
         if (s.fetching.index != -1) loop(s.fetching);
-        for (const ProductOperand* o : {&s.product.a, &s.product.b}) {
+        for (const MatmulOperand* o : {&s.matmul.a, &s.matmul.b}) {
           if (o->buffer.index != -1) buffer(o->buffer);
           if (o->stage.index != -1) loop(o->stage);
           diagnostics_.require(bool(o->buffer) != bool(o->value),

@@ -89,42 +89,42 @@ class Memory {
 
   // Does what a step does to scratch memory stay inside of it?
   void room(const Role& role, const Step& step) {
-    visit_kind(
-        Overloaded{
-            []<OneOf<Compute, Load, Store, Atomic, Scan, Sort, StoreShared, LoadFragment, ZeroFill, Fetch, Commit, Wait,
-                     Barrier, Loop, Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
-                     PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows,
-                     ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage,
-                     DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore,
-                     TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange,
-                     ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
-                   T>(const T&) {},
-            [&]<OneOf<StorePartial, ReducePartials> T>(const T& s) {
+    visit_kind(Overloaded{
+                   []<OneOf<Compute, Load, Store, Atomic, Scan, Sort, StoreShared, LoadFragment, ZeroFill, Fetch,
+                            CpAsyncCommit, CpAsyncWait, Barrier, Loop, Branch, ElectOne, IfConsumerGroup, IfFirstSplit,
+                            ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap,
+                            InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive,
+                            WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma,
+                            WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
+                            GridDependencyWait, GridDependencyTrigger, SplitKRange, ClusterBarrier, SignalPartial,
+                            WaitPartial, WarpBarrier, OrderedBarrier>
+                          T>(const T&) {},
+                   [&]<OneOf<StorePartial, ReducePartials> T>(const T& s) {
       inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());
     },
-            [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) {
+                   [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) {
       for (const Step& inner : s.across) room(role, inner);
     },
-            [&](const CrossWarpReduce& s) {
-      for (const Step& inner : s.round) room(role, inner);
+                   [&](const CrossWarpReduce& s) {
+      for (const Step& inner : s.per_chunk) room(role, inner);
     },
-            [&](const StoreWarpPartials& s) {
+                   [&](const StoreWarpPartials& s) {
       inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1));
     },
-            [&](const ReduceWarpPartials& s) {
+                   [&](const ReduceWarpPartials& s) {
       inside(s.scratch, std::int64_t{s.chunk} * role.threads() * (s.best ? 2 : 1));
     },
-            [&](const StoreScratch& s) {
+                   [&](const StoreScratch& s) {
       inside(s.scratch, s.base + last(s.strides, s.sweep.shape));
       diagnostics_.require(s.base >= 0, "it begins at {}", s.base);
       apart(s.strides, s.sweep.shape);
     },
-            [&]<OneOf<WriteScanTotals, AddScanPrefix> T>(const T& s) {
+                   [&]<OneOf<WriteScanTotals, AddScanPrefix> T>(const T& s) {
       const Layout& layout = plan_.values[s.out].layout;
       if (s.axis < layout.rank() && line_of(layout, s.axis))
         inside(s.scratch, totals_of(layout, s.axis, role.threads()));
     },
-            [&](const Merge& s) {
+                   [&](const Merge& s) {
       inside(s.from, last(s.from_strides, s.sweep.shape));
       apart(s.from_strides, s.sweep.shape);
       Shape first = s.sweep.shape;
@@ -133,20 +133,20 @@ class Memory {
         if (to) inside(to, last(s.to_strides, first));
       apart(s.to_strides, first);
     },
-            [&](const HistogramUpdate& s) {
+                   [&](const HistogramUpdate& s) {
       Shape counts = s.sweep.shape;
       if (s.axis < counts.rank()) counts[s.axis] = s.bins;
       inside(s.scratch, last(s.strides, counts) * s.copies);
       apart(s.strides, counts);
     },
-            [&](const HistogramReduce& s) {
+                   [&](const HistogramReduce& s) {
       inside(s.scratch, last(s.strides, s.sweep.shape) * s.copies);
       apart(s.strides, s.sweep.shape);
     },
-            [&](const HostReport& s) {
+                   [&](const HostReport& s) {
       for (const HostReport::Tile& tile : s.values) inside(tile.scratch, tile.elements);
     },
-            [&](const LoadScratch& s) {
+                   [&](const LoadScratch& s) {
       Shape all = s.sweep.shape;
       diagnostics_.require(s.picked.empty() || static_cast<int>(s.picked.size()) == all.rank(),
                            "it picks along {} of {} axes", s.picked.size(), all.rank());
@@ -155,14 +155,14 @@ class Memory {
       inside(s.scratch, last(s.strides, all));
       apart(s.strides, all);
     },
-            [&](const Multiply& s) {
-      for (const ProductOperand* o : {&s.product.a, &s.product.b})
-        diagnostics_.require(s.product.kind != MatmulKind::mma_sync || !o->buffer ||
-                                 plan_.progress < Progress::synchronised || !plan_.buffers[o->buffer].in_workspace,
+                   [&](const Mma& s) {
+      for (const MatmulOperand* o : {&s.matmul.a, &s.matmul.b})
+        diagnostics_.require(s.matmul.kind != MatmulKind::mma_sync || !o->buffer ||
+                                 plan_.progress < Progress::synchronized || !plan_.buffers[o->buffer].in_workspace,
                              "tensor cores read shared memory only");
     },
-        },
-        step.action);
+               },
+               step.action);
   }
   static std::int64_t last(const Strides& strides, const Shape& shape) {
     std::int64_t last = 1;

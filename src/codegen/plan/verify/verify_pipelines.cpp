@@ -50,7 +50,7 @@ void check_pipelines(Diagnostics& diagnostics) {
                         "{} has more axes than its tensor", name);
     diagnostics.require(!map.store || tensor.access != Access::in, "{} is written",
                         tensor_name(plan, map.tensor.argument));
-    diagnostics.require(!map.tensor.rounds || (tensor.type == ElementType::f32 && !map.store),
+    diagnostics.require(!map.tensor.to_tf32 || (tensor.type == ElementType::f32 && !map.store),
                         "{} rounds {}, and f32 that is loaded becomes tf32", name,
                         tessera::internal::name(tensor.type));
     for (int extent : map.tensor.box)

@@ -16,7 +16,7 @@ std::vector<std::string> violations(const Plan& plan) {
     check_ordered_barriers(diagnostics);
     check_contents(diagnostics);
     if (plan.progress >= Progress::placed) check_memory(diagnostics);
-    if (plan.progress >= Progress::synchronised) check_sync(diagnostics);
+    if (plan.progress >= Progress::synchronized) check_sync(diagnostics);
   }
   return std::move(diagnostics.found);
 }

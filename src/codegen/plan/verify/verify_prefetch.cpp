@@ -157,7 +157,7 @@ void check_prefetch(Diagnostics& diagnostics, const Phase& phase) {
                       "not all wait for launches before");
   diagnostics.require(brings == 0 || (phase.schedule.split_k != SplitK::stream_k && !phase.schedule.snake_order),
                       "rounds of other tiles are brought ahead");
-  diagnostics.require(brings == 0 || all || diagnostics.plan.progress < Progress::synchronised,
+  diagnostics.require(brings == 0 || all || diagnostics.plan.progress < Progress::synchronized,
                       "what is brought ahead of launches before is ahead of no wait");
 }
 

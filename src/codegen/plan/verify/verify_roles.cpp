@@ -22,14 +22,14 @@ class RoleCheck {
         role_(role),
         alone_(phase.roles.size() == 1),
         elected_(role.threads()),
-        products_(diagnostics),
+        matmuls_(diagnostics),
         writes_(diagnostics, role),
         shared(diagnostics, phase.schedule.split_k, role) {}
 
   void run() {
     region(role_.body, &once);
     diagnostics_.about(nullptr);
-    diagnostics_.require(products_.none(), "products are open at the end of role {}", role_.name);
+    diagnostics_.require(matmuls_.none(), "products are open at the end of role {}", role_.name);
     shared.end();
     writes_.end();
   }
@@ -100,7 +100,7 @@ class RoleCheck {
         const bool around = std::exchange(in_loop_, true);
         const std::map<PipelineStateId, PipelineUse> before = uses_;
         region(s.body);
-        if (!products_.none()) {  // once more, for what a round leaves to the next
+        if (!matmuls_.none()) {  // once more, for what a round leaves to the next
           uses_ = before;
           region(s.body);
         }
@@ -115,14 +115,14 @@ class RoleCheck {
         values(step);
         walk(s.across);
       },
-                     [&](const CrossWarpReduce& s) { walk(s.round); },
+                     [&](const CrossWarpReduce& s) { walk(s.per_chunk); },
                      [&](const Barrier&) {
         diagnostics_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
         if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
       },
                      [&]<OneOf<Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan,
                                WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce,
-                               StoreScratch, LoadScratch, ZeroFill, Fetch, Commit, Wait, Multiply, HostReport>
+                               StoreScratch, LoadScratch, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma, HostReport>
                              T>(const T&) { values(step); },
                      [&](const LoadFragment& s) {
         values(step);
@@ -164,17 +164,17 @@ class RoleCheck {
                      [&](const WaitFull& s) {
         diagnostics_.require(!use(s.state).is_full(), "the stage is full already: it does not wait");
         ++use(s.state).filled;
-        products_.begin_stage(s.state);
+        matmuls_.begin_stage(s.state);
         writes_.read(pipeline(s.state));
         if (plan_.pipelines[pipeline(s.state)].of_slice) writes_.come(s.state);
       },
                      [&](const ArriveEmpty& s) { release(s); },
                      [&](const AdvanceStage& s) { advance(s); },
                      []<OneOf<DeclareAccumulator, RegisterFence, OrderedBarrier> T>(const T&) {},
-                     [&](const WgmmaFence&) { products_.fence(); },
-                     [&](const Wgmma& s) { product(s); },
-                     [&](const WgmmaCommit&) { products_.commit(); },
-                     [&](const WgmmaWait& s) { products_.wait(s.pending); },
+                     [&](const WgmmaFence&) { matmuls_.fence(); },
+                     [&](const Wgmma& s) { matmul(s); },
+                     [&](const WgmmaCommit&) { matmuls_.commit(); },
+                     [&](const WgmmaWait& s) { matmuls_.wait(s.pending); },
                      [&](const ProxyFence&) {
         diagnostics_.require(elected_ == role_.threads(), "{} of {} threads fence what they wrote", elected_,
                              role_.threads());
@@ -291,7 +291,7 @@ class RoleCheck {
     diagnostics_.require(use(s.state).is_full(), "the stage is not known to be full");
     diagnostics_.require(std::ranges::count(pipeline.buffers, s.buffer) == 1, "{} is no buffer of the pipeline",
                          name_of(plan_, s.buffer));
-    diagnostics_.require(!products_.read_until(s.state, 0), "products that read the stage are open");
+    diagnostics_.require(!matmuls_.read_until(s.state, 0), "products that read the stage are open");
     writes_.clear_beyond(s.state);
   }
   void arrive(const Arrive& s) {
@@ -308,7 +308,7 @@ class RoleCheck {
     // Behind the cursor's step on, the stage that was read last is one behind.
     const int age = s.behind - (use.is_full() ? 0 : 1);
     diagnostics_.require(age >= 0, "the stage is not known to be full, and is released");
-    diagnostics_.require(!products_.read_until(s.state, age), "products that read the stage are open");
+    diagnostics_.require(!matmuls_.read_until(s.state, age), "products that read the stage are open");
     writes_.read(s.state);
     const PipelineId pipeline = this->pipeline(s.state);
     diagnostics_.require(!read_by_threads_.contains(pipeline) || elected_ * 32 >= role_.threads(),
@@ -330,7 +330,7 @@ class RoleCheck {
     }
     diagnostics_.require(s.by.kind == Operand::Kind::literal && s.by.literal == 1, "one stage is used at a time");
     ++use.advanced;
-    products_.end_stage();
+    matmuls_.end_stage();
   }
 
   void balanced(PipelineStateId id, const PipelineUse& use) {
@@ -359,7 +359,7 @@ class RoleCheck {
                          use.filled + owed_inside, use.released);
   }
 
-  void product(const Wgmma& s) {
+  void matmul(const Wgmma& s) {
     const auto is_full = [&](PipelineStateId state) {
       if (!state) return;
       diagnostics_.require(use(state).is_full(), "the stage is not known to be full");
@@ -367,8 +367,8 @@ class RoleCheck {
     };
     is_full(s.a_state);
     is_full(s.b_state);
-    products_.start(s, role_);
-    shared.multiply(s.out);
+    matmuls_.start(s, role_);
+    shared.mma(s.out);
   }
 
   void barrier(const NamedBarrier& s) {
@@ -402,12 +402,12 @@ class RoleCheck {
     };
     for (ValueId id : operands(step)) {
       check(id);
-      products_.use(id);
+      matmuls_.use(id);
       shared.use(step, id);
     }
     for (ValueId id : results(step)) {
       check(id);
-      products_.make(id);
+      matmuls_.make(id);
     }
     for (const Effect& effect : effects(plan_, role_, step))
       diagnostics_.require(role_.consumer_groups == 1 || effect.space != Effect::Space::scratch,
@@ -418,10 +418,10 @@ class RoleCheck {
   const Plan& plan_;
   const Role& role_;
   const bool alone_;
-  int elected_;                       // threads that run the steps at hand
-  int share_ = 1;                     // roles that take blocks in turn
+  int elected_;                                  // threads that run the steps at hand
+  int share_ = 1;                                // roles that take blocks in turn
   std::map<PipelineStateId, PipelineUse> uses_;  // of the body at hand
-  OpenProducts products_;
+  OpenMatmuls matmuls_;
   std::set<PipelineId> read_by_threads_,
       unmet_;  // whose stages threads read; of those, not all of a warp may have done so
   SharedWrites writes_;
@@ -447,13 +447,13 @@ void check_roles(Diagnostics& diagnostics) {
     std::map<int, int> threads;
     std::set<PipelineStateId> states;
     std::set<int> cluster_barriers;
-    std::set<std::int64_t> tile_rounds;
+    std::set<std::int64_t> tile_k_iterations;
     bool adds_up = false;
     int registers = 0;
     for (const Role& role : phase.roles) {
       diagnostics.require(phase.schedule.split_k == SplitK::none ||
                               (phase.schedule.kind == Schedule::Kind::tiles && role.consumer_groups == 1),
-                          "{} teams of role {} share the rounds of one tile", role.consumer_groups, role.name);
+                          "{} teams of role {} share the k_iterations of one tile", role.consumer_groups, role.name);
       RoleCheck check(diagnostics, phase, role);
       check.run();
       for (PipelineId pipeline : check.fills) ++filled[pipeline];
@@ -465,8 +465,8 @@ void check_roles(Diagnostics& diagnostics) {
         diagnostics.require(states.insert(state).second, "{} is used by two roles", name_of(plan, state));
       cluster_barriers.insert(check.shared.cluster_barriers);
       adds_up |= check.shared.adds_up;
-      const auto& rounds = check.shared.tile_rounds;
-      if (rounds && rounds->kind == Operand::Kind::literal) tile_rounds.insert(rounds->literal);
+      const auto& k_iterations = check.shared.tile_k_iterations;
+      if (k_iterations && k_iterations->kind == Operand::Kind::literal) tile_k_iterations.insert(k_iterations->literal);
       registers += role.registers * role.threads() * role.consumer_groups;
     }
     for (const auto& [pipeline, stages] : once)
@@ -476,7 +476,7 @@ void check_roles(Diagnostics& diagnostics) {
     diagnostics.require((phase.schedule.split_k == SplitK::cluster) == (*cluster_barriers.begin() > 0),
                         "no sums of a cluster's blocks are added");
     diagnostics.require((phase.schedule.split_k == SplitK::stream_k) == adds_up, "no sums of other blocks are added");
-    diagnostics.require(tile_rounds.size() <= 1, "roles count other rounds");
+    diagnostics.require(tile_k_iterations.size() <= 1, "roles count other k_iterations");
     diagnostics.require(registers <= plan.target.registers, "{} registers for the roles of a block", registers);
     for (const auto& [pipeline, roles] : filled)
       diagnostics.require(roles == 1, "{} is filled by {} roles", name_of(plan, pipeline), roles);

@@ -72,8 +72,8 @@ class BarrierRules {
     if (const IfFirstSplit* one = step.action.as<IfFirstSplit>()) return maybe(one->body, state);
     if (const ForEachPeer* each = step.action.as<ForEachPeer>()) return maybe(each->body, state);
     if (const CrossWarpReduce* partials = step.action.as<CrossWarpReduce>()) {
-      body(partials->round, state, false);
-      if (partials->registers > partials->chunk) body(partials->round, state, true);
+      body(partials->per_chunk, state, false);
+      if (partials->registers > partials->chunk) body(partials->per_chunk, state, true);
       return;
     }
     const StoreScratch *put = step.action.as<StoreScratch>(),
@@ -106,12 +106,12 @@ class BarrierRules {
                            "there is no barrier between its first fetch and uses of {}", what(effect));
     for (const Effect& effect : ahead) state.add(effect);
     SharedState inside = state;
-    for (int round = 0; round < 2; ++round) {
+    for (int per_chunk = 0; per_chunk < 2; ++per_chunk) {
       for (const Step& step : loop.arrive)
         if (step.action.is<Barrier>()) inside = {};
       body(loop.body, inside, false);
       inside.forget_shifted();
-      if (round == 0) inside.merge(state);
+      if (per_chunk == 0) inside.merge(state);
     }
     known_[loop.loop].emplace_back(entry, inside);
     state.merge(inside);
@@ -173,7 +173,7 @@ class Copies {
                             T>(const T&) {},
                      [&]<OneOf<StoreShared, ZeroFill> T>(const T& s) { ready(s.buffer); },
                      [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) { body(s.across); },
-                     [&](const CrossWarpReduce& s) { body(s.round); },
+                     [&](const CrossWarpReduce& s) { body(s.per_chunk); },
                      [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) {
           if (s.loop) {  // one that is ahead is seen with its loop, which says when it has arrived
@@ -184,11 +184,11 @@ class Copies {
           state_[tile.buffer] = tile.copy == Fetch::Copy::async ? State::issued : State::arrived;
         }
       },
-                     [&](const Commit&) {
+                     [&](const CpAsyncCommit&) {
         for (auto& [buffer, state] : state_)
           if (state == State::issued) state = State::grouped;
       },
-                     [&](const Wait& s) {
+                     [&](const CpAsyncWait& s) {
         if (s.pending > 0) return diagnostics_.require(false, "a wait outside of a loop is for all copies");
         for (auto& [buffer, state] : state_)
           if (state == State::grouped) {
@@ -197,8 +197,8 @@ class Copies {
           }
         draining_ = false;
       },
-                     [&](const Multiply& s) {
-        for (const ProductOperand* o : {&s.product.a, &s.product.b})
+                     [&](const Mma& s) {
+        for (const MatmulOperand* o : {&s.matmul.a, &s.matmul.b})
           if (o->buffer) ready(o->buffer);
       },
                      [&](const Barrier& s) {
@@ -237,7 +237,7 @@ class Copies {
   void pipelined(const Loop& s) {
     int waits = 0, barriers = 0, commits = 0, fetches = 0;
     for (const Step& step : s.arrive) {
-      if (const Wait* wait = step.action.as<Wait>()) {
+      if (const CpAsyncWait* wait = step.action.as<CpAsyncWait>()) {
         ++waits;
         diagnostics_.require(wait->pending >= 0 && wait->pending <= s.stages - 2,
                              "it waits until {} groups are pending, and {} rounds are under way", wait->pending,
@@ -248,7 +248,7 @@ class Copies {
     }
     diagnostics_.require(waits + barriers == std::ssize(s.arrive), "a round begins with a wait and a barrier alone");
     if (barriers > 0) seen();
-    for (const Step& step : s.issued) commits += step.action.is<Commit>();
+    for (const Step& step : s.issued) commits += step.action.is<CpAsyncCommit>();
     diagnostics_.require(waits == 1, "{} waits at the top of a round", waits);
     diagnostics_.require(barriers == 1, "{} barriers at the top of a round", barriers);
     diagnostics_.require(commits == 1, "{} groups of copies a round", commits);

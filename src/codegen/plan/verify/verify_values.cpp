@@ -95,7 +95,7 @@ class Values {
                              name_of(plan_, id));
       }
       reserved(step);
-      const bool adds = step.action.is<LaneReduce>() || step.action.is<Multiply>() || step.action.is<Wgmma>() ||
+      const bool adds = step.action.is<LaneReduce>() || step.action.is<Mma>() || step.action.is<Wgmma>() ||
                         step.action.is<ReducePartials>() || step.action.is<AddScanPrefix>();
       for (ValueId id : results(step)) {
         if (adds) available(id, "added to");
@@ -127,13 +127,13 @@ class Values {
   void reserved(const Step& step) {
     if (const DeclareAccumulator* reserve = step.action.as<DeclareAccumulator>())
       reserved_.insert(plan_.values[reserve->value].storage);
-    if (const Compute* compute = step.action.as<Compute>())
-      reserved_.erase(plan_.values[compute->out].storage);
-    if (const Wgmma* product = step.action.as<Wgmma>()) {
-      const bool was = reserved_.erase(plan_.values[product->out].storage) != 0;
-      diagnostics_.require(!product->overwrites_first || counters_.contains(product->overwrites_first), "it names a loop that it is not in");
-      diagnostics_.require(!was || product->overwrites_first || product->overwrites, "{} is added to where nothing has set it",
-                           name_of(plan_, product->out));
+    if (const Compute* compute = step.action.as<Compute>()) reserved_.erase(plan_.values[compute->out].storage);
+    if (const Wgmma* matmul = step.action.as<Wgmma>()) {
+      const bool was = reserved_.erase(plan_.values[matmul->out].storage) != 0;
+      diagnostics_.require(!matmul->overwrites_first || counters_.contains(matmul->overwrites_first),
+                           "it names a loop that it is not in");
+      diagnostics_.require(!was || matmul->overwrites_first || matmul->overwrites,
+                           "{} is added to where nothing has set it", name_of(plan_, matmul->out));
     }
   }
   static bool is_partial(const Step& step) {
@@ -204,14 +204,14 @@ class Values {
       diagnostics_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
                            "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
     },
-                   []<OneOf<StoreWarpPartials, ReduceWarpPartials, ZeroFill, Fetch, Commit, Wait, Multiply, Barrier,
-                            Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
-                            PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows,
-                            ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty,
-                            AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait,
-                            ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait,
-                            GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier,
-                            SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+                   []<OneOf<StoreWarpPartials, ReduceWarpPartials, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma,
+                            Barrier, Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer,
+                            TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline,
+                            ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull,
+                            ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma,
+                            WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
+                            GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,
+                            ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
                           T>(const T&) {},
                    [&](const Scan& s) {
       expression(s.sweep, plan_.storage(s.out).type);
@@ -305,7 +305,7 @@ class Values {
     };
     const StoreWarpPartials* put = nullptr;
     const ReduceWarpPartials* take = nullptr;
-    for (const Step& step : partials->round) {
+    for (const Step& step : partials->per_chunk) {
       const StoreWarpPartials* const puts = step.action.as<StoreWarpPartials>();
       const ReduceWarpPartials* const takes = step.action.as<ReduceWarpPartials>();
       if (puts) {

@@ -12,9 +12,9 @@ namespace tessera::internal {
 using Ids = std::vector<std::int32_t>;
 
 /// How texts go on.
-struct Course {
+struct GenerationParams {
   Sampling sampling;
-  Ids ends;  ///< tokens that end a text
+  Ids ends;                                 ///< tokens that end a text
   std::size_t new_tokens = 200;             ///< of a text, at most
   std::optional<std::size_t> max_length{};  ///< tokens of prompt and text together, in place of new_tokens
   bool context_shift =
@@ -35,33 +35,33 @@ void check_vocabulary(const Ids& ids, const Gpt2Config& config);
 /// Compiles what continues so many texts, if the device is a GPU: so that the time is not spent when a text has begun.
 void compile_ahead(const Gpt2& model, std::size_t texts, const Sampling& sampling);
 
-class Continuation {
+class Generation {
  public:
   /// Room for so many texts of up to `capacity` tokens. Time that the device takes is added to `timings`.
-  Continuation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings);
+  Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings);
 
   /// Puts tokens behind a text. Error, and nothing changed, if the context cannot hold them, even after a shift, if the
   /// course has one, or if one is not in the vocabulary.
-  void append(std::size_t text, const Ids& ids, const Course& course);
+  void append(std::size_t text, const Ids& ids, const GenerationParams& params);
   void clear(std::size_t text);
   /// What tells the draws of texts with one seed apart.
   void set_stream(std::size_t text, std::int64_t stream) { streams_.at(text) = stream; }
 
   bool is_empty(std::size_t text) const { return tokens_.at(text).empty(); }
   /// Could a step choose another token, or was the last to come an end?
-  bool can_go_on(std::size_t text) const { return evaluated(text) < tokens_.at(text).size(); }
+  bool can_continue(std::size_t text) const { return evaluated(text) < tokens_.at(text).size(); }
   bool is_full(std::size_t text) const { return tokens_.at(text).size() >= positions_; }
 
   /// Chooses the next token of each of `texts`, which becomes part of the text unless it is an end. Each can go on, and
   /// is not full unless the course shifts. The tokens are in the order of `texts`.
-  Ids step(const Course& course, std::span<const std::size_t> texts);
+  Ids step(const GenerationParams& params, std::span<const std::size_t> texts);
 
  private:
   std::size_t evaluated(std::size_t text) const {
     return static_cast<std::size_t>(session_.length(static_cast<int>(text)));
   }
-  std::size_t kept(std::size_t text, const Course& course) const;
-  void shift(std::size_t text, const Course& course);
+  std::size_t kept(std::size_t text, const GenerationParams& params) const;
+  void shift(std::size_t text, const GenerationParams& params);
 
   Gpt2Config config_;
   std::size_t positions_;

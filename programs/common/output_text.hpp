@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/continuation.hpp"
+#include "common/generation.hpp"
 #include "common/interrupt.hpp"
 #include "tessera/model/stop_text.hpp"
 #include "tessera/model/tokenizer.hpp"
@@ -19,10 +19,10 @@ enum class Ending { end_token, stop_text, length, context, interrupt, failure };
 std::string_view name(Ending ending);
 
 /// What one text has got: all new tokens, and the text they make, whole characters up to a stop text.
-class Written {
+class OutputText {
  public:
   /// Without a tokenizer there are ids alone.
-  Written(const Tokenizer* tokenizer, std::vector<std::string> stops, std::size_t most)
+  OutputText(const Tokenizer* tokenizer, std::vector<std::string> stops, std::size_t most)
       : most(most), tokenizer_(tokenizer), stop_(std::move(stops)) {}
 
   /// What stands before it. A character that it ends within is left to the first new tokens, which complete it.
@@ -53,7 +53,8 @@ class Written {
 
 /// Lets all texts go on until each has ended, as `written` says in the end, and hands out the texts' parts as they
 /// come: which of them, the token, its text, which may be empty. One that ends may have text left; finish() has it.
-void go_on(Continuation& texts, const Course& course, std::vector<Written>& written, const Interrupt& interrupt,
-           const std::function<void(std::size_t, std::int32_t, std::string_view)>& hand_out);
+void generate_tokens(Generation& texts, const GenerationParams& params, std::vector<OutputText>& written,
+                     const Interrupt& interrupt,
+                     const std::function<void(std::size_t, std::int32_t, std::string_view)>& hand_out);
 
 }  // namespace tessera::internal

@@ -1,4 +1,4 @@
-#include "common/conversation.hpp"
+#include "common/chat.hpp"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "common/line_reader.hpp"
+#include "common/output_text.hpp"
 #include "common/progress.hpp"
-#include "common/written.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -25,14 +25,14 @@ constexpr std::string_view help =
     "  /quit     leaves, as Ctrl-D does\n"
     "  //...     a text that begins with /";
 
-class Conversation {
+class Chat {
  public:
-  Conversation(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course,
-               Interrupt& interrupt, Timings& timings)
+  Chat(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, GenerationParams params,
+       Interrupt& interrupt, Timings& timings)
       : options_(options),
         model_(model),
         tokenizer_(tokenizer),
-        course_(std::move(course)),
+        course_(std::move(params)),
         text_(model, 1, model.config().positions, timings),
         interrupt_(interrupt) {}
 
@@ -55,7 +55,7 @@ class Conversation {
     }
     text_.append(0, tokenizer_.encode(line), course_);
     if (text_.is_empty(0)) text_.append(0, {first_token(model_.config())}, course_);
-    if (!text_.can_go_on(0)) throw Error("the model has ended the text; type how it goes on, or /reset");
+    if (!text_.can_continue(0)) throw Error("the model has ended the text; type how it goes on, or /reset");
     return Then::answer;
   }
 
@@ -73,8 +73,8 @@ class Conversation {
 
  private:
   void write_answer(const Ids& shown) {
-    std::vector<Written> written;
-    Written& one = written.emplace_back(&tokenizer_, options_.stops, course_.new_tokens);
+    std::vector<OutputText> written;
+    OutputText& one = written.emplace_back(&tokenizer_, options_.stops, course_.new_tokens);
     one.begin(shown);
     interrupt_.rearm();
     std::optional<ProgressLine> compiling(std::in_place, compile_progress);
@@ -84,7 +84,7 @@ class Conversation {
       print(one.prompt);
     };
     try {
-      go_on(text_, course_, written, interrupt_, [&](std::size_t, std::int32_t, std::string_view part) {
+      generate_tokens(text_, course_, written, interrupt_, [&](std::size_t, std::int32_t, std::string_view part) {
         begin();
         print(part);
       });
@@ -134,21 +134,21 @@ class Conversation {
   const TextOptions& options_;
   const Gpt2& model_;
   const Tokenizer& tokenizer_;
-  Course course_;
-  Continuation text_;
+  GenerationParams course_;
+  Generation text_;
   Interrupt& interrupt_;
   bool separates_ = false, answered_ = false;
 };
 
 }  // namespace
 
-void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, Course course, const Ids& text,
-              Interrupt& interrupt, Timings& timings) {
+void chat(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, GenerationParams params,
+          const Ids& text, Interrupt& interrupt, Timings& timings) {
   {
     const ProgressLine compiling(compile_progress);
-    compile_ahead(model, 1, course.sampling);
+    compile_ahead(model, 1, params.sampling);
   }
-  Conversation conversation(options, model, tokenizer, std::move(course), interrupt, timings);
+  Chat conversation(options, model, tokenizer, std::move(params), interrupt, timings);
   LineReader lines(interrupt);
   if (!lines.is_terminal()) conversation.separate_answers();
   if (lines.is_terminal() && !options.quiet) note("A line goes on with the text; /help says more, Ctrl-D leaves.");
@@ -165,14 +165,14 @@ void converse(const TextOptions& options, const Gpt2& model, const Tokenizer& to
       if (lines.is_terminal()) note("Ctrl-C once more, or Ctrl-D, leaves.");
       continue;
     }
-    auto then = Conversation::Then::wait;
+    auto then = Chat::Then::wait;
     try {
       then = conversation.take(line);
     } catch (const Error& error) {
       note(printable(error.what()));
     }
-    if (then == Conversation::Then::leave) return;
-    if (then == Conversation::Then::answer) conversation.answer({});
+    if (then == Chat::Then::leave) return;
+    if (then == Chat::Then::answer) conversation.answer({});
   }
 }
 

@@ -1,4 +1,4 @@
-#include "common/continuation.hpp"
+#include "common/generation.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace tessera::internal {
 
-std::size_t Course::most(std::size_t prompt) const {
+std::size_t GenerationParams::most(std::size_t prompt) const {
   if (!max_length) return new_tokens;
   if (prompt >= *max_length)
     throw Error(
@@ -40,7 +40,7 @@ void compile_ahead(const Gpt2& model, std::size_t texts, const Sampling& samplin
   session.sample(sampling);
 }
 
-Continuation::Continuation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings)
+Generation::Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings)
     : config_(model.config()),
       positions_(static_cast<std::size_t>(config_.positions)),
       session_(model, static_cast<int>(texts), capacity),
@@ -54,41 +54,41 @@ Continuation::Continuation(const Gpt2& model, std::size_t texts, int capacity, T
   std::iota(streams_.begin(), streams_.end(), 0);
 }
 
-void Continuation::append(std::size_t text, const Ids& ids, const Course& course) {
+void Generation::append(std::size_t text, const Ids& ids, const GenerationParams& params) {
   check_vocabulary(ids, config_);
   const std::size_t held = tokens_.at(text).size(), all = held + ids.size();
-  if (all > positions_ && (held == 0 || !course.context_shift || ids.size() + kept(text, course) + 1 > positions_))
+  if (all > positions_ && (held == 0 || !params.context_shift || ids.size() + kept(text, params) + 1 > positions_))
     throw Error(held == 0 ? fmt::format("the prompt has {} tokens, the model holds {}; shorten it", all, positions_)
                           : fmt::format("the text has {} tokens and gets {} more, the model holds {}", held, ids.size(),
                                         positions_));
   tokens_[text].insert(tokens_[text].end(), ids.begin(), ids.end());
   given_[text] = given_[text] || !ids.empty();
   if (held == 0) first_[text] = ids.size();
-  while (tokens_[text].size() > positions_) shift(text, course);
+  while (tokens_[text].size() > positions_) shift(text, params);
 }
 
-void Continuation::clear(std::size_t text) {
+void Generation::clear(std::size_t text) {
   session_.clear(static_cast<int>(text));
   tokens_.at(text).clear();
   shifts_[text] = 0;
 }
 
-std::size_t Continuation::kept(std::size_t text, const Course& course) const {
-  return course.keep.value_or(std::min(first_[text], positions_ - 2));
+std::size_t Generation::kept(std::size_t text, const GenerationParams& params) const {
+  return params.keep.value_or(std::min(first_[text], positions_ - 2));
 }
 
-void Continuation::shift(std::size_t text, const Course& course) {
+void Generation::shift(std::size_t text, const GenerationParams& params) {
   Ids& tokens = tokens_[text];
-  const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(kept(text, course));
+  const auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(kept(text, params));
   tokens.erase(begin, begin + (tokens.end() - begin) / 2);
   session_.clear(static_cast<int>(text));
   ++shifts_[text];
 }
 
-Ids Continuation::step(const Course& course, std::span<const std::size_t> texts) {
+Ids Generation::step(const GenerationParams& params, std::span<const std::size_t> texts) {
   std::vector<std::int64_t> streams = streams_;
   for (const std::size_t text : texts) {
-    if (is_full(text)) shift(text, course);
+    if (is_full(text)) shift(text, params);
     // Positions come again after a shift; random numbers do not.
     streams[text] += shifts_[text] << 32;
   }
@@ -110,7 +110,7 @@ Ids Continuation::step(const Course& course, std::span<const std::size_t> texts)
     clock_.time(given ? timings_.prompt : timings_.evaluate, [&] { session_.append(waiting); });
     (given ? timings_.prompt_tokens : timings_.evaluated) += count;
     Ids next;
-    clock_.time(timings_.sample, [&] { next = session_.sample(course.sampling, streams); });
+    clock_.time(timings_.sample, [&] { next = session_.sample(params.sampling, streams); });
     timings_.sampled += sampled;
     clock_.read();
     for (const std::size_t text : texts)
@@ -119,7 +119,7 @@ Ids Continuation::step(const Course& course, std::span<const std::size_t> texts)
   Ids tokens;
   for (const std::size_t text : texts) {
     tokens.push_back(chosen[text]);
-    if (std::ranges::find(course.ends, chosen[text]) == course.ends.end()) tokens_[text].push_back(chosen[text]);
+    if (std::ranges::find(params.ends, chosen[text]) == params.ends.end()) tokens_[text].push_back(chosen[text]);
   }
   return tokens;
 }

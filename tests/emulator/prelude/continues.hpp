@@ -1,5 +1,5 @@
 // Called where the author's while_ stands.
-__device__ inline bool goes_on(bool condition, u32 round, int line = __builtin_LINE()) {
+__device__ inline bool continues(bool condition, u32 round, int line = __builtin_LINE()) {
   if (round >= 1u << 20) emulated_fail("a while_ goes on after 1048576 rounds", line);
   return condition;
 }

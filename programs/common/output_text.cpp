@@ -1,4 +1,4 @@
-#include "common/written.hpp"
+#include "common/output_text.hpp"
 
 #include <algorithm>
 
@@ -22,7 +22,7 @@ std::string_view name(Ending ending) {
   return "";
 }
 
-void Written::begin(const Ids& ids) {
+void OutputText::begin(const Ids& ids) {
   for (const std::int32_t id : ids) {
     if (!tokenizer_) return;
     bytes_ += tokenizer_->bytes_of(id);
@@ -30,39 +30,40 @@ void Written::begin(const Ids& ids) {
   }
 }
 
-std::string Written::push(std::int32_t id, bool end) {
+std::string OutputText::push(std::int32_t id, bool end) {
   ids.push_back(id);
   if (!tokenizer_ || end) return {};
   bytes_ += tokenizer_->bytes_of(id);
   return pass(stop_.push(utf8_.push(tokenizer_->bytes_of(id))));
 }
 
-std::string Written::finish() {
+std::string OutputText::finish() {
   const std::string held = stop_.push(utf8_.finish());
   return pass(held + stop_.finish());
 }
 
-std::string Written::pass(std::string_view certain) {
+std::string OutputText::pass(std::string_view certain) {
   text += certain;
   return std::string(certain);
 }
 
-void go_on(Continuation& texts, const Course& course, std::vector<Written>& written, const Interrupt& interrupt,
-           const std::function<void(std::size_t, std::int32_t, std::string_view)>& hand_out) {
+void generate_tokens(Generation& texts, const GenerationParams& params, std::vector<OutputText>& written,
+                     const Interrupt& interrupt,
+                     const std::function<void(std::size_t, std::int32_t, std::string_view)>& hand_out) {
   for (;;) {
     std::vector<std::size_t> going;
     for (std::size_t i = 0; i < written.size(); ++i) {
-      Written& one = written[i];
+      OutputText& one = written[i];
       if (!one.ending && one.ids.size() >= one.most) one.ending = Ending::length;
-      if (!one.ending && texts.is_full(i) && !course.context_shift) one.ending = Ending::context;
+      if (!one.ending && texts.is_full(i) && !params.context_shift) one.ending = Ending::context;
       if (!one.ending && interrupt.heard()) one.ending = Ending::interrupt;
       if (!one.ending) going.push_back(i);
     }
     if (going.empty()) return;
-    const Ids tokens = texts.step(course, going);
+    const Ids tokens = texts.step(params, going);
     for (std::size_t i = 0; i < going.size(); ++i) {
-      Written& one = written[going[i]];
-      const bool end = std::ranges::find(course.ends, tokens[i]) != course.ends.end();
+      OutputText& one = written[going[i]];
+      const bool end = std::ranges::find(params.ends, tokens[i]) != params.ends.end();
       const std::string certain = one.push(tokens[i], end);
       if (end) one.ending = Ending::end_token;
       if (one.stopped()) one.ending = Ending::stop_text;

@@ -1,11 +1,11 @@
 // Raises a flag for another block of threads, which then sees what this thread knows to be written (PTX ISA, "Release
 // and Acquire Patterns").
-__device__ inline void raise_flag(u32* flag) {
+__device__ inline void set_flag(u32* flag) {
   asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(1u) : "memory");
 }
 
 // Waits until a flag is raised, and takes it down.
-__device__ inline void await_flag(u32* flag) {
+__device__ inline void wait_flag(u32* flag) {
   u32 raised;
   do {
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(raised) : "l"(flag) : "memory");
@@ -14,7 +14,7 @@ __device__ inline void await_flag(u32* flag) {
 }
 
 // Four floats that another block of threads has written, from the L2 cache.
-__device__ inline void load_part(float* out, const float* at) {
+__device__ inline void load_partial(float* out, const float* at) {
   asm volatile("ld.relaxed.gpu.global.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(out[0]), "=f"(out[1]), "=f"(out[2]), "=f"(out[3])
                : "l"(at)
