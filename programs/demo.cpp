@@ -199,7 +199,7 @@ void show_text(const Devices& devices) {
 // ---- 5
 
 template <int bm, int bn, int bk>
-auto product() {
+auto matmul() {
   return kernel("product", [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> c) {
     require(a.extent(1) == b.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(c.extent(0), bm), cdiv(c.extent(1), bn));
@@ -234,9 +234,9 @@ auto plain_softmax() {
   });
 }
 
-auto plain_product() {
+auto plain_matmul() {
   const CudaSource text = R"(
-    extern "C" __global__ void plain_product(const float* a, const float* b, float* c, int m, int n, int k) {
+    extern "C" __global__ void plain_matmul(const float* a, const float* b, float* c, int m, int n, int k) {
       const int j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;
       if (i >= m || j >= n) return;
       float sum = 0;
@@ -284,7 +284,7 @@ void show_comparison(const Devices& devices) {
   const int rows = 2048, cols = 1024, n = devices.is_gpu ? 2048 : 512;
   compare(fmt::format("softmax, {} rows of {}", rows, cols), softmax(cols), plain_softmax(),
           tensor_of(device, rows, cols), Tensor<f32, 2>(device, {rows, cols}));
-  compare(fmt::format("product of f32, {0} x {0}", n), product<64, 64, 32>(), plain_product(), tensor_of(device, n, n),
+  compare(fmt::format("product of f32, {0} x {0}", n), matmul<64, 64, 32>(), plain_matmul(), tensor_of(device, n, n),
           tensor_of(device, n, n), Tensor<f32, 2>(device, {n, n}));
   if (!devices.is_gpu)
     say(paint.aside(fmt::format("The loops run on one core; tiles on all {}.", device.info().multiprocessors)));

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/join.hpp"
@@ -86,8 +87,7 @@ struct Outcome {
     return failures ? fmt::format("{}  {} of {}; {}\n", line, failures, cases, printable(first)) : line + "\n";
   }
   nlohmann::json json() const {
-    nlohmann::json json{
-        {"op", name(op)}, {"type", name(type)}, {"cases", cases}, {"failures", failures}, {"status", status()}};
+    nlohmann::json json{{"cases", cases}, {"failures", failures}};
     if (failures) json["first"] = first;
     return json;
   }
@@ -137,16 +137,23 @@ bool test(const Settings& settings) {
   const std::string device_name = device ? device->name() : "emulated " + options().dump_arch.name();
   if (!settings.json()) print(fmt::format("device: {}\n", device_name));
   std::size_t cases = 0, failures = 0;
-  json results = json::array();
+  std::map<Op, json> types;  // those that an op has cases of
   run(all, device, [&](const Outcome& outcome) {
     cases += outcome.cases;
     failures += outcome.failures;
-    results.push_back(outcome.json());
+    if (outcome.cases) types[outcome.op][std::string(name(outcome.type))] = outcome.json();
     if (!settings.json()) print(outcome.line());
   });
-  if (settings.json())
-    print(json{{"device", device_name}, {"cases", cases}, {"failures", failures}, {"results", results}}.dump(1) + "\n");
-  else
+  if (settings.json()) {
+    // A line for each op, so that a change of one is a line of a diff.
+    std::string text = fmt::format("{{\"device\":{},\"cases\":{},\"failures\":{},\"ops\":[", json(device_name).dump(), cases, failures);
+    std::string_view separator = "\n";
+    for (const auto& [op, of_types] : types) {
+      text += fmt::format("{}{{\"op\":\"{}\",\"types\":{}}}", separator, name(op), of_types.dump());
+      separator = ",\n";
+    }
+    print(text + "\n]}\n");
+  } else
     print(fmt::format("{} cases, {} failures\n", cases, failures));
   return failures == 0;
 }

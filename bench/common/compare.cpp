@@ -15,7 +15,7 @@ using nlohmann::json;
 constexpr double noise = 0.03;
 
 /// "(NVIDIA H200, sm_90)" of "cuda:0 (NVIDIA H200, sm_90)"
-std::string product(const json& results) {
+std::string matmul(const json& results) {
   const std::string device = results.at("device").get<std::string>();
   return device.substr(std::min(device.find('('), device.size()));
 }
@@ -38,14 +38,14 @@ Earlier::Earlier(const std::filesystem::path& file) : file_(file.native()) {
   if (!text) throw Error(fmt::format("--compare: there is no file {}", file_));
   try {
     results_ = json::parse(*text);
-    product(results_), times(results_);
+    matmul(results_), times(results_);
   } catch (const json::exception& error) {
     throw Error(fmt::format("--compare: {} is not a file of bench's figures: {}", file_, error.what()));
   }
 }
 
 std::string Earlier::compare(const json& results) const {
-  if (product(results_) != product(results))
+  if (matmul(results_) != matmul(results))
     return fmt::format("no row is compared with {}: it is of {}, this is {}\n", file_,
                        results_["device"].get<std::string>(), results["device"].get<std::string>());
   std::string text;

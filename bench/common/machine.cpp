@@ -82,11 +82,11 @@ std::string machine_name(const Device& device) {
   const std::string_view name = device.name();
   if (!device.info().arch) return "cpu";
   const std::size_t begin = name.find('(') + 1;
-  std::string_view product = name.substr(begin, name.rfind(',') - begin);
+  std::string_view matmul = name.substr(begin, name.rfind(',') - begin);
   constexpr std::string_view maker = "NVIDIA ";
-  if (product.starts_with(maker)) product.remove_prefix(maker.size());
+  if (matmul.starts_with(maker)) matmul.remove_prefix(maker.size());
   std::string machine;
-  for (const char letter : product) {
+  for (const char letter : matmul) {
     const auto c = static_cast<unsigned char>(letter);
     machine += std::isalnum(c) ? static_cast<char>(std::tolower(c)) : '-';
   }

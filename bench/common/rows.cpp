@@ -6,7 +6,7 @@
 #include "common/gather_rows.hpp"
 #include "common/memory_rows.hpp"
 #include "common/order_rows.hpp"
-#include "common/products.hpp"
+#include "common/matmuls.hpp"
 
 namespace tessera::internal::bench {
 
@@ -15,7 +15,7 @@ std::vector<Row> rows(const RowSettings& settings) {
   std::vector<Row> rows = memory_rows(small);
   std::ranges::move(order_rows(small), std::back_inserter(rows));
   std::ranges::move(gather_rows(small), std::back_inserter(rows));
-  std::ranges::move(product_rows(settings), std::back_inserter(rows));
+  std::ranges::move(matmul_rows(settings), std::back_inserter(rows));
   std::ranges::move(attention_rows(settings), std::back_inserter(rows));
   const Gpt2Config config = preset(small ? "nano" : "gpt2");
   rows.push_back(decode(config, Compute::bf16, small ? 8 : 256));

@@ -30,7 +30,7 @@ auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto
 
 /// acc = x w over all of the inner axis, for the tile (m, n) of the result.
 template <Element P, Element A, Element W>
-Tile<f32, 2> product(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, MatmulTiles tiles) {
+Tile<f32, 2> matmul(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, MatmulTiles tiles) {
   Var acc = zeros<f32>({tiles.m, tiles.n});
   for (Index k : range(cdiv(x.extent(1), tiles.k)))
     acc = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})), cast<P>(load(w, {k, n}, {tiles.k, tiles.n})), acc);
@@ -80,7 +80,7 @@ auto linear(MatmulTiles tiles) {
   return kernel("linear", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<A>(product<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+    store(y, {m, n}, cast<A>(matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
   });
 }
 
@@ -91,7 +91,7 @@ auto linear_gelu(MatmulTiles tiles) {
   return kernel("linear_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<A>(gelu(product<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}))));
+    store(y, {m, n}, cast<A>(gelu(matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}))));
   });
 }
 
@@ -102,7 +102,7 @@ auto linear_residual(MatmulTiles tiles) {
   return kernel("linear_residual", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    Tile update = product<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
+    Tile update = matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
     Tile residual = load(y, {m, n}, {tiles.m, tiles.n});
     store(y, {m, n}, residual + update);
   });
@@ -401,7 +401,7 @@ auto linear_exact_gelu(MatmulTiles tiles) {
   return kernel("linear_exact_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    Tile half = (product<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})) * 0.5f;
+    Tile half = (matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})) * 0.5f;
     store(y, {m, n}, cast<A>(fma(half, erf(half * 1.4142135623730951f), half)));
   });
 }

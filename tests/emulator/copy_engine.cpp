@@ -74,7 +74,7 @@ void CopyEngine::make(const Load& load) {
   load.map.each_row(load.at, [&](int offset, const char* row, int first, int end) {
     char bytes[box_alignment] = {};
     std::memcpy(bytes + first, row, static_cast<std::size_t>(end - first));
-    if (load.map.rounds) round_to_tf32(bytes, box_alignment);
+    if (load.map.to_tf32) round_to_tf32(bytes, box_alignment);
     for (int i = 0; i < load.map.row_bytes(); i += chunk)
       std::memcpy(shared + swizzled(load.to + static_cast<std::uint32_t>(offset + i), 8), bytes + i, chunk);
   });

@@ -72,7 +72,7 @@ struct Mma {
 /// column g; a2, a3 and b1 are half of k further on; c0 and c1 are of row g, c2 and c3 of row g + 8, columns 2 t and 2
 /// t + 1.
 template <int Packed, class Sum, Sum (*Value)(std::uint32_t bits)>
-void mma(const Block::Operands& lanes) {
+void mma_sync(const Block::Operands& lanes) {
   constexpr int half = 4 * Packed, depth = 2 * half, bits = 32 / Packed;
   Sum a[16][depth], b[depth][8];
   for (int lane = 0; lane < warp_size; ++lane) {
@@ -190,7 +190,7 @@ void emulated_mma(EmulatedOperand type, float* c, const unsigned* a, const unsig
   Thread& self = current_thread();
   Mma<float> mma{.c = c, .a = a, .b = b};
   constexpr auto exchange =
-      std::array{mma<2, float, f16_operand>, mma<2, float, bf16_operand>, mma<1, float, tf32_operand>};
+      std::array{mma_sync<2, float, f16_operand>, mma_sync<2, float, bf16_operand>, mma_sync<1, float, tf32_operand>};
   self.block.meet_warp(self, {.what = "mma", .code = CALLER, .operands = &mma}, exchange[type]);
 }
 
@@ -198,7 +198,7 @@ void emulated_mma_bytes(bool is_signed, unsigned* c, const unsigned* a, const un
   Thread& self = current_thread();
   Mma<std::uint32_t> mma{.c = c, .a = a, .b = b};
   self.block.meet_warp(self, {.what = "mma", .code = CALLER, .operands = &mma},
-                       is_signed ? mma<4, std::uint32_t, i8_operand> : mma<4, std::uint32_t, u8_operand>);
+                       is_signed ? mma_sync<4, std::uint32_t, i8_operand> : mma_sync<4, std::uint32_t, u8_operand>);
 }
 
 void emulated_copy_async(void* to, const void* from, int bytes, bool valid) {

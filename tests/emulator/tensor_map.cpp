@@ -27,8 +27,8 @@ MapWords encode(const TmaTensor& tma_tensors, const Parameter& parameter, const 
   BoxMap map;
   map.mark = map_mark;
   map.element_bytes = static_cast<std::uint16_t>(info(parameter.type).bytes);
-  map.rounds = tma_tensors.rounds;
-  require(!tma_tensors.rounds || parameter.type == ElementType::f32, parameter, "what it rounds to tf32 is f32");
+  map.to_tf32 = tma_tensors.to_tf32;
+  require(!tma_tensors.to_tf32 || parameter.type == ElementType::f32, parameter, "what it rounds to tf32 is f32");
   map.base = static_cast<char*>(argument.data);
   require(reinterpret_cast<std::uintptr_t>(map.base) % 16 == 0, parameter, "it begins at no multiple of 16 bytes");
   for (std::size_t a = 0; a < BoxMap::most_axes && tma_tensors.axes[a] >= 0; ++a, ++map.axes) {

@@ -19,7 +19,7 @@ struct BoxMap {
   char* base = nullptr;
   std::array<std::int64_t, most_axes> extent{}, stride{};  ///< fastest axis first; strides in bytes
   std::array<std::uint16_t, most_axes> box{};
-  std::uint16_t rounds = 0;  ///< f32 becomes tf32 on its way to shared memory
+  std::uint16_t to_tf32 = 0;  ///< f32 becomes tf32 on its way to shared memory
 
   int row_bytes() const { return box[0] * element_bytes; }
   int bytes() const;

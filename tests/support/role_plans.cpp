@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "codegen/make_plan.hpp"
+#include "codegen/passes/plan/copies.hpp"
 #include "codegen/passes/plan/memory.hpp"
+#include "codegen/passes/plan/parameters.hpp"
 
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
@@ -48,7 +50,7 @@ class MatmulPlan {
       phase.roles.push_back(consumer(0));
     place_memory(plan);
     choose_copies(plan);
-    lowering::set_parameters(plan);
+    set_parameters(plan);
   }
 
   Plan plan;

@@ -43,8 +43,9 @@ class Gpu {
   explicit Gpu(const fs::path& path) try : name_(path.stem().string()) {
     std::ifstream file(path);
     const json results = json::parse(file);
-    for (const json& row : results.at("results"))
-      results_[{row.at("op"), row.at("type")}] = {row.at("cases"), row.at("failures")};
+    for (const json& row : results.at("ops"))
+      for (const auto& [type, of_type] : row.at("types").items())
+        results_[{row.at("op"), type}] = {of_type.at("cases"), of_type.at("failures")};
   } catch (const json::exception& error) {
     throw Error(fmt::format("{} is not what opcheck test --format json prints: {}", path.string(), error.what()));
   }

@@ -7,7 +7,9 @@
 #include "codegen/emit/emit.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes/plan/barriers.hpp"
+#include "codegen/passes/plan/copies.hpp"
 #include "codegen/passes/plan/memory.hpp"
+#include "codegen/passes/plan/parameters.hpp"
 #include "codegen/passes/plan/plan_dce.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/prelude/prelude.hpp"
@@ -66,7 +68,7 @@ Plan finished(
   REQUIRE(violations(plan) == Lines{});
   choose_copies(plan);
   insert_barriers(plan);
-  lowering::set_parameters(plan);
+  set_parameters(plan);
   REQUIRE(violations(plan) == Lines{});
   return plan;
 }

@@ -7,6 +7,7 @@
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes/plan/barriers.hpp"
+#include "codegen/passes/plan/copies.hpp"
 #include "codegen/passes/plan/memory.hpp"
 #include "codegen/passes/plan/plan_dce.hpp"
 #include "codegen/plan/layout.hpp"

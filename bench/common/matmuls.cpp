@@ -1,4 +1,4 @@
-#include "common/products.hpp"
+#include "common/matmuls.hpp"
 
 #include <fmt/format.h>
 
@@ -45,7 +45,7 @@ struct Setup {
 /// x times w, and what comes behind: `make_call` gives, for tiles on a device, what launches the kernel on x, w and y;
 /// `finish` is what becomes of the element of the product in a column.
 template <Element T, class M>
-Row product(std::string op, MatmulFamily family, const Setup& setup, auto make_call, auto finish) {
+Row matmul(std::string op, MatmulFamily family, const Setup& setup, auto make_call, auto finish) {
   const auto real = [](auto value) { return static_cast<double>(value); };
   const MatmulShape e = setup.shape;
   const bool warp_specialize = setup.group != without_wgmma_group;
@@ -104,7 +104,7 @@ template <Element T, Element M>
 Row gemm(Setup setup) {
   const bool nk = setup.shape.nk;
   if (nk) setup.form = "nk";
-  return product<T, M>("gemm", MatmulFamily::plain, setup, [nk](const MatmulTiles& tiles, const Device&) {
+  return matmul<T, M>("gemm", MatmulFamily::plain, setup, [nk](const MatmulTiles& tiles, const Device&) {
     return [kernel = gemm_kernel<T, M>(tiles, nk)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, y);
     };
@@ -115,7 +115,7 @@ Row gemm(Setup setup) {
 Row linear_gelu(const Setup& setup) {
   const Normal normal(3);
   const std::int64_t n = setup.shape.n;
-  return product<bf16, bf16>("linear_gelu", MatmulFamily::activated, setup,
+  return matmul<bf16, bf16>("linear_gelu", MatmulFamily::activated, setup,
                              [=](const MatmulTiles& tiles, const Device& device) {
     return [kernel = kernels::linear_gelu<bf16, bf16>(tiles), bias = tensor_of<f32, 1>(device, {n}, normal)](
                const Stream& stream, const auto& x, const auto& w, const auto& y) {
@@ -143,7 +143,7 @@ std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, in
 
 }  // namespace
 
-std::vector<Row> product_rows(const RowSettings& settings) {
+std::vector<Row> matmul_rows(const RowSettings& settings) {
   std::vector<Row> rows;
   const auto bf16_gemm = [&](const MatmulShape& shape, std::string group = "") {
     rows.push_back(gemm<bf16, bf16>({shape, std::move(group), "", settings.tiles}));

@@ -1,0 +1,77 @@
+#include "codegen/prelude/wgmma.hpp"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <string_view>
+
+namespace tessera::internal {
+namespace {
+
+struct Form {
+  std::string_view type;
+  int k;  ///< of an instruction
+  std::string_view left;  ///< type of the registers that hold the left operand
+  std::span<const int> widths;  ///< n of the instructions that schedules choose from
+};
+
+// The instruction exists for every multiple of 8 up to 256; these are the widths of tiles and of their parts.
+constexpr int widths_of_16_bits[] = {64, 96, 128, 160, 176, 192, 256};
+constexpr int widths_of_tf32[] = {64, 96, 128, 192, 256};
+constexpr Form forms[] = {{"bf16", 16, "u32", widths_of_16_bits},
+                          {"f16", 16, "u32", widths_of_16_bits},
+                          {"tf32", 8, "float", widths_of_tf32}};
+
+/// "FORMAT of first, FORMAT of first + 1, ...", `count` of them, lines of twelve that begin with `indent`.
+template <class Item>
+std::string list(int first, int count, std::string_view indent, const Item& item) {
+  std::string text;
+  for (int i = 0; i < count; ++i)
+    text += fmt::format("{}{}", i == 0 ? "" : i % 12 ? ", " : fmt::format(",{}", indent), item(first + i));
+  return text;
+}
+
+std::string item(const Form& form, int n, bool left) {
+  const bool tf32 = form.type == "tf32";
+  const int accumulators = n / 2;
+  const auto number = [](int i) { return fmt::format("%{}", i); };
+  // Operands of the instruction, numbered behind the accumulators: a, b, whether to add, and the transpositions.
+  int next = accumulators;
+  const std::string a = left ? fmt::format("{{{}}}", list(next, 4, "", number)) : number(next);
+  next += left ? 4 : 1;
+  const std::string b = number(next++), adds = number(next++);
+  std::string transpositions, inputs;
+  if (!tf32 && !left) transpositions += ", " + number(next++), inputs += ", \"n\"(transposed_a)";
+  if (!tf32) transpositions += ", " + number(next++), inputs += ", \"n\"(transposed_b)";
+
+  std::string text = fmt::format("// d = a b, or d += a b: {} of one warp group, m64n{}k{}", form.type, n, form.k);
+  text += left ? ", a in registers" : ", both operands in shared memory";
+  text += tf32 ? ", both K-major" : "; a transposed operand is not K-major";
+  text += " (PTX ISA, \"wgmma.mma_async\").\n";
+  text += left ? "template <int transposed_b>\n" : "template <int transposed_a, int transposed_b>\n";
+  text += fmt::format("__device__ inline void wgmma_{}{}_n{}(float* d, {} a, u64 b, bool adds) {{\n", left ? "left_" : "",
+                      form.type, n, left ? fmt::format("const {}*", form.left) : "u64");
+  if (tf32) text += left ? "  static_assert(transposed_b == 0);\n" : "  static_assert(transposed_a == 0 && transposed_b == 0);\n";
+  text += fmt::format(
+      "  asm volatile(\n      \"{{\\n.reg .pred p;\\nsetp.ne.b32 p, {}, 0;\\n"
+      "wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{\"\n      \"{}\"\n      \"}}, {}, {}, p, 1, 1{};\\n}}\"\n",
+      adds, n, form.k, form.type, form.type, list(0, accumulators, " \"\n      \"", number), a, b, transpositions);
+  text += fmt::format("      : {}\n", list(0, accumulators, "\n        ", [](int i) { return fmt::format("\"+f\"(d[{}])", i); }));
+  const std::string_view constraint = tf32 ? "f" : "r";
+  const std::string a_in =
+      left ? list(0, 4, "", [&](int i) { return fmt::format("\"{}\"(a[{}])", constraint, i); }) : "\"l\"(a)";
+  text += fmt::format("      : {}, \"l\"(b), \"r\"(static_cast<int>(adds)){});\n}}", a_in, inputs);
+  return text;
+}
+
+}  // namespace
+
+std::string wgmma_items() {
+  std::string text;
+  for (const bool left : {false, true})
+    for (const Form& form : forms)
+      for (const int n : form.widths) text += (text.empty() ? "" : "\n\n") + item(form, n, left);
+  return text + "\n";
+}
+
+}  // namespace tessera::internal
