@@ -314,7 +314,7 @@ class WithPyTorch(Convert):
     def test_other_files(self):
         self.faulty("no such file")
         self.file.mkdir()
-        self.faulty("it is no file")
+        self.faulty("it is not a file")
         self.file.rmdir()
         torch.save(checkpoint(nanogpt()), self.file)
         whole = self.file.read_bytes()
@@ -328,7 +328,7 @@ class WithPyTorch(Convert):
         self.faulty_content({}, "a dict with")
         self.faulty_content({"state_dict": state}, "a dict with 'state_dict'")
         self.faulty_content({"model": state}, "no 'model_args'")
-        self.faulty_content({"model": state, "model_args": {"n_head": "3"}}, "model_args has what is neither")
+        self.faulty_content({"model": state, "model_args": {"n_head": "3"}}, "model_args has a value that is neither")
         self.faulty_content({"conv.weight": torch.zeros(2, 2)}, "no 'transformer.wte.weight'", "'conv.weight'")
         self.faulty_content(state, "give --heads")
         self.faulty_content(state, "a multiple of the number of heads, which 5", arguments=["--heads", 5])
@@ -351,15 +351,15 @@ class WithPyTorch(Convert):
                             "of integers: 'transformer.ln_f.bias'")
         state = nanogpt()
         head, embedding = "lm_head.weight", "transformer.wte.weight"
-        self.faulty_content(state | {"_orig_mod." + head: torch.zeros(96, 48)}, "'lm_head.weight' is there twice")
+        self.faulty_content(state | {"_orig_mod." + head: torch.zeros(96, 48)}, "'lm_head.weight' occurs twice")
         self.faulty_content(state | {head: torch.zeros(96, 47)}, "lm_head.weight [96, 47], not [96, 48]")
-        self.faulty_content(state | {embedding: torch.zeros(1).expand(1 << 20, 1 << 20)}, "no plain tensor")
-        self.faulty_content(state | {embedding: torch.zeros(2, 2).to_sparse()}, "no plain tensor")
+        self.faulty_content(state | {embedding: torch.zeros(1).expand(1 << 20, 1 << 20)}, "not a plain tensor")
+        self.faulty_content(state | {embedding: torch.zeros(2, 2).to_sparse()}, "not a plain tensor")
 
     def test_what_is_there_stays(self):
         torch.save(checkpoint(nanogpt()), self.file)
         self.model.write_text("mine")
-        self.faulty("is there, and no folder", arguments=["--force"])
+        self.faulty("exists and is not a folder", arguments=["--force"])
         self.model.unlink()
         self.model.mkdir()
         self.assertEqual(self.convert()[0], 0)  # an empty folder is taken

@@ -55,7 +55,7 @@ class Page(unittest.TestCase):
     def test_row_without_peer(self):
         page = self.page(a=results("h200", [ALONE], peer=None))
         self.assertIn("| `copy-f32-100` | 0.1000 | - | - | - | - | - | - | - |", page)
-        self.assertIn("Peer: none was at hand.", page)
+        self.assertIn("Peer: none available.", page)
         self.assertNotIn("Geometric mean of", page)
 
     def test_failure(self):
@@ -95,15 +95,15 @@ class Page(unittest.TestCase):
                                            "alternatives": {"64x64x64": {"ms": 0.2}}}
         page = self.page(a=results("h200", [row("16x32x64", 0.8), row("8x8x8", 1.0)], groups={"chosen": {"rows": 2}}))
         self.assertIn("### chosen", page)
-        self.assertIn("The tile chosen takes 11.8% longer than the fastest, in the geometric mean of 2, and 25.0% at most, of "
+        self.assertIn("The chosen tile takes 11.8% longer than the fastest, in the geometric mean of 2, and 25.0% at most, for "
                       "`chosen-gemm-bf16-16x32x64`.", page)
-        self.assertNotIn("The tile chosen takes", self.page(a=results("h200", [ROW])))
+        self.assertNotIn("The chosen tile takes", self.page(a=results("h200", [ROW])))
 
     def test_circumstances(self):
         host = {"cpu": "a CPU", "cores": 16}
         page = self.page(a=results("h200", [ROW], driver="580.1", cuda="13.0", nvrtc="13.1", host=host,
                                    clocks_mhz={"multiprocessors": 1980, "memory": 3201}))
-        self.assertIn("\nDriver 580.1 (CUDA 13.0); NVRTC 13.1; clocks of 1980 MHz at most, of memory 3201; host a CPU, 16 cores.\n", page)
+        self.assertIn("\nDriver 580.1 (CUDA 13.0); NVRTC 13.1; maximum clocks 1980 MHz, memory 3201 MHz; host a CPU, 16 cores.\n", page)
         self.assertIn("\nHost a CPU, 16 cores.\n", self.page(a=results("h200", [ROW], host=host)))
 
     def test_beside_rows(self):

@@ -1,10 +1,10 @@
-# libedit, statically where there is the choice, so that programs run where it is not: LibEdit::LibEdit.
+# libedit, linked statically if possible, so that programs run on machines without it: LibEdit::LibEdit.
 find_path(LibEdit_INCLUDE_DIR histedit.h)
 find_library(LibEdit_LIBRARY NAMES libedit.a edit)
 set(needed LibEdit_LIBRARY LibEdit_INCLUDE_DIR)
 set(others)
 if(LibEdit_LIBRARY MATCHES "\\.a$")
-  foreach(other tinfo bsd md)  # which the shared one brings along
+  foreach(other tinfo bsd md)  # the shared library links these itself
     find_library(LibEdit_${other} NAMES lib${other}.a ${other})
     list(APPEND needed LibEdit_${other})
     list(APPEND others ${LibEdit_${other}})

@@ -1,4 +1,4 @@
-# PCRE2 of 8-bit characters, statically where there is the choice: PCRE2::PCRE2.
+# PCRE2 for 8-bit characters, linked statically if possible: PCRE2::PCRE2.
 find_path(PCRE2_INCLUDE_DIR pcre2.h)
 find_library(PCRE2_LIBRARY NAMES libpcre2-8.a pcre2-8)
 include(FindPackageHandleStandardArgs)

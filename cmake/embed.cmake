@@ -1,7 +1,7 @@
-# Text files as constants of a library.
+# Embeds text files into a library.
 
-# Makes `output`, a line {"path", "content"} for each file of `folder` that ends in `extension`, paths as seen from
-# `folder`; private includes of `target` find it. A new or changed file makes CMake run again.
+# Generates `output`, with a line {"path", "content"} for each file of `folder` that ends in `extension`; paths are relative to
+# `folder`. It is on the private include path of `target`. A new or changed file makes CMake run again.
 function(tessera_embed target folder extension output)
   cmake_path(ABSOLUTE_PATH folder)
   file(GLOB_RECURSE paths CONFIGURE_DEPENDS RELATIVE ${folder} ${folder}/*${extension})

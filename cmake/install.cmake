@@ -1,5 +1,5 @@
-# What `cmake --install` and CPack leave: the headers, an archive and a shared library of tessera and of its model, and what
-# find_package(tessera) and pkg-config have to know of them.
+# For `cmake --install` and CPack: the headers, an archive and a shared library of tessera and of its model, and the files for
+# find_package(tessera) and pkg-config.
 if(TESSERA_SANITIZE)
   return()
 endif()
@@ -18,11 +18,11 @@ foreach(kind static shared)
   install(EXPORT tessera-${kind} NAMESPACE tessera:: FILE tessera-${kind}.cmake DESTINATION ${package})
 endforeach()
 
-# For C, by its name; and for Python, which finds it from there.
+# The C API, and the Python module, which finds the library relative to its own place.
 install(TARGETS tessera_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES samples/python/tessera.py DESTINATION ${CMAKE_INSTALL_LIBDIR}/tessera/python)
 
-# What an archive has yet to be linked with; a shared library has it.
+# Libraries that an archive must be linked with; a shared library already links them.
 set(dependencies Threads)
 set(archives_of_tessera "-ldl -pthread")
 if(NOT TESSERA_FMT_HEADER_ONLY)
@@ -42,8 +42,8 @@ configure_package_config_file(cmake/tessera-config.cmake.in tessera-config.cmake
 write_basic_package_version_file(tessera-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tessera-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/tessera-config-version.cmake
               cmake/FindPCRE2.cmake cmake/kernel_library.cmake cmake/kernel_library.map DESTINATION ${package})
-# For pkg-config: NAME, the shared library, and NAME-static, the archive. A program finds its libraries by an rpath, and the
-# compiler warns of nothing in the headers. In /usr both are so by themselves, and -isystem would hide the compiler's headers.
+# For pkg-config: NAME, the shared library, and NAME-static, the archive. An rpath lets a program find its libraries, and -isystem
+# suppresses warnings in the headers. In /usr neither is needed, and -isystem would hide the compiler's headers.
 file(RELATIVE_PATH pc_to_include ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
 foreach(library ${libraries})
   string(REPLACE "_" "-" name ${library})
@@ -68,7 +68,7 @@ install(CODE "
   file(INSTALL \"${CMAKE_CURRENT_BINARY_DIR}/pkgconfig/\${folder}/\"
        DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig\")")
 
-# cpack -G DEB makes a package of all that.
+# cpack -G DEB makes a package of all this.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME tessera)
 set(CPACK_PACKAGE_CONTACT "the Tessera authors")
@@ -79,5 +79,5 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "libfmt-dev, libtbb-dev, libpcre2-dev")  # for the archives
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nvidia-cuda-toolkit, g++")  # which the emulator compiles with
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nvidia-cuda-toolkit, g++")  # the emulator compiles with g++
 include(CPack)

@@ -1,4 +1,4 @@
-# A library of kernels that libtessera_c opens (tessera/c/export.hpp): it has a Tessera of its own, and shows its entry alone.
+# A kernel library that libtessera_c opens (tessera/c/export.hpp): it contains a private Tessera, and exports only its entry point.
 function(tessera_kernel_library name)
   add_library(${name} SHARED ${ARGN})
   target_link_libraries(${name} PRIVATE tessera::tessera)

@@ -1,14 +1,14 @@
-# The programs as `cmake --install` leaves them: bin/tessera-NAME, as many a program might be called NAME, with manual
-# pages and completions.
+# Installs the programs as bin/tessera-NAME, since other programs may be called NAME, with manual pages and
+# completions.
 include(GNUInstallDirs)
 foreach(program generate score tokenize inspect demo)
   set(name tessera-${program})
   set(folder ${CMAKE_BINARY_DIR}/installed/${program})
   install(PROGRAMS $<TARGET_FILE:${program}> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME ${name} COMPONENT programs)
   if(CMAKE_CROSSCOMPILING)
-    continue()  # what it says of itself it cannot be asked
+    continue()  # the program cannot run here to print its pages
   endif()
-  # Called by the name that it will have, the program uses that in what it prints.
+  # Called by its installed name, the program prints that name.
   set(called ${folder}/${name})
   add_custom_command(OUTPUT ${called}.1 ${called}.bash ${folder}/_${name} ${called}.fish DEPENDS ${program} VERBATIM
     COMMAND ${CMAKE_COMMAND} -E make_directory ${folder}

@@ -1,10 +1,10 @@
-# What the scripts that build share; they source this file. `root` is the checkout, `build` its build folder.
+# Shared by the scripts that build; they source this file. `root` is the checkout, `build` its build folder.
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build="$root/build/release"
 me=$(basename "$0")
 
-# of_this_tree SOURCE BUILD: whether BUILD, if it was configured at all, was configured for SOURCE and in its own place.
-# Its rules name both by their paths: in a checkout that was copied or moved they build the other one.
+# of_this_tree SOURCE BUILD: whether BUILD is not configured yet, or was configured for SOURCE and in its present place.
+# Build rules contain both paths, so in a copied or moved checkout they would build the original one.
 of_this_tree() {
   local cache="$2/CMakeCache.txt"
   [[ -e $cache ]] || return 0
@@ -15,11 +15,11 @@ of_this_tree() {
 # drop_build_of_another_tree SOURCE BUILD
 drop_build_of_another_tree() {
   of_this_tree "$1" "$2" && return
-  echo "$me: $2 was configured for $configured_for, or in another place: removing it to build anew" >&2
+  echo "$me: $2 was configured for $configured_for, or in another place: removing it to rebuild" >&2
   rm -rf "$2"
 }
 
-# Takes the build folder for this script, by file descriptor 9: one build at a time.
+# Locks the build folder for this script, with file descriptor 9: one build at a time.
 take_build() {
   if ! { mkdir -p "$root/build" && : >>"$root/build/lock"; } 2>/dev/null; then
     echo "$me: cannot write to $root/build; copy the checkout to a folder of yours, or build by hand: cmake -S $root -B FOLDER" >&2
@@ -30,12 +30,12 @@ take_build() {
   drop_build_of_another_tree "$root" "$build"
 }
 
-# Configures the release build where that has yet to be done. Several files are compiled at once, which is faster for all of
-# them; who works on some configures by himself.
+# Configures the release build unless that is done already. A unity build compiles everything faster; to rebuild single
+# files faster, configure without it.
 configure() { [[ -f $build/build.ninja && -f $build/CMakeCache.txt ]] || (cd "$root" && cmake --preset release -DCMAKE_UNITY_BUILD=ON); }
 
-# build_quietly TARGETS...: sets up, configures and builds. If that fails, prints the compiler's lines with what leads to
-# each error, the author's own line among it; not the commands.
+# build_quietly TARGETS...: sets up, configures and builds. If that fails, prints the compiler's lines and the context of
+# each error, which includes the author's line; not the commands.
 build_quietly() {
   local log="$root/build/$me.log"
   "$root/scripts/setup"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Files that must not compile, and what the compiler must say of them. Usage:
-#   check_compile_fail.sh bad FILES... -- COMPILER FLAGS...   do not compile; the first line is `// expect: words`. Of many a
-#                                                             sample is taken, one of TESSERA_TEST_SHARE
+# Checks files that must not compile, and the compiler's messages. Usage:
+#   check_compile_fail.sh bad FILES... -- COMPILER FLAGS...   the files do not compile; their first line is `// expect: words`.
+#                                                             One in TESSERA_TEST_SHARE files is checked
 #   check_compile_fail.sh good FILES... -- COMPILER FLAGS...  the same files without their mistakes (-DGOOD) compile, all at
-#                                                             once: what is tested is the mistake, not a typo beside it
+#                                                             once: so the mistake causes the error, and not a typo beside it
 set -u
 how=$1
 shift
@@ -18,16 +18,16 @@ if [[ $how == good ]]; then
   set -e
   work=$(mktemp -d)
   trap 'rm -rf "$work"' EXIT
-  # The headers first: each file becomes a namespace.
+  # The headers come first, since each file becomes a namespace.
   { echo '#include <tessera/tessera.hpp>' && sed -n '/^#include </p' "${files[@]}"; } >"$work/all.cpp"
   for file in "${files[@]}"; do
     printf 'namespace %s_good {\n#include "%s"\n}\n' "$(basename "$file" .cpp)" "$file" >>"$work/all.cpp"
   done
-  "$@" -std=c++20 -w -fsyntax-only -DGOOD "$work/all.cpp" # -w: `main` is a function like any other there
+  "$@" -std=c++20 -w -fsyntax-only -DGOOD "$work/all.cpp" # -w: `main` is an ordinary function in a namespace
   exit
 fi
 
-# Says what is wrong with a file's error, if anything is.
+# Prints what is wrong with a file's error, if anything.
 check() {
   local file=$1 expected output lines
   shift
@@ -38,9 +38,9 @@ check() {
   fi
   lines=$(wc -l <<<"$output")
   if ! grep -qF -- "$expected" <<<"$output"; then
-    printf "says nothing of '%s':\n%s\n" "$expected" "$output"
+    printf "does not mention '%s':\n%s\n" "$expected" "$output"
   elif ((lines >= 25)); then
-    printf 'takes %s lines to say so, 24 are allowed:\n%s\n' "$lines" "$output"
+    printf 'prints %s lines, 24 are allowed:\n%s\n' "$lines" "$output"
   fi
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A project that uses Tessera is configured, built and run. Usage:
-#   check_consumer.sh installed SOURCE COMPILER BUILD   it is installed from BUILD: found by find_package, as archives and as shared
-#                                                       libraries, by pkg-config and from Python; programs find the emulator
-#   check_consumer.sh package SOURCE COMPILER BUILD     the same of a Debian package of BUILD
-#   check_consumer.sh sources SOURCE COMPILER BUILD     it is a folder of the project, or FetchContent's, and oneTBB is absent
+# Configures, builds and runs a project that uses Tessera. Usage:
+#   check_consumer.sh installed SOURCE COMPILER BUILD   Tessera is installed from BUILD; found by find_package, as archives and as
+#                                                       shared libraries, by pkg-config and from Python; programs find the emulator
+#   check_consumer.sh package SOURCE COMPILER BUILD     the same with a Debian package of BUILD
+#   check_consumer.sh sources SOURCE COMPILER BUILD     Tessera is a folder of the project, or fetched by FetchContent, without oneTBB
 set -euo pipefail
 how=$1 source=$2 compiler=$3
 work=$(cd "$(mktemp -d)" && pwd -P)
@@ -12,14 +12,14 @@ quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }; }
 # configure FOLDER ARGS...
 configure() {
   quietly cmake -S "$source/tests/consumer" -B "$work/$1" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_UNITY_BUILD=ON "${@:2}" # what compiles fastest
+    -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_UNITY_BUILD=ON "${@:2}" # the fastest to compile
 }
 make() { quietly cmake --build "$work/$1" --parallel 2; }
-# What is needed of Tessera when a program starts.
+# The Tessera libraries that a program loads when it starts.
 shared_by() { readelf -d "$1" | grep -o 'libtessera[a-z_.0-9]*' || true; }
 
 if [[ -z ${TESSERA_TEST_ALL:-}${TESSERA_TEST_PACKAGING:-} ]]; then
-  echo "skipped: it takes long; scripts/test --all does it, and CI"
+  echo "skipped: it takes long; scripts/test --all and CI run it"
   exit
 fi
 if [[ $how == sources ]]; then
@@ -30,8 +30,8 @@ if [[ $how == sources ]]; then
   make sources
   "$work/sources/vector_add"
   emulator=$4/bin/libtessera_emulator.so
-  if [[ -e $emulator ]]; then # that of the build stands in for the one that this one makes
-    ! TESSERA_DEVICE=emulated "$work/sources/vector_add" 2>"$work/log" || { echo "an emulator from elsewhere"; exit 1; }
+  if [[ -e $emulator ]]; then # the emulator of the build replaces the one that this project would build
+    ! TESSERA_DEVICE=emulated "$work/sources/vector_add" 2>"$work/log" || { echo "the program found an emulator elsewhere"; exit 1; }
     grep -qF -- "cmake --build $work/sources --target tessera_emulated_device" "$work/log" || { cat "$work/log" && exit 1; }
     cmake --build "$work/sources" --target tessera_emulated_device -- -n >/dev/null
     mkdir -p "$work/sources/bin"
@@ -43,7 +43,7 @@ fi
 
 if [[ $how == installed ]]; then
   quietly cmake --install "$4" --prefix "$work/made"
-  mv "$work/made" "$work/prefix" # it may be moved
+  mv "$work/made" "$work/prefix" # an install can be moved
   prefix=$work/prefix
 else
   command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || { echo "skipped: there is no dpkg-dev here"; exit; }
@@ -53,13 +53,13 @@ else
   prefix=$work/root/usr
 fi
 if grep -rF -e "$work/made" -e "$source" "$prefix" --include='*.cmake' --include='*.pc'; then
-  echo "what is installed names the folder that it came from"
+  echo "installed files name the folder that they came from"
   exit 1
 fi
 library=$(find "$prefix" -name libtessera.so)
 libdir=$(dirname "$library")
 has_emulator=$(find "$libdir" -maxdepth 1 -name libtessera_emulator.so)
-# Runs a program as it is, on the CPU, and with the emulator, which it is to find.
+# Runs a program on the CPU, and on the emulator, which it must find.
 run() {
   "$@"
   [[ -z $has_emulator ]] || TESSERA_DEVICE=emulated "$@"
@@ -71,25 +71,25 @@ for kind in OFF ON; do
   run "$work/build-$kind/vector_add"
   "$work/build-$kind/model" "$source/samples/models/storyteller-6m"
 done
-[[ -z $(shared_by "$work/build-OFF/model") ]] || { echo "archives are asked for"; exit 1; }
-version=$(sed -n 's/^project(tessera VERSION \([0-9]*\.[0-9]*\).*/\1/p' "$source/CMakeLists.txt") # that of the shared libraries' names
+[[ -z $(shared_by "$work/build-OFF/model") ]] || { echo "linked with shared libraries, though archives were requested"; exit 1; }
+version=$(sed -n 's/^project(tessera VERSION \([0-9]*\.[0-9]*\).*/\1/p' "$source/CMakeLists.txt") # the version in the shared libraries' names
 for program in "vector_add:libtessera.so.$version" "model:libtessera_model.so.$version"; do
-  shared_by "$work/build-ON/${program%:*}" | grep -qxF "${program#*:}" || { echo "$program: not by that version"; exit 1; }
+  shared_by "$work/build-ON/${program%:*}" | grep -qxF "${program#*:}" || { echo "$program: another version"; exit 1; }
 done
-# Nothing is shown but what include/tessera declares.
+# The library exports only what include/tessera declares.
 shown=$(nm -DC --defined-only "$library" | cut -d' ' -f3- | grep -E '^(typeinfo for |vtable for )?(tessera|spdlog)::' |
-  grep -cE 'codegen|Nvrtc|spdlog|Cache' || true) # other names are the standard library's
-((shown == 0)) || { echo "the shared library shows $shown names of its inside"; exit 1; }
+  grep -cE 'codegen|Nvrtc|spdlog|Cache' || true) # other names belong to the standard library
+((shown == 0)) || { echo "the shared library exports $shown internal names"; exit 1; }
 
-# By pkg-config, the shared libraries and the archives, with many warnings: of the headers there are none. Those of the package
-# are the system's in /usr alone.
+# By pkg-config, the shared libraries and the archives, with many warning options: the headers must cause no warning. The package's
+# headers are system headers only in /usr.
 warnings=(-Wall -Wextra -Wpedantic)
 if [[ $how == installed ]]; then warnings+=(-Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Werror); fi
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH=$libdir/pkgconfig
-  if [[ $how == package ]]; then export LD_LIBRARY_PATH=$libdir; fi # as of /usr/lib, where the package has it
+  if [[ $how == package ]]; then export LD_LIBRARY_PATH=$libdir; fi # the package would be in /usr/lib
   kinds=("" -static)
-  if [[ $how == package ]]; then kinds=(""); fi # which takes half of the time
+  if [[ $how == package ]]; then kinds=(""); fi # halves the time
   for kind in "${kinds[@]}"; do
     for program in model:tessera-model "vector_add names:tessera"; do
       sources=()
@@ -101,7 +101,7 @@ if command -v pkg-config >/dev/null; then
     run "$work/tessera$kind"
     "$work/tessera-model$kind" "$source/samples/models/storyteller-6m"
   done
-  [[ $how == package || -z $(shared_by "$work/tessera-model-static") ]] || { echo "archives are asked for"; exit 1; }
+  [[ $how == package || -z $(shared_by "$work/tessera-model-static") ]] || { echo "linked with shared libraries, though archives were requested"; exit 1; }
 fi
 
 # The programs, and the demo with its second device.
@@ -109,15 +109,16 @@ fi
 TESSERA_DEVICE=cpu "$prefix/bin/tessera-demo" kernel,code,devices >"$work/demo" || { cat "$work/demo"; exit 1; }
 if [[ -n $has_emulator ]] && ! grep -q emulated "$work/demo"; then cat "$work/demo" && exit 1; fi
 
-# From Python, by the one line that the documentation has.
+# From Python, by the line in the documentation.
 if command -v python3 >/dev/null; then
   export PYTHONPATH=$libdir/tessera/python
   env -u TESSERA_C python3 "$source/tests/consumer/launch.py" "$work/build-OFF/libkernels.so"
   [[ -z $has_emulator ]] || env -u TESSERA_C python3 "$source/tests/consumer/launch.py" "$work/build-OFF/libkernels.so" emulated
 fi
 
-# What the pages show compiles with what is installed.
+# The snippets of the pages compile with the installed headers.
 if [[ $how == installed ]] && command -v python3 >/dev/null; then
-  python3 "$source/tests/snippets.py" "$source"/README.md "$source"/docs/*.md >"$work/snippets.cpp"
+  shopt -s nullglob # docs/codegen may have no page
+  python3 "$source/tests/checks/snippets.py" "$source"/README.md "$source"/docs/*.md "$source"/docs/codegen/*.md >"$work/snippets.cpp"
   quietly "$compiler" -std=c++20 -fsyntax-only -I"$prefix/include" "$work/snippets.cpp"
 fi

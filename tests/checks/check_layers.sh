@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who may include whom, and how long a file may be. Usage: check_layers.sh ROOT
+# Checks which layers and folders may include which, and how long a file may be. Usage: check_layers.sh ROOT
 set -euo pipefail
 cd "$1"
 declare -A may=(
@@ -20,13 +20,13 @@ for layer in "${!may[@]}"; do
     fi
   done < <(grep -rnE '#include "(tessera/)?[a-z]+/' $(folders "$layer") --include='*.hpp' --include='*.cpp' --include='*.def' || true)
 done
-# What users include stands by itself: of src it needs nothing.
+# Public headers need nothing from src.
 if grep -rnE '#include "' include/tessera --include='*.hpp' --include='*.def' | grep -v '#include "tessera/'; then
-  echo "headers of include/tessera may include only one another"
+  echo "headers of include/tessera may include only each other"
   bad=1
 fi
-# Rooms of a layer, in the order in which a kernel walks through them: who may include which of the others. The files at a
-# layer's root join the rooms: a room includes none of them but those that are named here.
+# Folders of a layer ("rooms"), in the order in which a kernel passes through them, and the folders that each may include. Files at a
+# layer's root connect the folders: a folder includes only those root files that are named here.
 declare -A may_room=(
   [codegen/target]="" [codegen/plan]="target" [codegen/plan/verify]="plan target" [codegen/analysis]="plan target"
   [codegen/schedule]="analysis plan target" [codegen/lower]="schedule analysis plan target"
@@ -44,25 +44,25 @@ for room in "${!may_room[@]}"; do
     [[ $text =~ '#include "'$layer/([a-z0-9_./]+)\" ]]
     included=$(room_of "${BASH_REMATCH[1]}")
     if [[ $included != "${room#*/}" && " ${may_room[$room]} " != *" $included "* ]]; then
-      echo "$file:$line: $room may include its own room and: ${may_room[$room]:-none}, not $layer/$included"
+      echo "$file:$line: $room may include its own folder and: ${may_room[$room]:-none}, not $layer/$included"
       bad=1
     fi
   done < <(grep -nE "#include \"$layer/[a-z0-9_./]+" src/$room/*.[hcd]* || true)
 done
-# A folder holds what one look takes in.
+# A folder must be small enough to take in at a glance.
 while read -r files folder; do
   if ((files > 30)); then
-    echo "$folder: $files files, more than 30: it is several rooms"
+    echo "$folder: $files files, more than 30; split it"
     bad=1
   fi
 done < <(find src include -type f -printf '%h\n' | sort | uniq -c)
-# A file has one idea.
+# A file has one topic.
 while read -r lines file; do
   [[ $file != total ]] || continue
   most=700
   [[ $file == src/codegen/* ]] && most=500
   if ((lines > most)); then
-    echo "$file: $lines lines, more than $most: it has several ideas, each of which wants a file"
+    echo "$file: $lines lines, more than $most; split it by topic"
     bad=1
   fi
 done < <(find src include -type f -exec wc -l {} +)

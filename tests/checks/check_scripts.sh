@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scripts started at once on a fresh clone build one after the other; each builds its own checkout, also where that was copied
-# with its build; without network setup goes on where it can. Usage: check_scripts.sh ROOT
+# Scripts started at once on a fresh clone build one after the other; each builds its own checkout, also if it was copied
+# with its build; without network, setup continues if it can. Usage: check_scripts.sh ROOT
 set -euo pipefail
 work=$(cd "$(mktemp -d)" && pwd -P)
 usual_path=$PATH
@@ -9,7 +9,7 @@ mkdir -p "$work/clone/samples" "$work/bin"
 cp -r "$1/scripts" "$work/clone"
 touch "$work/clone/samples/hello.cpp"
 printf '#!/bin/sh\n' >"$work/clone/scripts/setup"
-# A cmake that notes when it begins and ends, not before the other scripts wait, and "builds" the program.
+# A mock cmake that logs when it begins and ends, waits until the other scripts wait, and "builds" the program.
 cat >"$work/bin/cmake" <<'END'
 #!/bin/sh
 echo begin >>"$NOTES"
@@ -28,14 +28,14 @@ expect() { # FILE WORDS...
   local file=$1 word
   shift
   for word; do
-    grep -qF -- "$word" "$work/$file" || { echo "$file says nothing of '$word':"; cat "$work/$file"; exit 1; }
+    grep -qF -- "$word" "$work/$file" || { echo "$file does not mention '$word':"; cat "$work/$file"; exit 1; }
   done
 }
 scripts/run hello >"$work/run" 2>&1 &
 run=$!
 until [[ -s $NOTES ]]; do sleep 0.01; done
 scripts/test >"$work/test" 2>&1 &
-scripts/fuzz 1 1 >"$work/fuzz" 2>&1 || true & # there is no such program in this clone
+scripts/fuzz 1 1 >"$work/fuzz" 2>&1 || true & # this clone has no such program
 wait "$run" || { cat "$work/run"; exit 1; }
 wait
 expect run "runs, and keeps nobody waiting"
@@ -47,7 +47,7 @@ while read -r note; do
   last=$note
 done <"$NOTES"
 
-# A tree with programs whose "compilation" is a copy of their source, built by the real CMake; then copies of that tree.
+# A tree whose programs are "compiled" by copying their source, built by the real CMake; then copies of that tree.
 export PATH=$usual_path
 fail() { echo "$1" && exit 1; }
 mkdir -p "$work/tree/samples"
@@ -68,7 +68,7 @@ chmod +x "$work/tree/samples/hello.cpp"
 for run in first again; do
   "$work/tree/scripts/run" hello >"$work/$run" 2>&1 || fail "$(cat "$work/$run")"
   expect $run "hello from the first"
-  ! grep -q anew "$work/$run" || fail "a checkout's own build is built anew"
+  ! grep -q 'to rebuild' "$work/$run" || fail "a checkout's own build is rebuilt"
 done
 for script in "run hello" "fuzz 1 1" test "texts $work/list"; do
   rm -rf "${work:?}/copy"
@@ -76,25 +76,25 @@ for script in "run hello" "fuzz 1 1" test "texts $work/list"; do
   sed -i 's/first/copy/' "$work/copy/samples/hello.cpp"
   # shellcheck disable=SC2086
   (cd "$work/copy" && "scripts/"$script) >"$work/copied" 2>&1 || fail "$script: $(cat "$work/copied")"
-  expect copied "${script%% *}: $work/copy/build/release was configured for $work/tree" anew
+  expect copied "${script%% *}: $work/copy/build/release was configured for $work/tree" "to rebuild"
   grep -rq "hello from the copy" "$work/copy/build/release/bin" || fail "$script: a stale program"
 done
 for name in hello fuzz tessera_tests inspect; do
   ! grep -qs copy "$work/tree/build/release/bin/$name" || fail "a script of the copy has built in the first tree"
 done
-# A build that cannot be configured again runs nothing.
+# A build that cannot be reconfigured runs nothing.
 echo 'message(FATAL_ERROR "not like this")' >>"$work/copy/CMakeLists.txt"
 ! "$work/copy/scripts/run" hello >"$work/refused" 2>&1 || fail "runs although CMake failed"
 expect refused "not like this" "run: the build failed"
 ! grep -q "hello from" "$work/refused" || fail "runs although CMake failed"
-# A checkout that cannot be written to: a file has the folder's place, as root may write everywhere.
+# A checkout that cannot be written to: a file replaces the folder, since root may write everywhere.
 rm -rf "${work:?}/copy/build"
 touch "$work/copy/build"
 ! "$work/copy/scripts/run" hello >"$work/unwritable" 2>&1 || fail "runs without a build"
 expect unwritable "run: cannot write to $work/copy/build"
 (($(wc -l <"$work/unwritable") == 1)) || fail "$(cat "$work/unwritable")"
 
-# Without network: what the build can do without is no obstacle, what it needs is.
+# Without network, a missing optional package is no error; a missing required one is.
 mkdir "$work/offline"
 cat >"$work/offline/g++" <<'END'
 #!/bin/sh

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs of the test cases that match one of so many, the same each time: TESSERA_TEST_SHARE; all without it or with
+# Runs one in TESSERA_TEST_SHARE of the matching test cases, the same ones each time; all of them without it or with
 # TESSERA_TEST_ALL. Usage: run_share.sh TESTS SPEC
 set -euo pipefail
 share=${TESSERA_TEST_SHARE:-1}
@@ -7,7 +7,7 @@ share=${TESSERA_TEST_SHARE:-1}
 ((share > 1)) || exec "$1" "$2" --warn NoAssertions
 names=$(mktemp)
 trap 'rm -f "$names"' EXIT
-list() { "$1" "$2" --list-test-names-only 2>/dev/null || true; } # Catch2 2 exits with their number
+list() { "$1" "$2" --list-test-names-only 2>/dev/null || true; } # Catch2 2 exits with the number of tests
 if [[ -z $(list "$@") ]]; then
   list() { "$1" "$2" --list-tests --verbosity quiet; } # Catch2 3
 fi

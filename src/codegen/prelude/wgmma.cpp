@@ -57,9 +57,8 @@ std::string item(const Form& form, int n, bool left) {
       "wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{\"\n      \"{}\"\n      \"}}, {}, {}, p, 1, 1{};\\n}}\"\n",
       adds, n, form.k, form.type, form.type, list(0, accumulators, " \"\n      \"", number), a, b, transpositions);
   text += fmt::format("      : {}\n", list(0, accumulators, "\n        ", [](int i) { return fmt::format("\"+f\"(d[{}])", i); }));
-  const std::string_view constraint = tf32 ? "f" : "r";
-  const std::string a_in =
-      left ? list(0, 4, "", [&](int i) { return fmt::format("\"{}\"(a[{}])", constraint, i); }) : "\"l\"(a)";
+  const auto fragment = [&](int i) { return tf32 ? fmt::format("\"r\"(bits_of(a[{}]))", i) : fmt::format("\"r\"(a[{}])", i); };
+  const std::string a_in = left ? list(0, 4, "", fragment) : "\"l\"(a)";
   text += fmt::format("      : {}, \"l\"(b), \"r\"(static_cast<int>(adds)){});\n}}", a_in, inputs);
   return text;
 }

@@ -264,9 +264,9 @@ TEST_CASE("remarks say what became of attention, products and decoding, as docs/
        "the right operand is i8 in memory"},
       {"weights of 4 bits, 128x128x64", hopper, [] { return weights_of_four_bits(128, 128, 64); }, "wgmma", missed,
        "the right operand comes from 'mul'"},
-      {"LSTM, 4 products in each of 2 loops, 64x64x64", hopper, [] { return lstm(64, 64, 64); }, "wgmma", missed,
+      {"LSTM, 4 matmuls in each of 2 loops, 64x64x64", hopper, [] { return lstm(64, 64, 64); }, "wgmma", missed,
        "it has several products, which differ"},
-      {"product 256x256x64", hopper, [] { return matmul(256, 256, 64); }, "wgmma", missed,
+      {"matmul 256x256x64", hopper, [] { return matmul(256, 256, 64); }, "wgmma", missed,
        "[256,256] sums fit no warp group", true},
       {"decoding, 16 rows by 128 keys, d = 64", hopper, [&] { return decode(16, 128, 64, wide); }, "hint", missed,
        "8 warps; its tiles take 1"},
@@ -483,7 +483,7 @@ TEST_CASE("products and chains of the extents that docs/speed.md lists go by wgm
     if (goes(matmul(64, n, 64))) add(widths, n);
   for (int k = 16; k <= 320; k += 16)
     if (goes(matmul(64, 64, k))) add(depths, k);
-  const std::string of_matmul = fmt::format("| a product in a loop | {} | {} | {} |", rows, widths, depths);
+  const std::string of_matmul = fmt::format("| a matmul in a loop | {} | {} | {} |", rows, widths, depths);
   INFO(of_matmul);
   CHECK(page.find(of_matmul) != page.npos);
   rows.clear(), widths.clear(), depths.clear();
