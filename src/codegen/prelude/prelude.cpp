@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "codegen/prelude/wgmma.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -13,11 +15,19 @@ namespace {
 
 using Names = std::unordered_set<std::string_view>;
 
-constexpr struct {
+struct File {
   std::string_view name, text;
-} files[] = {
+};
+constexpr File embedded[] = {
 #include "prelude_files.inc"
 };
+
+std::vector<File> files() {
+  static const auto& wgmma = *new std::string(wgmma_items());
+  std::vector<File> files(std::begin(embedded), std::end(embedded));
+  files.push_back({"device/wgmma_mma_async", wgmma});
+  return files;
+}
 
 bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -99,7 +109,7 @@ std::string_view name_of(std::string_view item) {
 
 std::vector<PreludeItem> parse_files() {
   std::vector<PreludeItem> items;
-  for (const auto& file : files) {
+  for (const File& file : files()) {
     std::string_view rest = file.text;
     while (!rest.empty()) {
       std::string_view item = rest.substr(0, rest.find("\n\n"));

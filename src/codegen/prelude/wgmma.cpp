@@ -10,8 +10,8 @@ namespace {
 
 struct Form {
   std::string_view type;
-  int k;  ///< of an instruction
-  std::string_view left;  ///< type of the registers that hold the left operand
+  int k;                        ///< of an instruction
+  std::string_view left;        ///< type of the registers that hold the left operand
   std::span<const int> widths;  ///< n of the instructions that schedules choose from
 };
 
@@ -22,12 +22,12 @@ constexpr Form forms[] = {{"bf16", 16, "u32", widths_of_16_bits},
                           {"f16", 16, "u32", widths_of_16_bits},
                           {"tf32", 8, "float", widths_of_tf32}};
 
-/// "FORMAT of first, FORMAT of first + 1, ...", `count` of them, lines of twelve that begin with `indent`.
+/// item(first), item(first + 1), ..., `count` of them, in lines of eight that end and begin as `indent` has it.
 template <class Item>
 std::string list(int first, int count, std::string_view indent, const Item& item) {
   std::string text;
   for (int i = 0; i < count; ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : i % 12 ? ", " : fmt::format(",{}", indent), item(first + i));
+    text += fmt::format("{}{}", i == 0 ? "" : i % 8 ? ", " : fmt::format(",{}", indent), item(first + i));
   return text;
 }
 
@@ -44,22 +44,27 @@ std::string item(const Form& form, int n, bool left) {
   if (!tf32 && !left) transpositions += ", " + number(next++), inputs += ", \"n\"(transposed_a)";
   if (!tf32) transpositions += ", " + number(next++), inputs += ", \"n\"(transposed_b)";
 
-  std::string text = fmt::format("// d = a b, or d += a b: {} of one warp group, m64n{}k{}", form.type, n, form.k);
-  text += left ? ", a in registers" : ", both operands in shared memory";
-  text += tf32 ? ", both K-major" : "; a transposed operand is not K-major";
-  text += " (PTX ISA, \"wgmma.mma_async\").\n";
+  std::string text =
+      fmt::format("// d = a b, or d += a b, m64n{}k{} of {} (PTX ISA, \"wgmma.mma_async\"); ", n, form.k, form.type);
+  text += left ? "a is in registers.\n" : "a and b are in shared memory.\n";
+  text += tf32 ? "// Both are K-major.\n" : "// A transposed operand is not K-major.\n";
   text += left ? "template <int transposed_b>\n" : "template <int transposed_a, int transposed_b>\n";
-  text += fmt::format("__device__ inline void wgmma_{}{}_n{}(float* d, {} a, u64 b, bool adds) {{\n", left ? "left_" : "",
-                      form.type, n, left ? fmt::format("const {}*", form.left) : "u64");
-  if (tf32) text += left ? "  static_assert(transposed_b == 0);\n" : "  static_assert(transposed_a == 0 && transposed_b == 0);\n";
+  text += fmt::format("__device__ inline void wgmma_{}{}_n{}(float* d, {} a, u64 b, bool adds) {{\n",
+                      left ? "left_" : "", form.type, n, left ? fmt::format("const {}*", form.left) : "u64");
+  if (tf32)
+    text +=
+        left ? "  static_assert(transposed_b == 0);\n" : "  static_assert(transposed_a == 0 && transposed_b == 0);\n";
   text += fmt::format(
       "  asm volatile(\n      \"{{\\n.reg .pred p;\\nsetp.ne.b32 p, {}, 0;\\n"
       "wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{\"\n      \"{}\"\n      \"}}, {}, {}, p, 1, 1{};\\n}}\"\n",
       adds, n, form.k, form.type, form.type, list(0, accumulators, " \"\n      \"", number), a, b, transpositions);
-  text += fmt::format("      : {}\n", list(0, accumulators, "\n        ", [](int i) { return fmt::format("\"+f\"(d[{}])", i); }));
-  const auto fragment = [&](int i) { return tf32 ? fmt::format("\"r\"(bits_of(a[{}]))", i) : fmt::format("\"r\"(a[{}])", i); };
+  text += fmt::format("      : {}\n",
+                      list(0, accumulators, "\n        ", [](int i) { return fmt::format("\"+f\"(d[{}])", i); }));
+  const auto fragment = [&](int i) {
+    return tf32 ? fmt::format("\"r\"(bits_of(a[{}]))", i) : fmt::format("\"r\"(a[{}])", i);
+  };
   const std::string a_in = left ? list(0, 4, "", fragment) : "\"l\"(a)";
-  text += fmt::format("      : {}, \"l\"(b), \"r\"(static_cast<int>(adds)){});\n}}", a_in, inputs);
+  text += fmt::format("      : {}, \"l\"(b),\n        \"r\"(static_cast<int>(adds)){});\n}}", a_in, inputs);
   return text;
 }
 

@@ -4,8 +4,8 @@
 
 namespace tessera::internal {
 
-/// Items of the prelude, as a file of prelude/device would hold them (prelude.hpp): wgmma_TYPE_nN takes both operands from
-/// shared memory, wgmma_left_TYPE_nN the left one from registers.
+/// Items of the prelude, as a file of prelude/device would hold them (prelude.hpp): wgmma_TYPE_nN takes both operands
+/// from shared memory, wgmma_left_TYPE_nN the left one from registers.
 std::string wgmma_items();
 
 }  // namespace tessera::internal

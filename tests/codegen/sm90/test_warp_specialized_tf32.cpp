@@ -347,7 +347,7 @@ TEST_CASE("products by roles: one tile, rounded and as it is", "[cpu][sanitize]"
   CHECK(why_not(plan) == "");
   std::vector<std::pair<int, bool>> maps;
   for (const TensorMap& map : plan.tensor_maps)
-    if (!map.store) maps.emplace_back(map.tensor.argument, map.tensor.k_iterations);
+    if (!map.store) maps.emplace_back(map.tensor.argument, map.tensor.to_tf32);
   std::ranges::sort(maps);
   CHECK(maps == std::vector<std::pair<int, bool>>{{0, false}, {0, true}, {1, true}});
   const auto y = full_of<f32>(of.m, of.n), z = full_of<f32>(of.m, of.n);
@@ -478,7 +478,7 @@ TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
     CHECK(count<TmaLoad>(plan) == 3 * (share.tiles.k / 32));  // the right ones ahead, too
     CHECK(count<TmaStore>(plan) == share.tiles.n / 32);
     CHECK(plan.waits_for_previous());
-    for (const TensorMap& map : plan.tensor_maps) CHECK(map.tensor.k_iterations != map.store);
+    for (const TensorMap& map : plan.tensor_maps) CHECK(map.tensor.to_tf32 != map.store);
     CHECK(to_string(plan).find("loaded as tf32") != std::string::npos);
     CHECK(to_string(plan).find("2 from 8 of k to the next") != std::string::npos);
   }
@@ -517,8 +517,8 @@ TEST_CASE("the verifier names what is wrong with tf32", "[plan]") {
     std::function<void(Plan&)> plant;
   };
   const Fault faults[] = {
-      {"holds tf32, and", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.k_iterations = false; }},
-      {"k_iterations f32, and f32 that is loaded", [](Plan& p) { p.tensor_maps[TensorMapId{2}].tensor.k_iterations = true; }},
+      {"holds tf32, and", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.to_tf32 = false; }},
+      {"rounds f32, and f32 that is loaded", [](Plan& p) { p.tensor_maps[TensorMapId{2}].tensor.to_tf32 = true; }},
       {"holds f32, and", [](Plan& p) { p.buffers[BufferId{0}].type = ElementType::f32; }},
       {"wgmma reads tf32 along k alone", [](Plan& p) { the<Wgmma>(p).a_k_major = false; }},
       {"wgmma reads tf32 along k alone", [](Plan& p) { the<Wgmma>(p).b_k_major = false; }},
@@ -613,7 +613,7 @@ TEST_CASE("a map that does not round is found by the results", "[emulator]") {
   Variant variant = classify(graph, arguments);
   std::vector<KernelSource> sources{generate(graph, variant, Arch::sm_90a)};
   sources.push_back(sources[0]);
-  for (TmaTensor& tma_tensors : sources[1].tma_tensors) tma_tensors.k_iterations = false;
+  for (TmaTensor& tma_tensors : sources[1].tma_tensors) tma_tensors.to_tf32 = false;
   const Emulator emulator = Emulator::compile(sources);
   for (const std::size_t i : {0, 1}) {
     CHECK(emulator.run(i, graph, arguments, std::vector<std::int64_t>{1, 1}, {.persistent_blocks = 1}).text() == "");
