@@ -10,9 +10,9 @@
 namespace tessera::internal::lowering {
 namespace {
 
-constexpr int most_stages = 4;  // a round's two products last longer than its tiles are on their way
+constexpr int most_stages = 4;  // the two matmuls of a k-iteration take longer than its tiles are in flight
 
-/// The rules, one after another: each says why a kernel is none of this kind.
+/// The rules, one after another: each says why a kernel has no fused matmul.
 class Finder {
  public:
   explicit Finder(const GraphAnalysis& analysis) : analysis_(analysis) {}
@@ -37,7 +37,7 @@ class Finder {
   const Node& node(Id id) const { return analysis_[id]; }
   const Node& first() const { return node(fused_.matmuls[0].id); }
 
-  // Does a product take its left operand from what another's result became?
+  // Does a matmul take its left operand from the result of another?
   bool feed_each_other() {
     bool feeds = false;
     for (const auto& region : analysis_.order)
@@ -49,7 +49,7 @@ class Finder {
     return feeds && fused_.matmuls.size() > 1;
   }
 
-  // Of the same loop.
+  // A matmul of the same loop.
   bool comes_from_matmul(Id operand, RegionId loop) const {
     std::vector<Id> open{operand};
     std::set<Id> seen;
@@ -146,7 +146,7 @@ class Finder {
     }
     return found->rows == tile.rows && found->columns == tile.columns ? "" : "a tile is read by other axes, too";
   }
-  // May the copy engine bring it, from a place that is known ahead, as panels?
+  // Can TMA load it, from a place that is known ahead, as panels?
   std::string boxes(const GraphAccess& access, FusedMatmulTile& tile) const {
     const auto is_known = [&](const GraphAccess::Axis& axis) { return fused_.ahead[axis.index] != 0; };
     const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
@@ -161,7 +161,7 @@ class Finder {
     return {};
   }
 
-  // Rows of a round's tile may be those of a slice from a constant on, which threads clear behind its end.
+  // Rows of a k-iteration's tile may be those of a slice with a constant start. Threads zero-fill rows beyond its end.
   bool sliced(const GraphAccess& access, FusedMatmulTile& tile) const {
     for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
       const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
@@ -177,7 +177,7 @@ class Finder {
     return true;
   }
 
-  // The next block's held tiles are there when it begins, if that costs the others no stage.
+  // The held tiles of the next grid tile are prefetched, if that costs the others no stage.
   std::string room() {
     where_ = fused_.matmuls[0].id;
     if (std::ranges::all_of(fused_.tiles, &FusedMatmulTile::held)) return "its products read nothing anew in a round";
@@ -200,7 +200,7 @@ class Finder {
     return analysis_.target.shared_bytes - barriers * static_cast<int>(fused_.tiles.size()) - held_stages * bytes(true);
   }
   int stages_beside(int held_stages) const { return std::min(room_beside(held_stages) / bytes(false), most_stages); }
-  // What is left is the first ones', which are wanted first.
+  // The first tiles get the remaining memory, since they are needed first.
   void set_stages(int held, int others) {
     int left = room_beside(held) - others * bytes(false);
     for (FusedMatmulTile& tile : fused_.tiles) {
@@ -214,8 +214,8 @@ class Finder {
   bool has_slices() const {
     return std::ranges::any_of(fused_.tiles, [](const FusedMatmulTile& tile) { return tile.slice_extent != no_id; });
   }
-  // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums. All
-  // warp groups come to a tile that they clear, in the round that it is of.
+  // Requires carried accumulators whose matmul takes its left operand from the first matmul and not from these
+  // accumulators. All warp groups arrive at the barrier of a tile that they zero-fill, in the k-iteration of that tile.
   bool may_overlap() const {
     if (fused_.matmuls.size() != 2 || (has_slices() && !fused_.has_iteration)) return false;
     const auto& [scores, sums] = std::tie(fused_.matmuls[0], fused_.matmuls[1]);
@@ -227,9 +227,9 @@ class Finder {
     const auto position = static_cast<std::size_t>(std::ranges::find(yields, sums.id) - yields.begin());
     return ends_in(analysis_.graph.regions[first().region].arguments[position + 1], sums.id);
   }
-  // Products that start from nothing, of blocks each of which has a round. All held tiles have two stages: the next
-  // block's come ahead of what its scores wait for, while those of the block before are still read. Where the next
-  // block's slices end is not known by then.
+  // Requires a first matmul that starts from zeros, and a k-iteration for each grid tile. All held tiles have two
+  // stages: those of the next grid tile arrive before its first matmul waits for them, while those of the tile before
+  // are still read. It is not known by then where the slices of the next grid tile end.
   bool may_run_on() {
     const FusedMatmulMma& scores = fused_.matmuls[0];
     if (!is_zeros(analysis_, node(scores.id).in[2]) || !fused_.has_iteration || has_slices()) return false;
@@ -238,7 +238,7 @@ class Finder {
     set_stages(2, stages);
     return true;
   }
-  // Is a value used for a product alone, by a few ops each of which is used for it alone?
+  // Is a matmul the only use of a value, through a few ops, each of which is the only use of the one before?
   bool ends_in(Id id, Id matmul) const {
     constexpr int few = 6;
     for (int ops = 0; ops < few; ++ops) {
@@ -250,7 +250,7 @@ class Finder {
     return false;
   }
 
-  // The node that is in the way.
+  // Records the node that prevents it.
   std::string because(Id id, std::string why) {
     where_ = id;
     return why;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int most_accumulators = 192;  // registers of a thread
 
-/// The rules, one after another: each says why a kernel is none of this kind.
+/// The rules, one after another: each says why a kernel is not warp-specialized.
 class Classifier {
  public:
   explicit Classifier(const GraphAnalysis& analysis) : analysis_(analysis) {}
@@ -31,7 +31,7 @@ class Classifier {
     WarpSpecializedGemms result;
     const int rows = matmul().shape[0];
     const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
-    // Blocks that share rounds all start from zeros.
+    // With split-K all CTAs start from zeros.
     const bool is_sum = how_.matmuls.size() == 1 && starts_from_zeros(analysis_, how_.loop, matmul().in[2]);
     if (!is_sum)
       result.why_not_split =
@@ -40,7 +40,7 @@ class Classifier {
       how_.split_k = SplitK::cluster;
       for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
     }
-    // Two warp groups put, add up and store twice as fast. Blocks are counted in 32 bits.
+    // Two warp groups store, add up and write partials twice as fast. CTAs are counted in 32 bits.
     if (analysis_.variant.split_k == SplitK::stream_k && is_sum && !analysis_.variant.index64) {
       how_.split_k = SplitK::stream_k;
       for (int groups = rows % 128 ? 1 : 2; groups >= fewest; --groups) add_way(result, groups);
@@ -54,8 +54,8 @@ class Classifier {
  private:
   const Node& node(Id id) const { return analysis_[id]; }
 
-  // Two teams of a warp group each, or one of two: a cluster has no second tile for another team, and of a grid's parts
-  // one is walked through by one team.
+  // Two consumer groups of one warp group each, or one of two: a cluster has no second tile for another consumer group,
+  // and with stream-K one consumer group walks through a CTA's share.
   void add_way(WarpSpecializedGemms& result, int groups) {
     how_.groups = groups;
     how_.consumer_groups = groups == 1 && how_.split_k == SplitK::none ? 2 : 1;
@@ -72,13 +72,13 @@ class Classifier {
       if (reads || !ahead) result.candidates.push_back(how_);
     }
   }
-  // Registers of a thread for the sums of a tile that `groups` warp groups share.
+  // Registers of a thread for the accumulators of a tile that `groups` warp groups share.
   int sums_of(int groups) const {
     return static_cast<int>(matmul().shape.size() * std::ssize(how_.matmuls)) / (128 * groups);
   }
-  // Any of them, where all are alike.
+  // Any of the matmuls, where all are alike.
   const Node& matmul() const { return node(how_.matmuls[0]); }
-  // What is multiplied.
+  // The type of the operands.
   ElementType type() const { return node(matmul().in[0]).type; }
 
   std::string matmuls() {
@@ -97,7 +97,7 @@ class Classifier {
     return {};
   }
 
-  // Sums that the loop carries, and nothing else.
+  // The loop carries the accumulators, and nothing else.
   std::string loop() {
     const Region& body = analysis_.graph.regions[matmul().region];
     if (body.kind != RegionKind::loop) return "the product is in no loop";
@@ -152,8 +152,7 @@ class Classifier {
     if (why.empty()) return staged(source, side, type());
     return side == 0 ? computed(operand) : "the right operand " + why;
   }
-  // Do the stages of a pipeline hold it as wgmma reads it? f32 becomes tf32 on its way there, which is read along k
-  // alone.
+  // Can the stages of a pipeline hold it as wgmma reads it? TMA converts f32 to tf32, which wgmma reads only along k.
   std::string why_not_as_it_is(const Source& source, Id operand, std::size_t side) const {
     if (source.load == no_id) return why_no_source(analysis_.graph, operand);
     const ElementType stored = node(source.load).type;
@@ -165,7 +164,7 @@ class Classifier {
       return "does not lie along k, as wgmma reads tf32";
     return {};
   }
-  // wgmma takes it from registers; its tiles come as operands do.
+  // wgmma takes it from registers; its tiles are staged like operands.
   std::string computed(Id operand) {
     if (how_.computed.contains(operand)) return {};
     ComputedOperand computed = computed_operand(analysis_, operand, matmul().region);
@@ -190,13 +189,13 @@ class Classifier {
     if (!is_addressed(access, k_major ? k : other)) how_.by_threads.insert(source.load);
     return panels(access, k_major ? other : k, k_major ? k : other);
   }
-  // May the copy engine move the tile of a load or a store, of which an axis is a matrix' columns?
+  // Can TMA move the tile of a load or a store whose axis `columns` is that of a matrix's columns?
   bool is_addressed(const GraphAccess& access, int columns) const {
     const auto whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty() && axis.is_tensors(); };
     return analysis_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable &&
            access.fast == columns && std::ranges::all_of(access.axes, whole);
   }
-  // Is the tile of a place that is known ahead, and made of what a swizzle permutes?
+  // Is the tile's place known ahead, and does it consist of panels that a swizzle permutes?
   std::string panels(const GraphAccess& access, int row_axis, int column_axis) const {
     const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
     const auto is_known = [&](const GraphAccess::Slice& slice) {
@@ -210,7 +209,7 @@ class Classifier {
     return why_no_panels(rows, columns, type);
   }
 
-  // What is done with the sums stays with the threads that have them; those of a row are in one warp.
+  // The epilogue stays with the threads that hold the accumulators; those of a row are in one warp.
   std::string epilogue() {
     for (const auto& region : analysis_.order)
       for (const Id id : region) {
@@ -229,7 +228,7 @@ class Classifier {
     return {};
   }
 
-  // Of sums, or of what is computed of them, whole tiles of a tensor of which nothing is read.
+  // Stores of accumulators, or of values computed from them: whole tiles of a tensor that is not read.
   void stores() {
     std::optional<ElementType> type;
     for (const Id id : analysis_.order[0]) {
@@ -246,8 +245,7 @@ class Classifier {
       how_.tma_tensors.push_back(id);
     }
   }
-  // The engine stores 16 bytes at a time: a row that ends within them would have its neighbour overwritten (seen on an
-  // H200).
+  // TMA stores 16 bytes at a time: where a row ends within them, it would overwrite its neighbor (seen on an H200).
   bool whole_rows(int parameter) const {
     return analysis_.variant.tensors[static_cast<std::size_t>(parameter)].row_alignment == 16;
   }
@@ -258,7 +256,7 @@ class Classifier {
     return count;
   }
 
-  // As many as fit beside what is stored: a product of few rounds has all of them on their way at once.
+  // As many as fit beside the buffers of stores: a matmul with few k-iterations has all of them in flight at once.
   int stages() const {
     constexpr int most = 12, barriers = 1024;
     const int m = matmul().shape[0], n = matmul().shape[1];
@@ -267,12 +265,12 @@ class Classifier {
     int loaded = 0;
     for (const auto& loads : loads_)
       for (const auto& [load, k, type] : loads) loaded += static_cast<int>(node(load).shape.size()) * info(type).bytes;
-    const int wanted = analysis_.hints.stages;  // two at least, one being filled
+    const int wanted = analysis_.hints.stages;  // at least two, one of which is being filled
     return std::min((analysis_.target.shared_bytes - barriers - stored) / loaded,
                     wanted > 0 ? std::clamp(wanted, 2, most) : most);
   }
 
-  // The node that is in the way.
+  // Records the node that prevents it.
   std::string because(Id id, std::string why) {
     where_ = id;
     return why;
@@ -281,7 +279,7 @@ class Classifier {
   const GraphAnalysis& analysis_;
   WarpSpecializedGemm how_;
   Id where_ = no_id;
-  // Of left and right operands, which of their axes is k, and what a stage holds of them.
+  // Of left and right operands: load, axis that is not k, and the element type in a stage.
   std::set<std::tuple<Id, int, ElementType>> loads_[2];
 };
 
