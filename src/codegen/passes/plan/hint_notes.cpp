@@ -11,7 +11,7 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// Stages of loops that prefetch, and of pipelines.
+// Stages of loops that prefetch.
 void find_stages(const Body& steps, std::set<int>& found) {
   for (const Step& step : steps) {
     if (const Loop* const loop = step.action.as<Loop>(); loop && loop->stages > 1) found.insert(loop->stages);

@@ -17,8 +17,8 @@ void read_behind_wait(Body& steps) {
   }
 }
 
-// Plain loads of copies the compiler may bring forward. Roles that share the work have no registers for loads that stay
-// where they are. Empty, or why it may not and where.
+// The compiler may hoist the plain loads of copies. Warp-specialized roles have no registers for loads that cannot
+// move. Returns why the kernel cannot wait, and `where`; empty: it can.
 std::string why_no_wait(const Plan& plan, Location& where) {
   std::string why;
   const auto because = [&](const Step& step, std::string_view reason) {
@@ -36,7 +36,7 @@ std::string why_no_wait(const Plan& plan, Location& where) {
   return why;
 }
 
-// Behind what the role brings ahead; else behind the registers that it takes.
+// After the role's prefetch before the wait; if it has none, after its SetMaxNReg.
 void wait_in_role(Body& steps) {
   const auto behind = [&]<class Kind>() {
     const auto found = std::ranges::find_if(steps, [](const Step& step) { return step.action.is<Kind>(); });
@@ -61,7 +61,7 @@ void place_pdl_waits(Plan& plan) {
     add_remark(plan, where, Remark::Status::missed, remark_kind::pdl,
                "it begins when the launch before it has ended, as {}", why);
   if (!waits && !roles) return;
-  // Behind it comes the barrier that ends a prologue.
+  // The barrier that ends the prologue comes after it.
   Body& prologue = plan.phases.front().prologue;
   const auto at = prologue.empty() ? prologue.end() : prologue.end() - 1;
   if (!waits) {

@@ -51,7 +51,7 @@ class Remarker {
     Location location;
   };
 
-  // Once a statement: a loop's first or last iteration may have steps of its own.
+  // Once for each statement: the first or last iteration of a loop may have steps of its own.
   template <class... Args>
   void remark(Status status, std::string_view kind, fmt::format_string<Args...> format, Args&&... args) {
     remark_at(at_->location, status, kind, format, std::forward<Args>(args)...);
@@ -71,7 +71,7 @@ class Remarker {
                plan_.threads(), plan_.shared_bytes, plan_.workspace_bytes, plan_.blocks, plan_.blocks == 1 ? "" : "s");
   }
 
-  // --- products
+  // --- matmuls
 
   static std::string matmul(int m, int n, int k, ElementType type) {
     return fmt::format("[{},{}] by [{},{}] of {}", m, k, k, n, name(type));
@@ -162,7 +162,7 @@ class Remarker {
   void accesses(const Step& step) {
     visit_kind([&]<class Kind>(const Kind& action) {
       if constexpr (std::same_as<Kind, StoreShared>) {
-        if (action.state) return;  // of() has them
+        if (action.state) return;  // of(StoreShared) has remarked on them
       }
       if constexpr (requires { action.sweep.reads; })
         for (const TileAccess& read : action.sweep.reads) access(action.sweep, read, "read");
@@ -172,7 +172,7 @@ class Remarker {
   }
   void access(const Sweep& sweep, const TileAccess& access, std::string_view what) {
     if (sweep.shape.size() == 1) return;
-    const Store* const store = at_->action.as<Store>();  // by quads: eight elements of 16 bits
+    const Store* const store = at_->action.as<Store>();  // by quads: eight 16-bit elements
     const int bytes = store && store->by_quads ? widest : width(access), parameter = access.parameter + 1;
     if (bytes == widest)
       remark(Status::passed, kind::vector, "parameter {} is {} by {} bytes an access", parameter, what, bytes);
@@ -184,7 +184,7 @@ class Remarker {
   int bytes_of(const TileAccess& access) const {
     return info(plan_.tensors[static_cast<std::size_t>(access.parameter)].type).bytes;
   }
-  // GraphAnalysis::vector_of() has the rules.
+  // The rules are in GraphAnalysis::vector_of().
   std::string why_narrow(const TileAccess& access) const {
     if (access.by_elements()) return "each element has a place of its own";
     if (at_->action.is<Atomic>()) return "atomics change one element at a time";
@@ -235,7 +235,7 @@ class Remarker {
                      storage.storage_class, at_->location});
   }
 
-  // All other steps give no remark.
+  // No other step has a remark.
   template <class Kind>
   void of(const Kind&) {}
 
