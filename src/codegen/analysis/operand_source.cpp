@@ -50,7 +50,7 @@ Id end_of_source(const Graph& graph, Id id) {
 std::string why_no_source(const Graph& graph, Id operand) {
   const Node& at = graph[end_of_source(graph, operand)];
   if (at.op != Op::load) return fmt::format("comes from '{}'", name(at.op));
-  return at.ordered ? "is of a tensor that is written" : "is padded with another value than 0";
+  return at.ordered ? "is loaded from a tensor that is written" : "is padded with a value other than 0";
 }
 
 }  // namespace tessera::internal::lowering

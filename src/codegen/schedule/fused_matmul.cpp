@@ -79,18 +79,18 @@ class Finder {
   std::string loop() {
     const Region& body = analysis_.graph.regions[first().region];
     where_ = fused_.matmuls[0].id;
-    if (body.kind != RegionKind::loop) return "products that feed one another are in no loop";
+    if (body.kind != RegionKind::loop) return "matmuls that feed one another are not in a loop";
     fused_.loop = analysis_.owner[first().region];
-    if (node(fused_.loop).region != 0) return "the products' loop is in another loop or a branch";
+    if (node(fused_.loop).region != 0) return "the matmuls' loop is inside another loop or a branch";
     for (const FusedMatmulMma& matmul : fused_.matmuls)
-      if (node(matmul.id).region != first().region) return because(matmul.id, "its products are not all in one loop");
+      if (node(matmul.id).region != first().region) return because(matmul.id, "the matmuls are not all in one loop");
     for (const auto& region : analysis_.order)
       for (const Id id : region) {
-        if (node(id).op == Op::branch) return because(id, "it has a branch");
-        if (has_region(node(id).op) && id != fused_.loop) return because(id, "it has another loop");
+        if (node(id).op == Op::branch) return because(id, "the kernel has a branch");
+        if (has_region(node(id).op) && id != fused_.loop) return because(id, "the kernel has another loop");
       }
     if (!fused_.ahead[node(fused_.loop).in[0]])
-      return because(fused_.loop, "the loop's rounds follow from what is computed");
+      return because(fused_.loop, "the loop's trip count depends on computed values");
     fused_.has_iteration = range_of(analysis_, node(fused_.loop).in[0]).least >= 1;
     return {};
   }
@@ -102,11 +102,11 @@ class Finder {
       const Node& left = node(at.in[0]);
       where_ = matmul.id;
       if (left.type != ElementType::f16 && left.type != ElementType::bf16)
-        return fmt::format("a chain multiplies f16 or bf16, not {}", name(left.type));
+        return fmt::format("a fused matmul takes f16 or bf16, not {}", name(left.type));
       const int m = at.shape[0], n = at.shape[1], k = left.shape[1];
-      if (m != first().shape[0]) return "its products have different rows";
+      if (m != first().shape[0]) return "the matmuls have different numbers of rows";
       if (m % 64 || m > 192 || k % 16 || !std::ranges::count(widths, n))
-        return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}] in a chain", m, k, k, n);
+        return fmt::format("no fused wgmma schedule for tiles of [{},{}] x [{},{}]", m, k, k, n);
     }
     fused_.groups = first().shape[0] / 64;
     return {};
@@ -144,7 +144,7 @@ class Finder {
       fused_.tiles.push_back(tile);
       return boxes(access, fused_.tiles.back());
     }
-    return found->rows == tile.rows && found->columns == tile.columns ? "" : "a tile is read by other axes, too";
+    return found->rows == tile.rows && found->columns == tile.columns ? "" : "a tile is also read along other axes";
   }
   // Can TMA load it, from a place that is known ahead, as panels?
   std::string boxes(const GraphAccess& access, FusedMatmulTile& tile) const {
@@ -152,12 +152,12 @@ class Finder {
     const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
     if (!analysis_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable ||
         access.fast != tile.columns || !sliced(access, tile))
-      return fmt::format("the copy engine cannot address parameter {}", access.parameter + 1);
+      return fmt::format("TMA cannot address parameter {}", access.parameter + 1);
     if (!std::ranges::all_of(access.axes, is_known))
-      return fmt::format("the tile of parameter {} follows from what is computed", access.parameter + 1);
+      return fmt::format("the tile coordinates of parameter {} depend on computed values", access.parameter + 1);
     const Shape& shape = node(tile.load).shape;
     if (std::string why = why_no_panels(shape[tile.rows], shape[tile.columns], type); !why.empty()) return why;
-    if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a box has", shape[tile.rows]);
+    if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a TMA box has", shape[tile.rows]);
     return {};
   }
 
@@ -180,7 +180,7 @@ class Finder {
   // The held tiles of the next grid tile are prefetched, if that costs the others no stage.
   std::string room() {
     where_ = fused_.matmuls[0].id;
-    if (std::ranges::all_of(fused_.tiles, &FusedMatmulTile::held)) return "its products read nothing anew in a round";
+    if (std::ranges::all_of(fused_.tiles, &FusedMatmulTile::held)) return "the matmuls load no tiles in the loop";
     const int stages = stages_beside(1);
     if (stages < 2) return "two stages do not fit into shared memory";
     set_stages(stages_beside(2) == stages ? 2 : 1, stages);
@@ -269,14 +269,16 @@ std::string text_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
   std::string text;
   for (const FusedMatmulMma& matmul : fused.matmuls) {
     const Node &at = analysis[matmul.id], &left = analysis[at.in[0]];
-    text += fmt::format("{}[{},{}] by {} of {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
+    text += fmt::format("{}{}x{}x{} {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
                         name(left.type));
   }
   int stages = most_stages;
   for (const FusedMatmulTile& tile : fused.tiles)
     if (!tile.held) stages = std::min(stages, tile.stages);
-  text += fmt::format(", {} warp group{}, {} stages", fused.groups, fused.groups == 1 ? "" : "s", stages);
-  return text + (fused.runs_on ? ", rounds and blocks overlap" : fused.overlaps ? ", rounds overlap" : "");
+  text += fmt::format(" by wgmma, {} warp group{}, {} stages", fused.groups, fused.groups == 1 ? "" : "s", stages);
+  return text + (fused.runs_on    ? ", k-iterations and grid tiles overlap"
+                 : fused.overlaps ? ", k-iterations overlap"
+                                  : "");
 }
 
 MatmulPlans matmuls_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {

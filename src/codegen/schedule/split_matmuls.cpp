@@ -251,7 +251,7 @@ std::optional<Graph> split_matmuls(const Graph& graph, const Target& target) {
     return fills;
   });
   Graph result = Splitter(lengthened, counts).run();
-  verify(result, "split_products");
+  verify(result, "split_matmuls");
   return result;
 }
 

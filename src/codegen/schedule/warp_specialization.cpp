@@ -34,8 +34,8 @@ class Classifier {
     // With split-K all CTAs start from zeros.
     const bool is_sum = how_.matmuls.size() == 1 && starts_from_zeros(analysis_, how_.loop, matmul().in[2]);
     if (!is_sum)
-      result.why_not_split =
-          how_.matmuls.size() > 1 ? "the loop has several products" : "the sums start from a tile and not from zeros";
+      result.why_not_split = how_.matmuls.size() > 1 ? "the loop has several matmuls"
+                                                     : "the accumulators start from a tile and not from zeros";
     if (analysis_.variant.split_k == SplitK::cluster && is_sum) {
       how_.split_k = SplitK::cluster;
       for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
@@ -92,7 +92,7 @@ class Classifier {
     };
     where_ = how_.matmuls[0];
     if (const auto other = std::ranges::find_if(how_.matmuls, differs); other != how_.matmuls.end())
-      return because(*other, "it has several products, which differ");
+      return because(*other, "the kernel has several matmuls, which differ");
     if (!has_wgmma(type())) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type()));
     return {};
   }
@@ -100,23 +100,23 @@ class Classifier {
   // The loop carries the accumulators, and nothing else.
   std::string loop() {
     const Region& body = analysis_.graph.regions[matmul().region];
-    if (body.kind != RegionKind::loop) return "the product is in no loop";
+    if (body.kind != RegionKind::loop) return "the matmul is not in a loop";
     how_.loop = analysis_.owner[matmul().region];
     const Node& loop = node(how_.loop);
-    if (loop.region != 0) return "the product's loop is in another loop or a branch";
+    if (loop.region != 0) return "the matmul's loop is inside another loop or a branch";
     const auto carries = [&](Id id) {
       const Node& sums = node(node(id).in[2]);
       return sums.op == Op::argument && sums.position() > 0 && body.yields[sums.position() - 1] == id &&
              analysis_.users[node(id).in[2]].size() == 1 && analysis_.users[id].size() == 1;
     };
     if (body.yields.size() != how_.matmuls.size() || !std::ranges::all_of(how_.matmuls, carries))
-      return "the loop carries more than the sums";
-    if (!how_.launch[loop.in[0]]) return because(how_.loop, "the loop's rounds are not the same for all blocks");
+      return "the loop carries more than the accumulators";
+    if (!how_.launch[loop.in[0]]) return because(how_.loop, "the loop's trip count is not the same for all grid tiles");
     return {};
   }
   std::string rounds() {
     const bool none = range_of(analysis_, node(how_.loop).in[0]).least < 1;
-    return none ? because(how_.loop, "the loop may have no round") : "";
+    return none ? because(how_.loop, "the loop may have no iteration") : "";
   }
 
   std::string tile() {
@@ -125,8 +125,9 @@ class Classifier {
     const int bytes = k * info(type()).bytes;
     if (m % 64 || m > 256 || m == 192 || bytes % panel_bytes || bytes > 4 * panel_bytes ||
         !std::ranges::count(widths, n))
-      return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}]", m, k, k, n);
-    if (sums_of(m % 128 ? 1 : 2) > most_accumulators) return fmt::format("[{},{}] sums fit no warp group", m, n);
+      return fmt::format("no wgmma schedule for tiles of [{},{}] x [{},{}]", m, k, k, n);
+    if (sums_of(m % 128 ? 1 : 2) > most_accumulators)
+      return fmt::format("[{},{}] accumulators do not fit in registers", m, n);
     return {};
   }
 
@@ -141,7 +142,7 @@ class Classifier {
         continue;
       if (op != Op::mma && op != Op::argument && op != Op::load && !is_seen_through(analysis_.graph, node(id)) &&
           !is_view(op) && !how_.ahead[id])
-        return because(id, fmt::format("the loop does more than to multiply: '{}'", name(op)));
+        return because(id, fmt::format("the loop does more than the matmul: '{}'", name(op)));
     }
     return {};
   }
@@ -161,7 +162,7 @@ class Classifier {
         std::ranges::any_of(source.casts, [&](ElementType to) { return to != type(); }))
       return fmt::format("is {} in memory", name(stored));
     if (rounds && !is_k_major(analysis_.access(source.load), source.axis[side ? 1 : 0]))
-      return "does not lie along k, as wgmma reads tf32";
+      return "is not contiguous along k, as wgmma requires for tf32";
     return {};
   }
   // wgmma takes it from registers; its tiles are staged like operands.
@@ -174,7 +175,7 @@ class Classifier {
       const ElementType type = node(source.load).type;
       where_ = source.load;
       if (info(type).bytes != 2 && info(type).bytes != 4)
-        return fmt::format("the left operand is computed of {}", name(type));
+        return fmt::format("the left operand is computed from {}", name(type));
       if (std::string why = staged(source, 0, type); !why.empty()) return why;
     }
     how_.computed.emplace(operand, std::move(computed));
@@ -203,7 +204,7 @@ class Classifier {
     };
     for (const GraphAccess::Axis& axis : access.axes)
       if (!how_.ahead[axis.index] || !std::ranges::all_of(axis.slices, is_known))
-        return fmt::format("the tile of parameter {} follows from what is computed", access.parameter + 1);
+        return fmt::format("the tile coordinates of parameter {} depend on computed values", access.parameter + 1);
     const int rows = access.axes[static_cast<std::size_t>(row_axis)].extent,
               columns = access.axes[static_cast<std::size_t>(column_axis)].extent;
     return why_no_panels(rows, columns, type);
@@ -215,9 +216,10 @@ class Classifier {
       for (const Id id : region) {
         const Node& at = node(id);
         where_ = id;
-        if (at.op == Op::loop && id != how_.loop) return "it has another loop";
+        if (at.op == Op::loop && id != how_.loop) return "the kernel has another loop";
         const bool carries = has_region(at.op) && analysis_.graph.carried(id) > 0;
-        if (at.op == Op::repeat || (carries && at.op != Op::loop)) return "it has a branch or a while_ with values";
+        if (at.op == Op::repeat || (carries && at.op != Op::loop))
+          return "the kernel has a while_, or a branch with values";
         const bool along_rows =
             (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 && node(at.in[0]).shape == matmul().shape;
         if (along_rows) continue;
@@ -293,17 +295,17 @@ std::string text_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& ho
     return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
   };
   std::string text =
-      fmt::format("[{},{}] by {} of {}", matmul.shape[0], matmul.shape[1], left.shape[1], name(left.type));
-  if (how.matmuls.size() > 1) text += fmt::format(", {} products", how.matmuls.size());
-  text += fmt::format(", {} of {}, {}", count(static_cast<std::size_t>(how.consumer_groups), "team"),
+      fmt::format("{}x{}x{} {} by wgmma", matmul.shape[0], matmul.shape[1], left.shape[1], name(left.type));
+  if (how.matmuls.size() > 1) text += fmt::format(", {} matmuls", how.matmuls.size());
+  text += fmt::format(", {} of {}, {}", count(static_cast<std::size_t>(how.consumer_groups), "consumer group"),
                       count(static_cast<std::size_t>(how.groups), "warp group"),
                       count(static_cast<std::size_t>(how.stages), "stage"));
-  if (how.split_k == SplitK::cluster) text += ", clusters share the rounds";
-  if (how.split_k == SplitK::stream_k) text += ", the grid shares the rounds";
+  if (how.split_k == SplitK::cluster) text += ", split-K in clusters";
+  if (how.split_k == SplitK::stream_k) text += ", stream-K";
   if (!how.computed.empty()) text += ", left operands from registers";
   if (!how.by_threads.empty()) text += fmt::format(", {} copied by threads", count(how.by_threads.size(), "tile"));
-  if (!how.tma_tensors.empty()) text += fmt::format(", {} by the copy engine", count(how.tma_tensors.size(), "store"));
-  if (how.reads_ahead) text += ", rows read ahead of the loop";
+  if (!how.tma_tensors.empty()) text += fmt::format(", {} by TMA", count(how.tma_tensors.size(), "store"));
+  if (how.reads_ahead) text += ", rows loaded before the loop";
   return text;
 }
 

@@ -28,12 +28,12 @@ std::string needs_memory(const GraphAnalysis& analysis, const Plan& plan, Locati
   const int of_parts = plan.phases[0].schedule.split_k != SplitK::none ? 1 : 0;
   if (plan.scratch.size() > of_parts) {
     where = exchange(plan, of_parts);
-    return "its threads exchange elements of tiles";
+    return "threads exchange elements of tiles";
   }
   for (const Storage& storage : plan.storages)
     if (storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable) {
       where = location_of(analysis, storage.label);
-      return fmt::format("{} registers of a thread for one tile", storage.registers);
+      return fmt::format("a tile takes {} registers of each thread", storage.registers);
     }
   return {};
 }

@@ -28,7 +28,7 @@ std::string why_no_wait(const Plan& plan, Location& where) {
   walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
     if (const Fetch* const fetch = step.action.as<Fetch>())
       if (!std::ranges::all_of(fetch->tiles, [](const auto& tile) { return tile.copy == Fetch::Copy::async; }))
-        because(step, "an operand is copied by way of registers");
+        because(step, "an operand is copied through registers");
     const auto reads = [](const Effect& effect) { return effect.space == Effect::Space::tensor && !effect.write; };
     if (plan.phases.front().roles.size() > 1 && std::ranges::any_of(effects(plan, role, step), reads))
       because(step, "threads of a warp-specialized kernel read a tensor");
@@ -56,10 +56,10 @@ void place_pdl_waits(Plan& plan) {
   const bool waits = why.empty(), roles = plan.phases.front().roles.size() > 1;
   if (waits)
     add_remark(plan, where, Remark::Status::passed, remark_kind::pdl,
-               "it may begin while the launch before it ends (programmatic dependent launch)");
+               "the kernel may begin while the previous launch ends (programmatic dependent launch)");
   else
     add_remark(plan, where, Remark::Status::missed, remark_kind::pdl,
-               "it begins when the launch before it has ended, as {}", why);
+               "the kernel begins when the previous launch has ended, as {}", why);
   if (!waits && !roles) return;
   // The barrier that ends the prologue comes after it.
   Body& prologue = plan.phases.front().prologue;

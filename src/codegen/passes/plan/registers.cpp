@@ -28,7 +28,7 @@ bool registers(Planning& planning) {
     const auto* const how = std::get_if<WarpSpecializedGemm>(candidate);
     const auto [values, room] = role_pressure(plan, how && how->reads_ahead);
     return values <= room ||
-           reject_candidate(planning, fmt::format("{} registers for values, and a thread has {}", values, room),
+           reject_candidate(planning, fmt::format("values need {} registers, and a thread has {}", values, room),
                             location_of(planning.analysis, *candidate));
   }
   const Pressure needed = pressure(plan);

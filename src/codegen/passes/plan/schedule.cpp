@@ -48,7 +48,8 @@ Planning::Planning(const GraphAnalysis& analysis, std::vector<TileReach> reaches
     // Checks, prints and such atomics concern all threads of a CTA.
     const bool learns = learns_of_others(analysis), by_all = tells || learns;
     WarpSpecializedGemms warp_specialized =
-        by_all ? WarpSpecializedGemms{.why_not = tells ? "it checks or prints" : "its atomics are of all threads"}
+        by_all ? WarpSpecializedGemms{.why_not = tells ? "the kernel checks or prints"
+                                                       : "the kernel uses results or memory orders of atomics"}
                : warp_specialize(analysis);
     if (debug)  // TMA does not check the elements that it stores
       for (WarpSpecializedGemm& candidate : warp_specialized.candidates) candidate.tma_tensors.clear();
@@ -113,7 +114,7 @@ bool schedule(Planning& planning) {
       split_k_of(candidate_of(planning)) == SplitK::none)
     add_remark(plan, plan.location, Remark::Status::missed, remark_kind::split_k, "{}",
                planning.why_not_split.empty()
-                   ? "only tiles that go by wgmma share their k-iterations, where registers suffice"
+                   ? "split-K needs a warp-specialized kernel, and enough registers"
                    : planning.why_not_split);
   return true;
 }
