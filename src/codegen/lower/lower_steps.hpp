@@ -44,7 +44,7 @@ class Steps {
 
   // --- pushing
 
-  /// A step for what the author wrote as node `id`.
+  /// A step for node `id`, at its location in the source.
   Step step(Id id, Action action) const { return {std::move(action), id, node(id).location}; }
   /// Appends it to the body.
   template <class Kind>
