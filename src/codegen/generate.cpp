@@ -26,11 +26,11 @@ std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, st
   for (const lowering::PlanPass& known : lowering::plan_passes()) {
     names.push_back(known.name);
     if (!pass.empty() && known.was == pass)
-      throw Error(fmt::format("the pass '{}' over plans is called {} now", pass, known.name));
+      throw Error(fmt::format("the plan pass '{}' is now called {}", pass, known.name));
   }
   if (std::find(names.begin(), names.end(), pass) == names.end())
-    throw Error(fmt::format("there is no pass '{}' over plans; choose from {}", pass, fmt::join(names, ", ")));
-  if (graph.cuda) throw Error(fmt::format("kernel '{}' is CUDA C++ by hand, of which there is no plan", graph.name));
+    throw Error(fmt::format("there is no plan pass '{}'; choose from {}", pass, fmt::join(names, ", ")));
+  if (graph.cuda) throw Error(fmt::format("kernel '{}' is raw CUDA C++ and has no plan", graph.name));
   std::string text;
   make_plan(graph, variant, arch, options, [&](std::string_view name, const Plan& plan) {
     if (name == pass) text = to_string(plan) + '\n' + tree_text(plan);

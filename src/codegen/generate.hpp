@@ -1,4 +1,4 @@
-// The whole way from a graph to CUDA C++, and what a launch of it must know.
+// From a graph to CUDA C++, and the facts that its launch needs.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -16,42 +16,42 @@ namespace tessera::internal {
 
 /// A kernel as CUDA C++.
 struct KernelSource {
-  std::string author;     ///< the kernel's name as the author gave it
-  std::string name;       ///< of its extern "C" entry point; made of the author's
-  std::string text;       ///< all that NVRTC is given; the plan's decisions are the comment on top
+  std::string author;     ///< the kernel's name as its author wrote it
+  std::string name;       ///< name of the extern "C" entry point, derived from `author`
+  std::string text;       ///< the text for NVRTC; the comment on top has the plan's decisions
   std::string plan;       ///< decisions and all steps, as text
-  bool by_hand = false;   ///< the author's: each line stands where `#line` has it
-  std::string slow = {};  ///< what its author should know of tiles that registers cannot hold; empty: nothing
-  std::vector<Remark> remarks = {};  ///< by the author's lines; by hand: none
+  bool by_hand = false;   ///< raw CUDA C++ of the author, with `#line` where it is written
+  std::string slow = {};  ///< advice on tiles that registers cannot hold; empty: none
+  std::vector<Remark> remarks = {};  ///< sorted by the author's lines; none for raw CUDA
   std::vector<KernelParameter> parameters = {};
   std::vector<TmaTensor> tma_tensors = {};  ///< tensors of parameters that are tensor maps
-  int threads = 0;                      ///< of a block; by hand: as the launch says
-  int shared_bytes = 0;                 ///< dynamic shared memory
-  std::int64_t workspace_bytes = 0;     ///< of a block in flight; 0: none
-  /// Blocks in flight take the grid's blocks one after another, so that a launch may have fewer of them than the grid:
-  /// as many as fit the GPU. Else a launch has one for each.
+  int threads = 0;                      ///< of a CTA; raw CUDA: from the launch, 0 if it varies
+  int shared_bytes = 0;                 ///< dynamic shared memory; raw CUDA: -1 if it varies
+  std::int64_t workspace_bytes = 0;     ///< of each CTA in flight; 0: none
+  /// Each CTA takes one grid tile after another, so a launch may have fewer CTAs than grid tiles: as many as fit the
+  /// GPU. Otherwise a launch has one CTA for each grid tile.
   bool persistent = false;
-  /// A launch may begin before the one before it has ended: the kernel waits for it by itself.
+  /// The kernel itself waits for the previous launch (PDL): it may begin before that has ended.
   bool waits_for_previous = false;
-  /// Tensors of which it brings some before that, where the launch says that no launch before writes them.
+  /// Tensors that it prefetches before that wait, where the launch says that no earlier launch writes them.
   std::vector<int> prefetched_before_wait = {};
-  /// cluster: persistent blocks may be launched in clusters of up to 8, each of which takes one of the grid's blocks
-  /// after another; at most as many blocks as the loop of its product has rounds. grid: in any number that `abreast`
-  /// divides.
+  /// cluster: persistent CTAs may be launched in clusters of up to 8; each cluster takes one grid tile after another. A
+  /// cluster has at most as many CTAs as the matmul's loop has k-iterations. stream_k: any number of CTAs that is a
+  /// multiple of `SplitKLaunch::lockstep_rows`.
   SplitK split_k = SplitK::none;
 };
 
-/// Lowers a graph, as the passes leave it, for a class of launches on an architecture. Never refuses a valid graph; the
-/// same graph, variant and architecture give the same bytes, whatever compiler built Tessera.
+/// Lowers a graph, after the graph passes, for a class of launches on an architecture. Never rejects a valid graph. The
+/// same graph, variant and architecture always produce the same bytes, whatever compiler built Tessera.
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options = {});
 
-/// The plan of a kernel as it is after one of the passes that make it ("lower", "plan_dce", ..., "parameters"), as text.
-/// Throws Error with the choices for a pass that there is not.
+/// The plan of a kernel after one of the plan passes ("lower", "plan_dce", ..., "parameters"), as text. Throws Error,
+/// which lists the passes, for an unknown name.
 std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass,
                        const GenerateOptions& options = {});
 
-/// The text for a compiler. A `#line` counts on from where it stands, but a statement of the author becomes many lines:
-/// so that compiler and tools name his for each of them, it is repeated before each.
+/// The text for a compiler. A `#line` directive counts on from its line, but one statement of the author becomes many
+/// lines. So the directive is repeated before each of them, and compilers and tools name the author's line.
 std::string repeat_lines(std::string_view text);
 
 }  // namespace tessera::internal

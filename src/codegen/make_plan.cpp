@@ -25,7 +25,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
       if (options.verify) verify(planning.plan, passes[i].name);
       if (after) after(passes[i].name, planning.plan);
     } else {
-      i = static_cast<std::size_t>(-1);  // from the first on
+      i = static_cast<std::size_t>(-1);  // back to the first pass
     }
   }
   return std::move(planning.plan);

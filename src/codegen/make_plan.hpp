@@ -9,7 +9,7 @@
 
 namespace tessera::internal::codegen {
 
-/// Sees the plan after each pass; the passes run again from the first on when one of them finds that they must.
+/// Sees the plan after each pass. All passes run again from the first when one of them asks for it.
 using AfterPass = std::function<void(std::string_view pass, const Plan& plan)>;
 /// The plan of a graph for a class of launches.
 Plan make_plan(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options,

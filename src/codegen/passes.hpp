@@ -1,4 +1,4 @@
-// Passes over graphs: each makes a graph smaller or simpler and does not change its meaning.
+// Graph passes: each makes a graph smaller or simpler and does not change its meaning.
 #pragma once
 #include <span>
 #include <string_view>
@@ -16,7 +16,7 @@ struct Pass {
 /// The passes in the order in which they run, as passes.def lists them.
 std::span<const Pass> passes();
 
-/// Runs them all, each followed by the verifier.
+/// Runs all of them, each followed by the verifier.
 Graph run_passes(Graph graph);
 
 /// One pass each, in a file of its own name under passes/graph.

@@ -11,7 +11,7 @@
 namespace tessera::internal {
 namespace {
 
-/// A number of the launch, if each launch has the same.
+/// A number of the launch, if all launches have the same.
 std::optional<int> constant_of_launch(const Graph& graph, std::size_t number) {
   const Node& node = graph[graph.grid[number]];
   return node.op == Op::constant ? std::optional<int>(node.number().i32) : std::nullopt;

@@ -131,13 +131,13 @@ TEST_CASE("a plan has what hints ask for, or says what it has not", "[plan]") {
   CHECK_FALSE(has(plan(product({{.warps = 8, .stages = 3}})), left));
   CHECK(has(plan(product({{.warps = 8}})), "256 threads"));
   CHECK(has(plan(product({{.stages = 16}})), left + "16 stages"));
-  CHECK(has(plan(column_sums(0, {{.stages = 2}})), left + "2 stages; no loop fetches ahead"));
+  CHECK(has(plan(column_sums(0, {{.stages = 2}})), left + "2 stages; no loop prefetches"));
   // 32 blocks of a warp each are as many as a multiprocessor has at a time; GPUs of sm_86 have 16.
   const std::vector<Hints> most{{.warps = 1, .occupancy = 32}};
   CHECK(has(cuda_source(column_sums(0, most), Arch::sm_80), "__launch_bounds__(32, 32)"));
-  CHECK(has(plan(column_sums(0, most), Arch::parse("sm_86")), left + "32 blocks of a multiprocessor; "));
-  CHECK(has(plan(column_sums(0, {{.cluster = 2}})), left + "a cluster of 2; no cluster shares the rounds"));
-  CHECK(has(plan(product({{.warps = 1}})), left + "1 warps; its tiles take 4"));
+  CHECK(has(plan(column_sums(0, most), Arch::parse("sm_86")), left + "32 CTAs per multiprocessor; "));
+  CHECK(has(plan(column_sums(0, {{.cluster = 2}})), left + "a cluster of 2; this plan has no split-K in clusters"));
+  CHECK(has(plan(product({{.warps = 1}})), left + "1 warps; its tiles need 4"));
   const auto roles = product({{.warps = 2, .occupancy = 2}});
   const std::string by_roles = plan(roles, Arch::sm_90a);
   CHECK(has(by_roles, left + "2 warps"));

@@ -246,7 +246,7 @@ TEST_CASE("a kernel in CUDA C++ has a graph and a text, and no plan", "[graph]")
   CHECK(text.find("#line ") != text.npos);
   CHECK(plan_text(k, Arch::sm_80).find("kernel axpy in CUDA C++, by hand\nparameter 1: In<f32, 1>\n") !=
         std::string::npos);
-  CHECK(says(error_of([&] { kernel_texts(k.graph(), Arch::sm_80, {"plan:lower"}); }), {"of which there is no plan"}));
+  CHECK(says(error_of([&] { kernel_texts(k.graph(), Arch::sm_80, {"plan:lower"}); }), {"and has no plan"}));
 }
 
 TEST_CASE("stats of a kernel in CUDA C++ have the threads and the memory of its launch", "[nvrtc]") {

@@ -809,10 +809,10 @@ TEST_CASE("A plan can be seen after each of its passes", "[programs]") {
   CHECK(has(each, "==== softmax, plan:barriers ====\n" + after));
   for (const char* pass : {"nonsense", ""})
     check_refused("inspect", {"softmax", "--show", std::string("plan:") + pass},
-                  {fmt::format("there is no pass '{}' over plans; choose from schedule, lower, plan_dce, ", pass)});
+                  {fmt::format("there is no plan pass '{}'; choose from schedule, lower, plan_dce, ", pass)});
   for (const auto& [was, now] : {std::pair("specialise", "schedule"), {"prune", "plan_dce"}, {"early", "pdl"}, {"kept", "l2_policy"}})
     check_refused("inspect", {"softmax", "--show", std::string("plan:") + was},
-                  {fmt::format("the pass '{}' over plans is called {} now", was, now)});
+                  {fmt::format("the plan pass '{}' is now called {}", was, now)});
 }
 
 TEST_CASE("TESSERA_TENSOR_CORES is the highest tensor-core instruction set that matmuls use", "[programs]") {

@@ -386,11 +386,11 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
                            "neighbours are written",
                            "no neighbours are written",
                            " in memory",
-                           "follows from what is computed",
+                           "depend on computed values",
                            "the loop does more",
                            "carries more",
-                           "is in no loop",
-                           "several products"}) {
+                           "is not in a loop",
+                           "several matmuls"}) {
     INFO(what);
     CHECK(std::ranges::any_of(seen, [&](const auto& entry) { return entry.first.find(what) != std::string::npos; }));
   }

@@ -109,13 +109,13 @@ struct Product {
     const bool becomes_f16 = info(type).kind == ElementKind::real && info(type).bytes == 1;
     if (!becomes_f16 && !has_wgmma(type))
       return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type));
-    if (steps == 1) return "the product is in no loop";
+    if (steps == 1) return "the matmul is not in a loop";
     constexpr int widths[] = {64, 96, 128, 192, 256};
     if (tile.m % 64 || tile.k * (becomes_f16 ? 2 : info(type).bytes) % 128 || !std::ranges::count(widths, tile.n))
-      return fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", tile.m, tile.n, tile.k);
+      return fmt::format("no wgmma schedule for tiles of [{0},{2}] x [{2},{1}]", tile.m, tile.n, tile.k);
     if (type == ElementType::tf32 && b != Layout::transposed)
-      return "the right operand does not lie along k, as wgmma reads tf32";
-    if (becomes_f16) return fmt::format("the left operand is computed of {}", name(type));
+      return "the right operand is not contiguous along k, as wgmma requires for tf32";
+    if (becomes_f16) return fmt::format("the left operand is computed from {}", name(type));
     return {};
   }
 };

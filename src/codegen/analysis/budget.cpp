@@ -8,8 +8,9 @@
 namespace tessera::internal::codegen {
 namespace {
 
-// Of elements that are moved one by one, indices; but not where each access stands behind a condition, as those of
-// scatters and atomics do. Of panels, addresses: the swizzle has the eight chunks of a row apart by no constant.
+// Index registers. An element that is moved on its own takes an index; but not in scatters and atomics, where each
+// access is behind a condition. Panels take addresses: the swizzle leaves no constant distance between the eight chunks
+// of a row.
 int indices(const Plan& plan, const Step& step) {
   const auto of = [&](const Sweep& sweep, const TileAccess& access) {
     return sweep.unrolled && access.vector == 1 ? sweep.layout.registers() * (plan.variant.index64 ? 2 : 1) : 0;
@@ -20,8 +21,8 @@ int indices(const Plan& plan, const Step& step) {
   return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
 }
 
-// Addresses of 64 bits that are there ahead of the reads: of the rows or elements of a gather; of the tiles that an
-// expression reads, with what of them is inside of the tensor.
+// Registers of 64-bit addresses that exist before the reads: those of the rows or elements of a gather, and those of
+// the tiles that an expression reads, with the bounds of each tile.
 int addresses(const Step& step) {
   constexpr int of_row = 2, of_tile = 4;
   const Sweep* const sweep = sweep_of(step);
@@ -31,7 +32,7 @@ int addresses(const Step& step) {
   return of_row * load->sweep.layout.registers() / load->access.vector;
 }
 
-// Fragments of a product's operands.
+// Registers of the fragments of a matmul's operands.
 int fragments(const Step& step) {
   const Mma* const mma = step.action.as<Mma>();
   if (!mma || mma->matmul.kind == MatmulKind::gemv) return 0;
@@ -40,7 +41,7 @@ int fragments(const Step& step) {
   return matmul.kind == MatmulKind::mma_sync ? m / 4 + n / 4 : m / 2 + n / 2;
 }
 
-// Of sums along an axis, what each run of neighbours begins with: ptxas has all at a time.
+// Registers of the prefixes that each run of neighbors of a scan starts from: ptxas keeps all of them at a time.
 int beginnings(const Plan& plan, const Step& step) {
   const auto of = [&](ValueId out, int axis) {
     const Layout& layout = plan.values[out].layout;
@@ -52,7 +53,7 @@ int beginnings(const Plan& plan, const Step& step) {
   return add ? of(add->out, add->axis) : 0;
 }
 
-// Of lines in memory, the keys of those that are sorted: others take the registers of what they become.
+// Registers of sort keys, for rows in memory. Other sorts use the registers of their results.
 int keys(const Plan& plan, const Step& step) {
   const Sort* const sort = step.action.as<Sort>();
   if (!sort || plan.storage(sort->out).storage_class != StorageClass::workspace) return 0;
@@ -61,7 +62,7 @@ int keys(const Plan& plan, const Step& step) {
   return line ? line->run.size * (words + (sort->at ? 1 : 0)) : 0;
 }
 
-// Registers that are in use from one position to another, at the fullest.
+// Registers in use between two positions, and their maximum over all positions.
 class Usage {
  public:
   explicit Usage(int positions) : change_(static_cast<std::size_t>(positions) + 2) {}
@@ -81,7 +82,7 @@ class Usage {
 
 }  // namespace
 
-// A warp has all its registers in one of the multiprocessor's parts.
+// All registers of a warp are in one partition of the multiprocessor.
 int Budget::limit(int blocks) const {
   const int warps = (blocks * threads_ / 32 + target_.parts - 1) / target_.parts;
   const int registers = target_.registers / target_.parts / 32 / warps;
@@ -100,11 +101,10 @@ int Budget::taken(int groups, int left) const {
 int Budget::registers() const { return limit(1) - besides(); }
 
 int Budget::blocks(const Plan& plan, int needed) const {
-  // What is kept in memory comes into registers when the compiler likes: nobody knows how many.
+  // The compiler loads values that are kept in memory into registers when it likes: their number is unknown.
   for (int i = 0; i < plan.storages.size(); ++i)
     if (plan.storages[StorageId{i}].storage_class == StorageClass::workspace) return 1;
-  // Left to itself the compiler spills a little to make room for more blocks; so it is told how many, with room to
-  // spare.
+  // Left alone, the compiler spills a little to fit more CTAs. So it is given the number of CTAs, with spare registers.
   constexpr int spare = 64;
   int blocks = std::clamp(target_.registers / (threads_ * (needed + spare + besides_matmuls())), 1,
                           std::min(target_.most_blocks, target_.threads / threads_));
@@ -119,7 +119,8 @@ std::int64_t staging_bytes(const Target& target, int stages, int blocks) {
 
 namespace {
 
-// Does it follow from where a thread is, and from numbers, or is it a condition? That ptxas computes where it is used.
+// Does the value follow from the thread's position and from numbers, or is it a condition? ptxas computes such values
+// where they are used.
 bool is_place(const Plan& plan, const Compute& compute) {
   const auto is_number = [&](const Operand& operand) {
     return operand.kind != Operand::Kind::fetched &&
@@ -146,8 +147,8 @@ Pressure pressure(const Plan& plan, bool in_place) {
   };
   std::vector<Computed> computed;
   std::set<StorageId> anew;
-  // A storage begins another life where a product overwrites it: for what it was before, nobody asks. What the product
-  // leaves to the next tile is counted to the end of this one, where steps name it, and from ahead of the first.
+  // A matmul that overwrites a storage starts a new live range: the previous contents are dead. A value that the matmul
+  // leaves to the next tile is live until the end of this one, where steps name it, and from before the first tile.
   std::vector<int> life;
   std::vector<StorageId> lives;
   for (int i = 0; i < plan.storages.size(); ++i) life.push_back(i), lives.push_back(StorageId{i});
@@ -208,7 +209,7 @@ Pressure pressure(const Plan& plan, bool in_place) {
 
 RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   const Target& target = plan.target;
-  int tiles = 0;  // of one step, beside the sums that it stores
+  int tiles = 0;  // read by one step, beside the accumulators that it stores
   PlanWalk walk(plan);
   walk.each([&](const Role&, const Step& step, int, const auto&) {
     const Sweep* const sweep = sweep_of(step);
@@ -218,7 +219,7 @@ RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   });
   const int set = plan.phases[0].roles.back().registers;
   const int stored = tiles * target.registers_ahead + (reads_ahead ? target.registers_of_epilogue : 0);
-  // Of a cluster ptxas brings what is stored with forward to where parts are added; of a grid a loop is between.
+  // In a cluster ptxas hoists the values of the epilogue to where partials are added; in stream-K a loop is in between.
   const SplitK split_k = plan.phases[0].schedule.split_k;
   const int parts = split_k == SplitK::none ? 0 : target.registers_of_parts;
   return {

@@ -1,5 +1,5 @@
-// What a plan may take of a multiprocessor, and what it is estimated to take before there is code. ptxas's logs hold
-// both to account in the tests.
+// Resources of a multiprocessor that a plan may take, and an estimate of what it takes before there is code. The tests
+// compare both with ptxas's logs.
 #pragma once
 #include "codegen/plan/plan.hpp"
 #include "codegen/target/target.hpp"
@@ -11,19 +11,20 @@ class Budget {
   Budget(const Target& target, int threads, bool has_matmuls)
       : target_(target), threads_(threads), has_matmuls_(has_matmuls) {}
 
-  /// Registers that a thread can have, of a multiprocessor that holds so many blocks at a time. ptxas takes no more.
+  /// Registers that a thread can have when a multiprocessor holds `blocks` CTAs at a time. ptxas takes no more.
   int limit(int blocks) const;
   /// Registers of a thread that its values may take.
   int registers() const;
-  /// Registers of a thread that `groups` warp groups of a block may take when those of one more group keep `left`.
+  /// Registers of a thread in each of `groups` warp groups of a CTA when the threads of one more group keep `left`
+  /// each.
   int taken(int groups, int left) const;
-  /// Are there registers for so many blocks of a multiprocessor at a time, whose threads need so many for values?
+  /// Are there registers for `blocks` CTAs on a multiprocessor at a time, if a thread needs `needed` for values?
   bool holds(int blocks, int needed) const { return needed <= limit(blocks) - besides(); }
-  /// Blocks of a multiprocessor, at a time, for a plan whose threads need so many registers for values.
+  /// CTAs per multiprocessor for a plan whose threads need `needed` registers for values.
   int blocks(const Plan& plan, int needed) const;
 
  private:
-  int besides() const;  // those of values
+  int besides() const;  // registers that hold no values
   int besides_matmuls() const { return has_matmuls_ ? target_.registers_more_for_matmuls : 0; }
 
   const Target& target_;
@@ -31,19 +32,20 @@ class Budget {
   bool has_matmuls_;
 };
 
-/// Bytes of shared memory that tiles of products may take: one stage beside others, and the stages of a loop that has
-/// more than two, which leave room for a second block, where `blocks` of a multiprocessor are two.
+/// Bytes of shared memory available to operand tiles of matmuls: all of it for up to two stages. A loop with more
+/// stages leaves room so that `blocks` CTAs fit on a multiprocessor.
 std::int64_t staging_bytes(const Target& target, int stages, int blocks = 2);
 
-/// Registers of a thread at the fullest point, by an estimate that knows no spill.
+/// Registers of a thread at the point of highest pressure; the estimate assumes no spills.
 struct Pressure {
-  int values = 0;  ///< and an index for each element that is moved alone: the others can wait
-  int all = 0;     ///< and the addresses of what gathers and expressions read
+  int values = 0;  ///< with an index for each element that is moved on its own; other addresses can wait
+  int all = 0;     ///< with the addresses of gathers and of the tiles that expressions read
 };
-/// With `in_place`, what a step computes from values that are needed no more takes their registers.
+/// With `in_place`, the result of a step takes the registers of operands that are dead after it.
 Pressure pressure(const Plan& plan, bool in_place = false);
 
-/// Of a plan by roles: registers of a thread that multiplies, with what ptxas takes more; and what the role has.
+/// For a warp-specialized plan: registers that a consumer thread needs, with ptxas's overhead, and registers that it
+/// has.
 struct RolePressure {
   int values = 0, room = 0;
 };

@@ -8,7 +8,7 @@ class Follower {
   Follower(const GraphAnalysis& analysis, Id operand, RegionId loop)
       : analysis_(analysis), operand_(operand), loop_(loop) {}
 
-  // A stack of our own: an expression may be a hundred thousand ops deep.
+  // An explicit stack: an expression may be a hundred thousand ops deep.
   ComputedOperand run() {
     std::vector<Id> open{operand_};
     std::set<Id> seen;
@@ -42,7 +42,7 @@ class Follower {
       if (node(id).op == Op::load) return;
     }
   }
-  // A row, a column or a number, which a step makes; or what was there ahead of the loop.
+  // A row, a column or a number, which a step of its own computes; or a value from before the loop.
   void value(Id id) {
     result_.values.insert(id);
     const Node& at = node(id);

@@ -1,4 +1,4 @@
-// Left operands of wgmma that are computed on the way, by the threads that multiply them: from registers.
+// Left operands of wgmma that the consumer threads compute on the way: they come from registers.
 #pragma once
 #include <set>
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace tessera::internal::lowering {
 
-/// One expression for each element, of tiles that a pipeline brings and of values that threads have.
+/// One expression for each element, over tiles from a pipeline and values in registers.
 struct ComputedOperand {
-  std::set<Id> nodes;        ///< no steps of their own: the loop's ops of the expression, and what brings its tiles
-  std::vector<Id> tiles;     ///< of those: as large as the operand, and of a load
-  std::set<Id> values;       ///< what else it names
-  std::string why_not = {};  ///< no such expression, in a few words; empty: it is one
-  Id where = no_id;          ///< what is in its way
+  std::set<Id> nodes;        ///< without steps of their own: the expression's ops in the loop, and its loads of tiles
+  std::vector<Id> tiles;     ///< loads among them that are as large as the operand
+  std::set<Id> values;       ///< other values that the expression names
+  std::string why_not = {};  ///< why there is no such expression; empty: there is one
+  Id where = no_id;          ///< the node that prevents it
 };
 ComputedOperand computed_operand(const GraphAnalysis& analysis, Id operand, RegionId loop);
 

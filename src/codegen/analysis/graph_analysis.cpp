@@ -16,7 +16,7 @@ GraphAnalysis::GraphAnalysis(const Graph& graph, const Variant& variant, const T
       owner(graph.regions.size(), no_id),
       storage_class(graph.nodes.size()) {
   int next = 0;
-  // Nodes are numbered as they are printed: a region right behind its owner.
+  // Nodes are numbered in the order of the graph's text: a region comes right after its owner.
   const auto walk = [&](const auto& self, RegionId region) -> void {
     for (Id id : order[region]) {
       number[id] = next++;
@@ -42,11 +42,11 @@ Id GraphAnalysis::index_of(Id id, int axis) const {
   const Node& node = graph[id];
   const int first = repeated_operand(node.op);
   if (by_elements(node.op)) return no_id;
-  if (info(node.op).in.kind[first] == OperandKind::further_indices) --axis;  // axis 0 has the rows
+  if (info(node.op).in.kind[first] == OperandKind::further_indices) --axis;  // axis 0 is that of the rows
   return axis < 0 ? no_id : node.in[static_cast<std::size_t>(first + axis)];
 }
 
-// Operands come first.
+// Operands are visited before their users.
 std::vector<char> GraphAnalysis::uniform_values(const std::function<bool(Id, RegionId)>& given) const {
   std::vector<char> known(graph.nodes.size());
   for (const auto& region : order)
@@ -104,7 +104,7 @@ int GraphAnalysis::vector_of(Id id, const GraphAccess& access) const {
   if (!axis.slices.empty() || !axis.viewed.windows.empty()) return 1;
   int vector = std::min(tensor.alignment, tensor.row_alignment) / info(graph[id].type).bytes;
   while (vector > 1 && (axis.extent % vector != 0 || axis.viewed.within % vector != 0)) vector /= 2;
-  // Windows of the same axis begin where whole vectors do.
+  // Windows of the same axis begin at whole vectors.
   for (const GraphAccess::Axis& other : access.axes)
     while (&other != &axis && other.tensor_axis == axis.tensor_axis && vector > 1 && other.viewed.factor % vector != 0)
       vector /= 2;

@@ -1,4 +1,4 @@
-// source: the load behind an operand of a product.
+// find_source: the load of an operand of a matmul.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ int axis_below(const Graph& graph, const Node& node, int axis) {
   if (node.op == Op::permute) return static_cast<int>(node.permutation()[static_cast<std::size_t>(axis)]);
   if (node.shape[axis] == 1) return -1;
   const Shape& from = graph[node.in[0]].shape;
-  int nth = 0;  // among the axes that are longer than 1
+  int nth = 0;  // position among the axes longer than 1
   for (int i = 0; i < axis; ++i) nth += node.shape[i] != 1;
   int below = 0;
   while (from[below] == 1 || nth-- > 0) ++below;
@@ -50,7 +50,7 @@ Id end_of_source(const Graph& graph, Id id) {
 std::string why_no_source(const Graph& graph, Id operand) {
   const Node& at = graph[end_of_source(graph, operand)];
   if (at.op != Op::load) return fmt::format("comes from '{}'", name(at.op));
-  return at.ordered ? "is of a tensor that is written" : "is padded with another value than 0";
+  return at.ordered ? "is loaded from a tensor that is written" : "is padded with a value other than 0";
 }
 
 }  // namespace tessera::internal::lowering

@@ -13,7 +13,8 @@ class Ranges {
   explicit Ranges(const GraphAnalysis& analysis) : analysis_(analysis) {}
 
   Range of(Id id) {
-    // Values that are used twice are walked through twice, and a chain of them as deep as it is long.
+    // A value that is used twice is visited twice, and recursion is as deep as a chain of values is long: both are
+    // limited.
     if (++visited_ > 64 || analysis_[id].type != ElementType::i32 || analysis_[id].shape.rank() > 0) return any;
     const Node& at = analysis_[id];
     if (at.op == Op::constant) return {at.number().i32, at.number().i32};
@@ -26,7 +27,7 @@ class Ranges {
   }
 
  private:
-  // Where offsets have 32 bits, extents times strides stay below 2^30, and the copy engine's strides are positive.
+  // With 32-bit offsets, extents times strides stay below 2^30; strides that TMA takes are positive.
   Range extent(int parameter) const {
     const TensorClass& tensor = analysis_.variant.tensors[static_cast<std::size_t>(parameter)];
     const bool is_small = tensor.tma_addressable && !analysis_.variant.index64;
@@ -57,7 +58,7 @@ class Ranges {
         return any;
     }
   }
-  // Rounded down, by a positive number.
+  // Quotient rounded down; y is positive.
   static std::int64_t below(std::int64_t x, std::int64_t y) { return x / y - (x % y < 0); }
 
   const GraphAnalysis& analysis_;

@@ -1,4 +1,4 @@
-// What is known of numbers before there is a launch: between which bounds each lies.
+// Bounds of numbers that are known before there is a launch.
 #pragma once
 #include <cstdint>
 
@@ -11,8 +11,9 @@ struct Range {
   std::int64_t least = 0, most = 0;
 };
 
-/// Of an i32 number made of extents, block indices and constants by sums, products, quotients, minima and maxima;
-/// anything 32 bits hold, if it is made of something else or may wrap on the way.
+/// Bounds of an i32 number that is computed from extents, block indices and constants by addition, subtraction,
+/// multiplication, floor and ceiling division, minimum and maximum. All of i32 if it is computed in another way or may
+/// wrap.
 Range range_of(const GraphAnalysis& analysis, Id id);
 
 }  // namespace tessera::internal::lowering

@@ -1,4 +1,4 @@
-// transposed: tiles that are read along one axis and written along another.
+// transposed_access: tiles that are read along one axis and written along another.
 #include <deque>
 #include <set>
 
@@ -20,7 +20,7 @@ class Search {
   }
 
  private:
-  using Axes = std::array<int, max_rank>;  // of a node -> of the value
+  using Axes = std::array<int, max_rank>;  // axes of a node -> axes of the value
 
   void reach(Id id, const Axes& axes) {
     if (seen_.insert(id).second) left_.emplace_back(id, axes);

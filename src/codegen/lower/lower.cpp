@@ -1,4 +1,4 @@
-// lower: a graph becomes steps, region by region.
+// lower: translates a graph to steps, region by region.
 #include "codegen/lower/lower.hpp"
 
 #include <fmt/format.h>
@@ -92,24 +92,24 @@ class Lowering {
       case Op::print:
         return tell(steps_, id);
       default:
-        return;  // constants, iotas and broadcasts are part of expressions, views of accesses; the host checked require
+        return;  // constants, iotas, broadcasts: in expressions; views: in accesses; require: checked by the host
     }
   }
 
   void reduction(Id id) {
     const Id other = beside(id);
-    if (other != no_id && steps_.values.of(id)) return;  // made with the other
+    if (other != no_id && steps_.values.of(id)) return;  // computed together with the other
     const Id index = node(id).op == Op::argmax ? id : other;
     if (index == no_id) return reduce(steps_, id);
     argmax(steps_, index, index == id ? other : id);
   }
-  // Of max and argmax of the same elements, the other one, if it is computed in the same region.
+  // For max or argmax: the other op over the same elements, if the same region computes it.
   Id beside(Id id) const {
     const Node& at = node(id);
     if (at.op != Op::max && at.op != Op::argmax) return no_id;
     return beside(id, at.op == Op::max ? Op::argmax : Op::max);
   }
-  // Another op of the same elements with the same attributes, and that as many results.
+  // Another op over the same elements with the same attributes and a result of the same shape.
   Id beside(Id id, Op wanted) const {
     const Node& at = node(id);
     for (Id other : steps_.analysis.users[at.in[0]])
@@ -119,7 +119,7 @@ class Lowering {
     return no_id;
   }
 
-  // Elements and their places are sorted once.
+  // sort and argsort of the same elements sort once.
   void order(Id id) {
     const bool values = node(id).op == Op::sort;
     const Id other = beside(id, values ? Op::argsort : Op::sort);
@@ -127,20 +127,20 @@ class Lowering {
     sort(steps_, values ? id : other, values ? other : id);
   }
 
-  // Rows are not: an expression would read the tile that it takes them from once more, as its own element. Nor are
-  // elements, whose places an expression has in registers.
+  // Values that name rows or elements are not read where used: an expression would read that tile again, as its own
+  // element. A gather of elements is not either: an expression has its indices in registers.
   bool is_read_where_used(Id id) const {
     if (names_places(id) || node(id).op == Op::gather_elements) return false;
     const bool ordered = node(id).ordered;
     if (ordered) return role_lowering_.reads_where_used(id) && is_replaced(id) && !has_copies(steps_.layouts.of[id]);
     return steps_.values.is_large(steps_.layouts.of[id]) || role_lowering_.reads_where_used(id) || takes_registers(id);
   }
-  // Do several threads have an element? Where it is stored one of them writes it while others may still read.
+  // Do several threads hold an element? One of them writes it while others may still read.
   bool has_copies(const Layout& layout) const {
     return layout.lane_copies() != 0 || layout.warp_copies(steps_.threads / 32) != 0;
   }
-  // Of what rows are scaled and shifted by a thread may have as much as of the row: where a store alone uses it, it
-  // needs no registers until then, nor all at once.
+  // A thread may hold as many elements of a row's scales and shifts as of the row itself. Where only a store uses them,
+  // they need no registers before the store, and not all at once.
   bool takes_registers(Id id) const {
     constexpr int many = 16;
     if (!matmuls_.empty() || node(id).op != Op::load || steps_.layouts.of[id].registers() < many) return false;
@@ -151,7 +151,7 @@ class Lowering {
       return is_reduction(node(other).op) && steps_.analysis.number[other] < steps_.analysis.number[id];
     });
   }
-  // Is a load only part of what one store writes to the same place? Then it may be read there, unless something else is
+  // Is a load only an operand of one store to the same place? Then the store may read it, unless something else is
   // written in between.
   bool is_replaced(Id id) const {
     const Id store = stored_by(id);
@@ -170,7 +170,7 @@ class Lowering {
         if (is_write(node(other).op) && is_between(other)) return false;
     return true;
   }
-  // The only step that the value is part of, if it is no value's own.
+  // The only step that uses the value; none if several do, or if the value's user has a value of its own.
   Id stored_by(Id id) const {
     Id root = no_id;
     for (Id user : steps_.analysis.users[id]) {
@@ -201,7 +201,7 @@ class Lowering {
     carried_[id] = std::move(carried);
   }
 
-  // A loop whose condition each round computes for the next.
+  // A loop whose condition each iteration computes for the next.
   void repeat(Id id) {
     const Id condition = node(id).in[0];
     std::vector<ValueId> carried = carry(id);
@@ -249,8 +249,8 @@ class Lowering {
       role_lowering_.end_iteration(steps_, step.loop);
       loop_ = outer;
     });
-    // Where a round does nothing but add to sums, these may be behind while the next round arrives. (Of smaller pieces
-    // there are more addresses: then, and from sm_100 on, ptxas spills for it.)
+    // Where an iteration only accumulates, the last k-step may be pending while the next iteration's tiles arrive.
+    // (Smaller copies need more addresses: with these, and from sm_100 on, ptxas spills.)
     const bool has_registers = steps_.analysis.target.registers_more_for_matmuls == 0 && fetches_large_pieces(step);
     if (has_registers && step.body.size() == 1 && fetching_matmul(step)) {
       Mma& mma = step.body[0].action.get<Mma>();
@@ -260,13 +260,13 @@ class Lowering {
     steps_.push(id, std::move(step));
     if (pipelined) steps_.push(id, CpAsyncWait{0});
     role_lowering_.after_loop(steps_);
-    // What a thread has of a sum that its loop left apart becomes the sum.
+    // The partial sums that the loop left with each thread are added up.
     for (std::size_t k = 0; k < carried.size(); ++k)
       if (const Matmul* matmul = partial_matmul(id, k)) add_replicas(steps_, body.yields[k], carried[k], *matmul);
     carried_[id] = std::move(carried);
   }
 
-  // The round by itself, and those that are left.
+  // Emits the first iteration on its own; returns the iterations that are left.
   RoleLowering::Iterations first_iteration(Id id, const std::vector<ValueId>& carried, ValueId some,
                                            const Operand& count) {
     const Id argument = body_of(id).arguments[0];
@@ -292,7 +292,7 @@ class Lowering {
     return {element_of(steps_.plan, left, Layout(0)), number("second", {Op::broadcast, type, type, {literal(1)}})};
   }
 
-  // 16 bytes each, the most there are.
+  // Is each copy of 16 bytes, the largest size?
   bool fetches_large_pieces(const Loop& loop) const {
     return std::ranges::all_of(loop.ahead, [&](const Step& step) {
       const Fetch* const fetch = step.action.as<Fetch>();
@@ -302,7 +302,7 @@ class Lowering {
       });
     });
   }
-  // A loop's argument is its counter and what is passed over.
+  // The loop's argument is its counter plus the iterations that are skipped.
   void count_from(Id argument, ValueId first) {
     const ElementType type = node(argument).type;
     const Layout& layout = steps_.layouts.of[argument];
@@ -320,7 +320,7 @@ class Lowering {
     return found != matmuls_.end() && found->second.matmul.partial ? &found->second.matmul : nullptr;
   }
 
-  // Carried values start.
+  // Initializes carried values.
   std::vector<ValueId> carry(Id loop) {
     std::vector<ValueId> carried;
     for (std::size_t k = 0; k < steps_.analysis.graph.carried(loop); ++k)
@@ -346,7 +346,7 @@ class Lowering {
     return out;
   }
 
-  // A value that no memory or register holds.
+  // A value that neither memory nor registers hold.
   bool is_virtual(Id id) const {
     while (node(id).op == Op::broadcast) id = node(id).in[0];
     return node(id).op == Op::constant || node(id).op == Op::iota;
@@ -359,7 +359,7 @@ class Lowering {
     for (std::size_t k = 0; k < carried.size(); ++k)
       if (carried[k] && !is_virtual(body.yields[k]))
         source[k] = steps_.value_in(body.yields[k], steps_.plan.values[carried[k]].layout);
-    // One that another copy overwrites is saved first.
+    // A source that another copy overwrites is saved first.
     std::set<StorageId> overwritten;
     for (std::size_t k = 0; k < carried.size(); ++k) {
       if (source[k] && overwritten.contains(steps_.plan.values[source[k]].storage))
@@ -390,8 +390,8 @@ class Lowering {
   Fetches& fetches_;
   const std::map<Id, MatmulPlan>& matmuls_;
   RoleLowering& role_lowering_;
-  LoopId loop_;                                 // around the nodes at hand
-  std::map<Id, std::vector<ValueId>> carried_;  // of loops
+  LoopId loop_;                                 // the loop around the current nodes
+  std::map<Id, std::vector<ValueId>> carried_;  // by loop
 };
 
 }  // namespace

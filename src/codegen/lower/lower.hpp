@@ -9,17 +9,17 @@
 
 namespace tessera::internal::lowering {
 
-/// What is kept in memory though registers would hold it.
+/// Values that are kept in memory although registers could hold them.
 struct InMemory {
-  std::set<Id> values;  ///< of these nodes
-  std::set<Id> left;    ///< left operands of these products
+  std::set<Id> values;  ///< nodes whose values are
+  std::set<Id> left;    ///< matmuls whose left operands are
 };
 
-/// Where a graph stands among those of a plan.
+/// The place of a graph among those of a plan.
 struct GraphPlace {
   int graph = 0;                 ///< its number, for labels
-  int first_parameter = 0;       ///< its parameters are tensors of the plan from here on
-  int first_axis = 0;            ///< and its grid's axes, axes of all phases
+  int first_parameter = 0;       ///< the plan's tensor of its first parameter
+  int first_axis = 0;            ///< the axis, among those of all phases, of its grid's first axis
   std::string_view suffix = {};  ///< of labels, for a role that lowers the graph once more
 };
 
@@ -27,7 +27,7 @@ class Steps;
 /// Lowers the nodes outside of loops and branches for which `which` holds.
 using LowerNodes = std::function<void(const std::function<bool(Id)>& which)>;
 
-/// What a role does of a graph where several share the work; all of it, unless it says otherwise.
+/// The part of a graph that one of several roles lowers; all of it by default.
 class RoleLowering {
  public:
   virtual ~RoleLowering() = default;
@@ -35,35 +35,35 @@ class RoleLowering {
     lower([](Id) { return true; });
   }
   virtual bool does(Id) const { return true; }
-  /// Does it stage the operands of products itself?
+  /// Does lowering stage the operands of matmuls? (If not, the role does.)
   virtual bool stages() const { return true; }
-  /// Is a load no step, but part of those that use it?
+  /// Is a load part of the steps that use it, without a step of its own?
   virtual bool reads_where_used(Id) const { return false; }
-  /// Does a carried value need nothing to start from?
+  /// Does a carried value need no initial value?
   virtual bool skips_zero_init(Id) const { return false; }
   struct Iterations {
     codegen::Operand count;
-    ValueId first = {};  ///< of them; none: the loop's first
+    ValueId first = {};  ///< index of the first iteration; none: the loop's first
   };
-  /// Which rounds of a loop it runs.
+  /// The iterations of a loop that the role runs.
   virtual Iterations iterations(Steps&, Id loop);
-  /// Does the first round stand by itself, ahead of the loop? If so, where this number is true; it has none else. No
-  /// number: there is one.
+  /// Is the first iteration peeled off ahead of the loop? If so, the value says at run time whether there is one; an
+  /// empty ValueId means that there always is. nullopt: it is not peeled.
   virtual std::optional<ValueId> first_apart(Steps&, const codegen::Operand&) { return {}; }
-  /// What stands around a loop, behind the start of its carried values, and at the end of each round.
+  /// Steps before a loop, after its carried values are initialized; at the end of each iteration; and after the loop.
   virtual void before_loop(Steps&) {}
   virtual void end_iteration(Steps&, LoopId) {}
   virtual void after_loop(Steps&) {}
-  /// An elementwise op, a product or a store, if it is done in another way than usual. The loop is none in a first
-  /// round that stands by itself.
+  /// Lower an elementwise op, a matmul or a store in another way than usual, and return true if they did. The LoopId is
+  /// empty in a first iteration that is peeled.
   virtual bool compute(Steps&, Id) { return false; }
   virtual bool mma(Steps&, Id, LoopId) { return false; }
   virtual bool store(Steps&, Id) { return false; }
 };
 
-/// Adds the steps of a graph to those of a role, and what they name to the tables of the plan: buffers, scratch memory,
-/// loops, storage and values. Layouts of more than `most_registers` elements a thread are kept in memory, too. Returns
-/// nodes whose values turned out to need that: then all is to be done again with them.
+/// Adds the steps of a graph to those of a role, and the objects that they name to the plan's tables: buffers, scratch
+/// memory, loops, storage and values. Layouts of more than `most_registers` elements per thread are kept in memory,
+/// too. Returns the nodes whose values turned out to need memory: then lowering must start again with them.
 std::set<Id> lower(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, const Layouts& layouts,
                    int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,
                    RoleLowering&& role_lowering = {});

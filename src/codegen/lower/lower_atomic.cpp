@@ -1,4 +1,4 @@
-// Atomics: of threads that hold copies of an element one changes it.
+// Atomics: of the threads that hold copies of an element, one changes it.
 #include "codegen/lower/lower_atomic.hpp"
 
 #include <algorithm>

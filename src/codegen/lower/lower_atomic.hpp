@@ -3,10 +3,12 @@
 
 namespace tessera::internal::lowering {
 
-/// An atomic. Where its old values are used, all who hold an element get that of the one who changed it.
+/// Lowers an atomic. Where its old values are used, all threads that hold an element receive that of the thread that
+/// changed it.
 void atomic(Steps& steps, Id id);
 
-/// Does some block learn what another one did, by an old value or by an order? That is for all threads of the block.
+/// Does a CTA learn what another one did, by an old value or by a memory order? Such atomics concern all threads of the
+/// CTA.
 bool learns_of_others(const GraphAnalysis& analysis);
 
 }  // namespace tessera::internal::lowering

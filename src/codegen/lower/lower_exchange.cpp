@@ -13,7 +13,7 @@ namespace {
 
 // --- reductions
 
-// Bits of warp indices that tell the parts of a result apart.
+// Bits of warp indices that distinguish the parts of a result.
 int warps_along(const Layout& layout, int axis) {
   int bits = 0;
   for (const Factor& factor : layout.axis(axis))
@@ -21,13 +21,13 @@ int warps_along(const Layout& layout, int axis) {
   return bits;
 }
 
-/// What threads have of a result, by register. Across warps it goes through scratch memory.
+/// Partial results of threads, by register. Across warps they go through scratch memory.
 struct Parts {
   Op op{};
   ElementType type{};
-  ValueId out, best;  ///< best: argmax
+  ValueId out, best;  ///< best: for argmax
   int registers = 0;
-  int warps = 0;  ///< bits of warp indices that tell them apart
+  int warps = 0;  ///< bits of warp indices that distinguish the parts
 };
 Body across_warps(Steps& steps, Id id, const Parts& parts) {
   if (parts.warps == 0) return {};
@@ -52,14 +52,14 @@ Body across_warps(Steps& steps, Id id, const Parts& parts) {
 
 // --- moves
 
-// No axis of extent 1 is spread over anything: else it cannot go without a trace.
+// No axis of extent 1 is distributed over anything, so it can be dropped.
 bool is_bare(const Layout& layout, const Shape& shape) {
   for (int axis = 0; axis < shape.rank(); ++axis)
     if (shape[axis] == 1 && !layout.axis(axis).empty()) return false;
   return true;
 }
 
-// Does the node only have other axes, its registers being those of its operand?
+// Does the node only rename axes, with its registers those of its operand?
 bool is_renamed(const Steps& steps, Id id) {
   const Node& at = steps.node(id);
   if (at.op != Op::reshape && at.op != Op::permute) return false;
@@ -102,7 +102,7 @@ void spread(Steps& steps, ValueId first, Id id) {
 
 namespace {
 
-// What a reduction is of, and what threads are to have of its result, called by a name.
+// The sweep of a reduction, and the partial results of its threads; its value has a label of its own.
 std::pair<Sweep, Parts> reduction(Steps& steps, Id id) {
   const Node& at = steps.node(id);
   Sweep sweep = SweepBuilder(steps, sweep_of(steps.analysis, steps.layouts, id), id).express(at.in[0]).take();
@@ -116,7 +116,7 @@ std::pair<Sweep, Parts> reduction(Steps& steps, Id id) {
   return {std::move(sweep), parts};
 }
 
-// What argmax has found of the largest: NaN where there is nothing else.
+// The max that argmax found. It found NaN where all elements are NaN; a max reduction returns its identity there.
 void largest(Steps& steps, Id id, ValueId best) {
   const Node& at = steps.node(id);
   const Value found = steps.plan.values[best];
@@ -160,7 +160,7 @@ void argmax(Steps& steps, Id id, Id max) {
 void add_replicas(Steps& steps, Id id, ValueId out, const Matmul& matmul) {
   const Storage& storage = steps.plan.storage(out);
   int kept = storage.registers;
-  // Lanes that are to have the same sums share the work of adding up over warps.
+  // Lanes that end up with the same sums share the additions across warps.
   if (matmul.warps_k && storage.storage_class == StorageClass::registers)
     for (int lanes = matmul.lanes_k; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
   Body across = across_warps(steps, id,
@@ -183,7 +183,7 @@ void scan(Steps& steps, Id id) {
   SweepBuilder sweep(steps, at.shape, layout, id);
   const bool largest = by.op == Op::max;
   if (info(at.type).kind == ElementKind::real && (largest || by.op == Op::min)) {
-    // Where there is nothing but NaN yet, the result is what a reduction starts from.
+    // Where all elements so far are NaN, the result is the identity of the reduction.
     const std::int64_t none = encode(at.type, identity(by.op, at.type));
     sweep.add({largest ? Op::maximum : Op::minimum, at.type, at.type, {sweep.operand(at.in[0]), literal(none)}});
   } else {
@@ -203,7 +203,7 @@ void through_scratch(Steps& steps, Id id) {
     steps.values.add_view(id, steps.value_in(at.in[0], steps.layouts.of[at.in[0]]));
     return;
   }
-  // Written row by row as the operand is, or as the result is of which an operand is a part.
+  // Written in row-major order of the operand; for concat, of the result, of which each operand is a part.
   const bool parts = at.op == Op::concat;
   const Strides to = row_major(parts ? at.shape : steps.node(at.in[0]).shape);
   Strides from = row_major(at.shape);
@@ -224,7 +224,7 @@ void extract(Steps& steps, Id id) {
   const Shape& from = steps.node(at.in[0]).shape;
   const ValueId tile = steps.value(at.in[0]);
   const Strides strides = row_major(from);
-  ScratchId scratch = steps.values.in_scratch(tile);  // several parts are taken of one tile
+  ScratchId scratch = steps.values.in_scratch(tile);  // several parts may be taken from one tile
   if (!scratch) {
     scratch = new_scratch(steps.plan, from.size(), at.type);
     put(steps, tile, at.in[0], strides, 0, scratch);
@@ -234,7 +234,7 @@ void extract(Steps& steps, Id id) {
   for (int axis = 0; axis < from.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);
     Picked pick{steps.scalar(at.in[i + 1]), static_cast<int>(at.steps()[i]), from[axis]};
-    // What begins farther outside than it reaches has nothing of the tile.
+    // Parts that begin beyond their own reach outside the tile have no element of it: the start may be clamped.
     const std::int64_t reach = at.shape[axis] * std::abs(at.steps()[i]);
     if (pick.first.kind == Operand::Kind::literal) {
       pick.first.literal = std::clamp<std::int64_t>(pick.first.literal, -reach, from[axis] + reach);

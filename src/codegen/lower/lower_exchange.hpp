@@ -1,30 +1,30 @@
-// What crosses threads through scratch memory: reductions, moves between layouts, and ops that permute elements.
+// Exchanges between threads through scratch memory: reductions, layout conversions, and ops that permute elements.
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 
 namespace tessera::internal::lowering {
 
-/// A value, of node `id`, in a layout: if it has another, written to scratch memory by those who hold it and read by
-/// those who need it.
+/// The value of node `id` in a layout. If it has another layout, threads that hold elements write them to scratch
+/// memory and threads that need them read them.
 ValueId moved(Steps& steps, ValueId from, Id id, const Layout& layout);
 
-/// The node's value, in its layout: what the first of those who hold copies of an element has of it.
+/// The node's value in its layout, from the first thread that holds each element.
 void spread(Steps& steps, ValueId first, Id id);
 
-/// A reduction.
+/// Lowers a reduction.
 void reduce(Steps& steps, Id id);
-/// argmax, and beside it, unless there is none, the max of the same elements: they are looked at once.
+/// Lowers argmax and, unless `max` is no_id, the max of the same elements in the same sweep.
 void argmax(Steps& steps, Id id, Id max);
-/// Sums of node `id` that lanes and warps have parts of are added up.
+/// Adds up the partial sums of node `id` that lanes and warps hold.
 void add_replicas(Steps& steps, Id id, ValueId out, const Matmul& matmul);
-/// cumsum and its like
+/// Lowers cumsum and other scans.
 void scan(Steps& steps, Id id);
-/// reshape, permute, concat
+/// Lowers reshape, permute and concat.
 void through_scratch(Steps& steps, Id id);
-/// extract
+/// Lowers extract.
 void extract(Steps& steps, Id id);
 
-/// A check, or a print, whose values go through scratch memory.
+/// Lowers a check, or a print, whose values go through scratch memory.
 void tell(Steps& steps, Id id);
 
 }  // namespace tessera::internal::lowering

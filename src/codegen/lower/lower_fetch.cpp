@@ -9,7 +9,7 @@
 namespace tessera::internal::lowering {
 namespace {
 
-constexpr int most_stages_wanted = 16;  // by an author; as many as nobody has seen to be of use
+constexpr int most_stages_wanted = 16;  // limit for a stage hint; more has never been of use
 
 }  // namespace
 
@@ -27,12 +27,12 @@ Fetches::Fetches(Steps& steps, const std::map<Id, MatmulPlan>& matmuls) : steps_
       const int k_axis = source.axis[side ? 0 : 1], other_axis = source.axis[side], other = plan.layout.cover(side);
       operand.buffer = operand.k_major ? buffer_for(source.load, other_axis, k_axis, operand.stored, other, k)
                                        : buffer_for(source.load, k_axis, other_axis, operand.stored, k, other);
-      // Threads read rows one after the other: where none is permuted, at one address and numbers behind it.
+      // Threads read consecutive rows: if no row is swizzled, they do so at one address and constant offsets.
       if (matmul.kind == MatmulKind::simt && !operand.k_major) steps.plan.buffers[operand.buffer].odd = true;
     }
   }
   for (const Buffer& buffer : steps.plan.buffers) bytes_ += buffer.bytes();
-  // What follows from the counter of the loop around and from what that loop does not change.
+  // Numbers that follow from the enclosing loop's counter and from values that the loop does not change.
   known_ahead_ = steps.analysis.uniform_values(
       [&](Id id, RegionId region) { return steps.analysis.is_counter(id) || steps.node(id).region != region; });
 }
@@ -47,7 +47,7 @@ BufferId Fetches::buffer_for(Id load, int row_axis, int column_axis, ElementType
       buffer.columns = std::max(buffer.columns, columns);
       return tile.buffer;
     }
-  // Of one load there are as many as products turn it to axes of their own.
+  // A load has one buffer for each pair of axes along which matmuls read it.
   const std::size_t before = tiles.size();
   std::string suffix = before == 0 ? "" : before == 1 ? "_transposed" : fmt::format("_transposed{}", before);
   Buffer buffer;
@@ -85,8 +85,8 @@ Fetch Fetches::fetch(const std::vector<Id>& loads, LoopId loop) {
       TileAccess access = steps_.access_of(load);
       const std::vector<TileAccess::Axis> axes = std::move(access.axes);
       const int fast = access.fast;
-      // Rows first, columns last: the buffer's order. An axis that the product does not see has an extent of 1; so has
-      // its place in the buffer.
+      // Rows second to last, columns last: the buffer's order. An axis that the matmul does not see has an extent of 1,
+      // and so has its place in the buffer.
       access.axes.clear();
       for (int axis = 0; axis < static_cast<int>(axes.size()); ++axis)
         if (axis != tile.row_axis && axis != tile.column_axis)
@@ -118,7 +118,7 @@ int Fetches::stages_for(const std::vector<Id>& loads) const {
   for (Id load : loads)
     for (const Tile& tile : tiles_.at(load)) bytes += steps_.plan.buffers[tile.buffer].stage_bytes();
   const std::int64_t others = bytes_ - bytes;
-  // Sums that take half of a multiprocessor's registers leave none to a second block.
+  // Accumulators that take half of a multiprocessor's registers leave none for a second CTA.
   int sums = 0;
   for (const auto& [id, plan] : matmuls_) sums = std::max(sums, plan.layout.registers());
   const int blocks = sums < Budget(steps_.analysis.target, steps_.threads, true).limit(2) ? 2 : 1;
@@ -151,7 +151,7 @@ void Fetches::ahead(RegionId region, Loop& loop) {
     }
   const Id first = loads[0];
   loop.arrive.push_back(steps_.step(first, CpAsyncWait{loop.stages - 2}));
-  // The places of the round that is fetched, computed apart from the loop's body.
+  // Indices of the iteration that is fetched are computed separately from the loop's body.
   steps_.within(loop.ahead, [&] {
     for (Id id : nodes)
       if (steps_.node(id).shape.rank() == 0 && is_elementwise(steps_.node(id).op) && known_ahead_[id])

@@ -1,4 +1,5 @@
-// Tiles that products read in shared memory as they lie in tensors: their buffers, and the steps that fill those.
+// Operand tiles that matmuls read from shared memory in the tensor's order: their buffers, and the steps that fill
+// these.
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 
@@ -6,20 +7,20 @@ namespace tessera::internal::lowering {
 
 class Fetches {
  public:
-  /// Makes the buffers. Products that read equal tiles share one.
+  /// Makes the buffers. Matmuls that read equal tiles share one.
   Fetches(Steps& steps, const std::map<Id, MatmulPlan>& matmuls);
 
-  /// With its buffers.
+  /// The matmul's plan with its buffers.
   const MatmulPlan& matmul(Id id) const { return matmuls_.at(id); }
   BufferId add_buffer(Buffer buffer);
-  /// The loop that fetches ahead into a buffer; none: it has one stage.
+  /// The loop that prefetches into a buffer; none: the buffer has one stage.
   LoopId loop_of(BufferId buffer) const;
-  /// The loop whose fetch ahead stands within this product; none: it stands ahead of the body.
+  /// The loop whose prefetch is issued within this matmul; none: it is issued before the loop's body.
   LoopId within(Id matmul) const;
 
-  /// Where a load stands that no loop fetches ahead: fills its buffers.
+  /// At a load that no loop prefetches: fills its buffers.
   void in_place(Id load);
-  /// The part of a loop that fetches ahead what its products read, of places that are known ahead.
+  /// The part of a loop that prefetches the operands of its matmuls from places known ahead.
   void ahead(RegionId region, Loop& loop);
 
  private:
@@ -34,11 +35,11 @@ class Fetches {
 
   Steps& steps_;
   std::map<Id, MatmulPlan> matmuls_;
-  std::map<Id, std::vector<Tile>> tiles_;  // of loads
+  std::map<Id, std::vector<Tile>> tiles_;  // by load
   std::vector<char> known_ahead_;          // by node
   std::set<Id> fetched_ahead_;
   std::map<BufferId, LoopId> loop_of_;
-  std::map<Id, LoopId> within_;  // of products
+  std::map<Id, LoopId> within_;  // by matmul
   std::int64_t bytes_ = 0;  // of all buffers
 };
 

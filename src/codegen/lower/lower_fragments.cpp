@@ -2,8 +2,8 @@
 
 namespace tessera::internal::lowering {
 
-// Of 64 rows 64 bytes of k, of more rows less: 8 registers of a thread. A round has an even number of pieces, so they
-// have the two sets of registers in turn over rounds, too.
+// 64 bytes of k for 64 rows per warp group, less for more rows: 8 registers of a thread. A k-iteration has an even
+// number of pieces, so the two register sets alternate across k-iterations, too.
 int Fragments::piece_of_k(const Steps& steps, Id operand) const {
   const Node& node = steps.node(operand);
   return 64 / info(node.type).bytes * 64 * groups_ / node.shape[0];
@@ -32,10 +32,10 @@ void Fragments::mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmul
   const Wgmma& any = matmuls.front().wgmma;
   const int piece = piece_of_k(steps, operands_.begin()->first);
   const auto push = [&](auto step) { steps.push(id, std::move(step)); };
-  // ptxas has what is read and only rounded to tf32 in one register, of the operand: that must be free ahead of the
-  // read, or it has each product wait for the one before (C7513).
+  // ptxas keeps an element that is read and only rounded to tf32 in one register, that of the operand. It must be free
+  // before the read; otherwise ptxas makes each wgmma wait for the one before (C7513).
   const bool in_place = any.type == ElementType::tf32;
-  // Until all but the piece before are multiplied: the registers of the one before that are free.
+  // Waits until all but the previous piece are multiplied: then the registers of the piece before that are free.
   const auto wait = [&] { push(WgmmaWait{1}); };
   for (int first = 0; first < any.k; first += piece) {
     if (in_place) wait();

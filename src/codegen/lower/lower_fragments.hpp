@@ -1,5 +1,5 @@
-// Products of a role whose left operands are computed on the way: piece by piece of k, a piece's operand while the
-// tensor cores multiply the one before.
+// Matmuls of a role whose left operands are computed on the way: piece by piece of k, each piece's operand while the
+// tensor cores multiply the piece before.
 #pragma once
 #include <array>
 
@@ -8,13 +8,13 @@
 
 namespace tessera::internal::lowering {
 
-/// Where a pipeline has a tile: in which buffer, and do its rows run along the tile's first axis?
+/// A tile in a pipeline stage: its buffer, and whether the buffer's rows run along the tile's first axis.
 struct StagedTile {
   BufferId buffer;
   bool transposed = false;
 };
 
-/// A product of a round, and its left operand if that is computed.
+/// A matmul of a k-iteration, and its left operand if that is computed.
 struct PendingWgmma {
   Wgmma wgmma;
   Id left = no_id;
@@ -22,14 +22,14 @@ struct PendingWgmma {
 
 class Fragments {
  public:
-  /// `tiles`: of the operands.
+  /// `tiles`: those of the operands.
   Fragments(const std::map<Id, ComputedOperand>& operands, std::map<Id, StagedTile> tiles, int groups)
       : operands_(operands), tiles_(std::move(tiles)), groups_(groups) {}
 
-  /// Registers for the operands, ahead of the loop.
+  /// Reserves registers for the operands, before the loop.
   void reserve(Steps& steps);
-  /// The products of a round, of which the stage at the cursor is full. At the end those of the last two pieces may be
-  /// open.
+  /// The matmuls of a k-iteration, whose stage at the pipeline state is full. At the end, the wgmmas of the last two
+  /// pieces may be pending.
   void mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmuls);
 
  private:
@@ -41,7 +41,7 @@ class Fragments {
   const std::map<Id, ComputedOperand>& operands_;
   const std::map<Id, StagedTile> tiles_;
   const int groups_;
-  std::map<Id, std::array<StorageId, 2>> registers_;  // of an operand, which pieces have in turn
+  std::map<Id, std::array<StorageId, 2>> registers_;  // of an operand; its pieces alternate between them
 };
 
 }  // namespace tessera::internal::lowering

@@ -13,7 +13,7 @@ class Fuser {
     fusion_.root.resize(analysis.graph.nodes.size(), no_id);
   }
 
-  // Those who use a node first, but for loops that yield it: they take no expression.
+  // Visits the users of a node before the node, except loops that yield it: they take no expression.
   Fusion run() {
     const std::vector<Id> ids = by_number(analysis_);
     for (auto id = ids.rbegin(); id != ids.rend(); ++id) fusion_.absorbed[*id] = is_absorbed(*id);
@@ -32,7 +32,7 @@ class Fuser {
     if (at.op != Op::load && at.op != Op::cast && at.op != Op::reshape && at.op != Op::permute) return false;
     bool all = !analysis_.users[id].empty() && !at.ordered;
     for (Id user : analysis_.users[id]) {
-      // A load's operands say where: they are not read.
+      // A load's operands are indices: they are not read from the buffer.
       const bool passed_on = fusion_.absorbed[user] && node(user).op != Op::load;
       all &= passed_on || reads_from_buffer(user, id);
     }
@@ -62,7 +62,7 @@ class Fuser {
     return same && leaves_with(root, id).size() <= most_leaves ? root : id;
   }
 
-  // What the step of a root names, once a node is computed on its way. All of them, or the addresses of those that the
+  // Values that the step of a root names once a node is computed in it. All of them, or the addresses of those that the
   // step reads, are in registers until it is done.
   static constexpr std::size_t most_leaves = 16;
   std::set<Id> leaves_with(Id root, Id id) const {

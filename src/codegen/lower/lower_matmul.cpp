@@ -9,7 +9,7 @@
 namespace tessera::internal::lowering {
 namespace {
 
-/// One product.
+/// Lowers one matmul.
 class MatmulLowering {
  public:
   MatmulLowering(Steps& steps, Fetches& fetches, Id id)
@@ -24,7 +24,7 @@ class MatmulLowering {
     if (matmul_.kind == MatmulKind::gemv) return thin();
     place(matmul_.a, at_.in[0], true);
     place(matmul_.b, at_.in[1], false);
-    // What keeps a in registers indexes it by the round.
+    // An operand a in registers is indexed by the k-step.
     matmul_.reads_ahead &= !matmul_.a.value;
     if (matmul_.kind == MatmulKind::mma_sync) matmul_.unrolled = matmul_.a.value || matmul_.reads_ahead ? 0 : 2;
     push(start());
@@ -33,7 +33,7 @@ class MatmulLowering {
  private:
   const Node& node(Id id) const { return steps_.node(id); }
 
-  // Adds up in the carried value itself where nobody needs the old one.
+  // Accumulates into the carried value itself where nothing else needs the old one.
   bool in_place() const {
     const Node& c = node(at_.in[2]);
     if (c.op != Op::argument || c.position() == 0 || c.region != at_.region) return false;
@@ -53,7 +53,8 @@ class MatmulLowering {
   ValueId add(std::string_view stem) { return steps_.values.add(steps_.values.label(id_, stem), id_, layout_); }
   void push(ValueId out) {
     if (matmul_.kind == MatmulKind::gemv) keep_together(out);
-    // Of sums in memory ptxas has as many in registers as rounds are written out, and more than there are registers.
+    // For accumulators in memory ptxas keeps as many in registers as k-steps are unrolled: more than there are
+    // registers.
     if (steps_.plan.storage(out).storage_class == StorageClass::workspace && !matmul_.a.value) {
       matmul_.unrolled = 1;
       matmul_.reads_ahead = false;
@@ -62,7 +63,7 @@ class MatmulLowering {
     steps_.push(id_, Mma{.out = out, .shape = at_.shape, .layout = layout_, .matmul = matmul_, .fetching = fetching});
   }
 
-  // A loop over what a thread has of b, which is unrolled if all that it indexes is in registers.
+  // The loop over a thread's elements of b is unrolled if all that it indexes is in registers.
   void keep_together(ValueId out) {
     std::vector<ValueId> indexed{matmul_.a.value, matmul_.b.value};
     if (layout_.registers() > matmul_.m) indexed.push_back(out);
@@ -74,7 +75,7 @@ class MatmulLowering {
       if (is(StorageClass::registers)(id)) steps_.values.needs_memory(id);
   }
 
-  // An operand from node `from`: of a load, of registers, or through shared memory.
+  // An operand from node `from`: from a load, from registers, or through shared memory.
   void place(MatmulOperand& operand, Id from, bool is_a) {
     if (operand.buffer) {
       operand.stage = fetches_.loop_of(operand.buffer);
@@ -84,7 +85,7 @@ class MatmulLowering {
       operand.value = steps_.value_in(from, left_registers());
       return;
     }
-    // Row by row as the operand is written.
+    // Written in row-major order of the operand.
     const Shape& shape = node(from).shape;
     const int k = round_up(matmul_.k, matmul_.kind == MatmulKind::mma_sync ? matmul_.depth() : 4);
     const int other = layout_.cover(is_a ? 0 : 1);
@@ -117,7 +118,7 @@ class MatmulLowering {
     matmul_.b.value = steps_.value_in(at_.in[1], matmul_.layout_b);
     const bool spread = matmul_.lanes_k || matmul_.warps_k;
     if (!spread || matmul_.partial) return push(start());
-    // Sums of parts start at 0, and what they are added to comes last.
+    // Partial sums start at 0; the addend comes last.
     const ElementType type = sum_type(matmul_.type);
     const ValueId sums = add("sums");
     steps_.plan.storage(sums).changes = true;

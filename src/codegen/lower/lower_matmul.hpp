@@ -1,4 +1,4 @@
-// Products: where each finds its operands, what it adds to, and the sums that it leaves with several threads.
+// Matmuls: where each finds its operands and addend, and the partial sums that it leaves with several threads.
 #pragma once
 #include "codegen/lower/lower_fetch.hpp"
 

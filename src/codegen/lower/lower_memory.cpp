@@ -1,4 +1,4 @@
-// Accesses: how a tile's place in a tensor follows from values, and the steps that go there.
+// Accesses: computes the place of a tile in a tensor from values, and emits the steps that access it.
 #include "codegen/lower/lower_steps.hpp"
 
 namespace tessera::internal::lowering {
@@ -26,7 +26,7 @@ TileAccess Steps::access_of(Id id) {
     to.index = axis.index == no_id ? literal(0) : scalar(axis.index);
     to.extent = axis.extent;
     to.viewed = axis.viewed;
-    // A round of a cluster's block is a sum, of which no more is known.
+    // The k-iteration of a CTA of a cluster is a sum, about which no more is known.
     const bool is_known = to.index.kind != Operand::Kind::value ||
                           !std::holds_alternative<std::monostate>(plan.storage(to.index.value).known);
     to.positive = axis.positive && is_known;
@@ -41,7 +41,7 @@ TileAccess Steps::access_of(Id id) {
 
 void Steps::set_rows(TileAccess& access, Id rows, const Sweep& sweep) {
   const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
-  // Of a tile that is stretched along its first axis there is one.
+  // A tile that is broadcast along its first axis has one row index.
   Layout along = sweep.layout;
   for (int axis = 0; axis < sweep.shape.rank(); ++axis)
     if (axis != first || access.axes[0].extent != sweep.shape[first]) along = along.without(axis);
@@ -59,7 +59,7 @@ void Steps::set_elements(TileAccess& access, Id id, SweepBuilder& sweep) {
 
 namespace {
 
-// Registers numbered so that what one access moves is in those that follow one another.
+// A layout whose registers are numbered so that the elements of one access are in consecutive registers.
 Layout along_access(const Layout& layout, const TileAccess& access) {
   return access.vector > 1 && layout.run(access.fast) == 1 ? layout.with_run(access.fast) : layout;
 }
@@ -91,8 +91,8 @@ void Steps::store(Id id) {
   Sweep sweep = builder.express(node(id).in[0]).take();
   leave_rounding_to_memory(sweep.expression);
   const Parameter& tensor = plan.tensors[static_cast<std::size_t>(access.parameter)];
-  // Only where nothing is read: what a thread read there the others of its four would overwrite. And a kernel that
-  // checks itself looks at elements where they are, not at pairs of them on the way.
+  // Only for tensors that are not read: the other threads of a quad would overwrite elements that a thread reads there.
+  // And a kernel that checks itself looks at elements in their places, not at pairs that are exchanged on the way.
   const bool by_quads = !plan.debug && kind == Store::Kind::store && tensor.access == Access::out &&
                         access.vector == 8 && info(tensor.type).bytes == 2 && access.fast + 1 == sweep.shape.rank() &&
                         sweep.unrolled && stores_by_quads(sweep.layout, sweep.shape, threads / 32);

@@ -1,10 +1,10 @@
-// Scratch memory, and values that go there and come back.
+// Scratch memory, and values that are written to it and read back.
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 
 namespace tessera::internal::lowering {
 
-/// Of elements one after another, the last axis innermost.
+/// Strides of consecutive elements, the last axis innermost.
 Strides row_major(const Shape& shape);
 ScratchId new_scratch(Plan& plan, std::int64_t elements, ElementType type);
 /// Scratch memory = a value, for node `id`.

@@ -9,7 +9,7 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// Row by row, lines along the axis.
+// Strides that make lines along `axis` contiguous.
 Strides line_by_line(const Shape& shape, int axis) {
   Strides strides{};
   strides[static_cast<std::size_t>(axis)] = 1;
@@ -22,7 +22,7 @@ Strides line_by_line(const Shape& shape, int axis) {
   return strides;
 }
 
-/// What is sorted, and how.
+/// Lowers sort and argsort.
 class Sorter {
  public:
   Sorter(Steps& steps, Id sort, Id argsort)
@@ -59,7 +59,7 @@ class Sorter {
 
  private:
   ValueId keys(const Layout& layout) { return steps_.values.add(steps_.values.label(id_, "sorted"), in_, layout); }
-  // The operand is taken as it lies, if warps have whole chunks of it.
+  // Sorts the operand in its own layout if warps hold whole chunks of it.
   void push_sort(const Layout& sorted, ValueId out, ValueId at) {
     const Layout& of_operand = steps_.layouts.of[in_];
     const Layout from = sorts_from(of_operand, sorted, axis_) ? of_operand : unsorted_layout(sorted, axis_);
@@ -69,7 +69,7 @@ class Sorter {
         Sort{
             .by = by_, .axis = axis_, .chunk = chunk_, .kept = kept_, .out = out, .at = at, .sweep = std::move(sweep)});
   }
-  // Chunks go to memory, where each element finds how many of the others go before it, and then to its place.
+  // Chunks go to memory. Each element finds how many elements of the other chunks precede it, and moves to its place.
   void merge(ValueId chunks, ValueId at) {
     Shape first = shape_;
     first[axis_] = extent_;
@@ -83,7 +83,7 @@ class Sorter {
     SweepBuilder sweep(steps_, shape_, layout);
     sweep.add({Op::broadcast, type_, type_, {element_of(steps_.plan, chunks, layout)}});
     Sweep merged = sweep.take();
-    merged.at_once = 1;  // an element is a loop of its own
+    merged.at_once = 1;  // each element runs a loop of its own
     steps_.push(id_, Merge{.by = by_,
                            .axis = axis_,
                            .chunk = chunk_,
@@ -110,8 +110,8 @@ class Sorter {
   const int chunk_, kept_;
 };
 
-// Copies of each count, so that lanes that count the same number rarely meet: as many as the lanes have, but where
-// clearing and adding them up would take as long as counting, or more memory than several blocks have.
+// Copies of each count, so that lanes that count the same number rarely collide: up to one per lane, but fewer where
+// clearing and adding them up would take as long as counting, or more memory than several CTAs have.
 int copies_of_counts(std::int64_t counts, std::int64_t numbers) {
   constexpr std::int64_t most = 8192, numbers_of_copy = 4;
   const std::int64_t copies = std::min(most / counts, numbers / (numbers_of_copy * counts));
@@ -130,14 +130,14 @@ void histogram(Steps& steps, Id id) {
   const int copies = copies_of_counts(counts, steps.node(at.in[0]).shape.size());
   const Strides strides = row_major(at.shape);
   const ScratchId scratch = new_scratch(steps.plan, counts * copies, type);
-  // All copies are cleared in a row; one copy lies as the result.
+  // All copies are cleared as one array; a single copy has the layout of the result.
   const Shape cleared = copies > 1 ? Shape{static_cast<int>(counts * copies)} : at.shape;
   const Layout clearing =
       copies > 1 ? blocked_layout(cleared, 0, 1, static_cast<int>(std::bit_floor(unsigned(steps.threads / 32))))
                  : steps.layouts.of[id];
   SweepBuilder zeros(steps, cleared, clearing);
   zeros.add({Op::broadcast, type, type, {literal(0)}});
-  constexpr int few = 4;  // of many rounds NVRTC would have all places at a time
+  constexpr int few = 4;  // NVRTC would compute the addresses of more iterations all at once
   Sweep clears = zeros.take();
   clears.at_once = few;
   steps.push(id, StoreScratch{.scratch = scratch, .strides = row_major(cleared), .sweep = std::move(clears)});

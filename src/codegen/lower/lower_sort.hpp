@@ -4,9 +4,9 @@
 
 namespace tessera::internal::lowering {
 
-/// sort and argsort of the same elements in the same order, of which either may be none: they are sorted once.
+/// Lowers sort and argsort of the same elements in the same order, either of which may be no_id: they are sorted once.
 void sort(Steps& steps, Id sort, Id argsort);
-/// histogram
+/// Lowers histogram.
 void histogram(Steps& steps, Id id);
 
 }  // namespace tessera::internal::lowering

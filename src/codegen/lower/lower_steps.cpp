@@ -45,7 +45,7 @@ Operand indexed(Operand::Kind kind, int index) {
   return operand;
 }
 
-// Accesses go along the layout's run together, or element by element.
+// Vector accesses along the layout's run, or accesses element by element.
 void choose_vector(Sweep& sweep, TileAccess* access) {
   std::vector<TileAccess*> all;
   for (TileAccess& read : sweep.reads) all.push_back(&read);
@@ -61,8 +61,8 @@ void choose_vector(Sweep& sweep, TileAccess* access) {
   for (TileAccess* one : all) one->vector = aligned(*one) && one->vector >= sweep.vector ? sweep.vector : 1;
 }
 
-// Left to itself NVRTC writes out all rounds of a loop over values in memory, moves their reads together, and ptxas
-// runs out of registers. What stays a loop bounds that; one of few reads and many rounds is left to it.
+// NVRTC fully unrolls a loop over values in memory and moves its reads together, and then ptxas runs out of registers.
+// Partial unrolling bounds that. Loops of few reads and many iterations are left to NVRTC.
 int rounds_at_once(const Sweep& sweep, const TileAccess* loaded) {
   constexpr int many = 16, few = 4, of_gather = 3;  // an element that is moved alone has an address and a condition
   if (sweep.unrolled || (loaded && loaded->vector > 1)) return 0;
@@ -78,7 +78,7 @@ int rounds_at_once(const Sweep& sweep, const TileAccess* loaded) {
 
 // --- steps
 
-// What goes to panels goes there by matrices, or in pairs; to a pipeline's by what is read together, a pair at least.
+// Panels are filled by 8x8 matrices, or in pairs; stages of a pipeline by vectors as they are read, at least in pairs.
 void Steps::group(StoreShared& stage) const {
   const Buffer& to = plan.buffers[stage.buffer];
   if (to.form != SharedForm::panels) return;
@@ -99,7 +99,7 @@ void Steps::settle(Store& store) const {
   const int bytes =
       store.access.vector * info(plan.tensors[static_cast<std::size_t>(store.access.parameter)].type).bytes;
   store.by_quads &= store.sweep.unrolled && store.access.vector == 2;
-  int runs = 0;  // axes along which a thread has neighbours
+  int runs = 0;  // axes along which a thread has neighbors
   for (int axis = 0; axis < store.sweep.layout.rank(); ++axis) {
     const std::vector<Factor>& factors = store.sweep.layout.axis(axis);
     runs += !factors.empty() && factors.back().place == Place::reg;
@@ -239,7 +239,7 @@ Operand SweepBuilder::operand(Id id) {
 }
 
 Operand SweepBuilder::term(Id id) {
-  // Operands first, from left to right. The stack is our own: an expression may be a hundred thousand ops deep.
+  // Operands first, from left to right. The stack is explicit: an expression may be a hundred thousand ops deep.
   struct Frame {
     Id id;
     Term term;
@@ -271,7 +271,7 @@ Operand SweepBuilder::term(Id id) {
   return indexed(Operand::Kind::term, terms_.at(id));
 }
 
-// Neither a broadcast nor computed on the way.
+// A node that is neither a broadcast nor computed in this expression.
 Operand SweepBuilder::leaf(Id id) {
   if (const auto found = parts_.find(id); found != parts_.end()) return found->second;
   const Node& at = steps_.node(id);
@@ -288,7 +288,7 @@ Operand SweepBuilder::leaf(Id id) {
   return element_of(steps_.plan, value, sweep_.layout, sweep_.origin);
 }
 
-// A part of a load; of one that the sweep's tile is stretched from it is read once, for all that it is stretched to.
+// A part of a load. Where the sweep's tile is broadcast from the load, it is read once for all elements.
 Operand SweepBuilder::loaded_part(Id id) {
   const Node& at = steps_.node(id);
   const int shift = whole_shape_.rank() - at.shape.rank();

@@ -1,4 +1,4 @@
-// What all of lowering is made of: steps that are pushed in order, each on top of the values that it needs.
+// The basis of lowering: steps are pushed in order, each after the steps of the values that it needs.
 #pragma once
 #include <unordered_map>
 
@@ -9,17 +9,16 @@ namespace tessera::internal::lowering {
 
 inline int round_up(int a, int b) { return (a + b - 1) / b * b; }
 
-/// A number, as an operand.
+/// A number as an operand.
 Operand literal(std::int64_t value);
-/// The element of a value that belongs to a register of a sweep over `layout`; of a part of a tile that begins at
-/// `origin`.
+/// The element of a value for a register of a sweep over `layout`; for a part of a tile, `origin` is where it begins.
 Operand element_of(const Plan& plan, ValueId value, const Layout& layout, const Origin& origin = {});
-/// Memory rounds as a cast to its type does, which goes.
+/// Removes a last cast to the type of the memory, where the store rounds in the same way.
 void leave_rounding_to_memory(Expression& expression);
 
 class SweepBuilder;
 
-/// The body that grows, and what is asked of it: nothing here is of a step that is still under construction.
+/// The body under construction and the values in it. Nothing here belongs to a step that is not pushed yet.
 class Steps {
  public:
   Steps(const GraphAnalysis& analysis, const Fusion& fusion, const Layouts& layouts, const GraphPlace& place,
@@ -45,9 +44,9 @@ class Steps {
 
   // --- pushing
 
-  /// A step for what the author wrote as node `id`.
+  /// A step for node `id`, at its location in the source.
   Step step(Id id, Action action) const { return {std::move(action), id, node(id).location}; }
-  /// Ends the body with it.
+  /// Appends it to the body.
   template <class Kind>
   void push(Id id, Kind action) {
     if constexpr (requires { action.sweep; }) {
@@ -57,7 +56,7 @@ class Steps {
       if constexpr (requires { action.access; }) access = &action.access;
       const Operand* beside = nullptr;
       if constexpr (requires { action.expected; }) beside = action.expected ? &*action.expected : nullptr;
-      ValueId other;  // that it makes or reads beside
+      ValueId other;  // that the step makes or reads in addition
       if constexpr (requires { action.best; }) other = action.best;
       if constexpr (OneOf<Kind, Sort, Merge>) other = action.at;
       settle(action.sweep, out, other, access, beside);
@@ -66,7 +65,7 @@ class Steps {
     }
     body_->push_back(step(id, std::move(action)));
   }
-  /// Runs `inside`; of the values that it makes nobody behind knows.
+  /// Runs `inside`; values that it makes are forgotten afterwards.
   template <class Inside>
   void apart(const Inside& inside) {
     const Values::Mark before = values.mark();
@@ -81,17 +80,17 @@ class Steps {
     body_ = outer;
   }
 
-  // --- values, which take steps where nobody needed them before
+  // --- values, which take steps if they do not exist yet
 
   ValueId value(Id id);
   /// The node's own step.
   void compute(Id id);
-  /// One number more, by a step of its own.
+  /// A new number, computed by a step of its own.
   ValueId number(Id about, Label label, ElementType type, Expression expression);
   ValueId number(Id about, Label label, ElementType type, Term term) {
     return number(about, std::move(label), type, Expression{{std::move(term)}});
   }
-  /// In a layout, which is a copy: it may be asked for as that of a value, and values move when one is added.
+  /// The value in a layout, which is passed by copy: it may be that of a value, and adding a value moves the table.
   ValueId value_in(Id id, Layout layout);
   /// to = from, which has the same layout.
   void copy(Id id, ValueId from, ValueId to);
@@ -101,9 +100,9 @@ class Steps {
   /// The value of a node of one element, or its number.
   Operand scalar(Id id);
   TileAccess access_of(Id id);
-  /// Of a gather or a scatter in a sweep: the rows. They lie along the tile's first axis.
+  /// Sets the rows of a gather or a scatter in a sweep. They are along the tile's first axis.
   void set_rows(TileAccess& access, Id rows, const Sweep& sweep);
-  /// Of an access by elements: their indices along each axis.
+  /// Sets the element indices along each axis of an access by elements.
   void set_elements(TileAccess& access, Id id, SweepBuilder& sweep);
   ValueId load(Id id);
   void store(Id id);
@@ -116,29 +115,29 @@ class Steps {
   Body* body_;
 };
 
-/// A sweep under construction. Terms and reads are its own: what its operands need becomes steps meanwhile, each with a
-/// sweep of its own, that end the body before this one does.
+/// A sweep under construction. It owns its terms and reads. Values that its operands need become steps meanwhile, each
+/// with a sweep of its own, and these are appended to the body before this sweep's step.
 class SweepBuilder {
  public:
-  /// Ops whose root is `root` are computed on the way.
+  /// Ops whose root is `root` are computed in the sweep.
   SweepBuilder(Steps& steps, const Shape& shape, const Layout& layout, Id root = no_id);
   SweepBuilder(Steps& steps, Sweep sweep, Id root) : SweepBuilder(steps, sweep.shape, sweep.layout, root) {}
-  /// Over `extent` elements from `start` on along an axis of such a sweep.
+  /// Restricts the sweep to `extent` elements from `start` along an axis.
   SweepBuilder& part(int axis, int start, int extent);
 
-  /// What a part reads is read by steps of its own, all of it before anything is done with it.
+  /// All tiles that a part reads are read first, by steps of their own.
   SweepBuilder& reading_first();
 
   /// These ops are computed here, whatever their root.
   SweepBuilder& inlining(const std::set<Id>& nodes);
-  /// The element of a node is that of a value over this part of the tile, in the node's type once it is cast to it.
+  /// Uses a value over this part of the tile for the elements of a node, after the casts to the node's type.
   void give(Id id, ValueId value);
 
   const Sweep& sweep() const { return sweep_; }
-  /// The expression is `id`: its op if it is computed here, else a copy of it.
+  /// The expression is `id`: its op if it is computed here, otherwise a copy of its value.
   SweepBuilder& express(Id id);
   SweepBuilder& add(Term term);
-  /// The element of a node that belongs to an element of the sweep.
+  /// The element of a node for an element of the sweep.
   Operand operand(Id id);
   Sweep take() { return std::move(sweep_); }
 
@@ -155,7 +154,7 @@ class SweepBuilder {
   const Shape whole_shape_;
   const Layout whole_layout_;
   Sweep sweep_;
-  std::unordered_map<Id, int> terms_, reads_;  // of nodes
+  std::unordered_map<Id, int> terms_, reads_;  // by node
   std::unordered_map<Id, Operand> parts_;
   const std::set<Id>* inlined_ = nullptr;
   bool reads_first_ = false;

@@ -5,8 +5,8 @@
 namespace tessera::internal::lowering {
 namespace {
 
-/// One expression over numbers. Bounds are of 64 bits: in 32 a sum of indices wraps, and then the tile is looked at
-/// element by element, and so it is where an expression is too long to be a bound.
+/// One expression over numbers. Bounds have 64 bits: where a sum of indices wraps in 32 bits, the tile is tested
+/// element by element. It is also tested so where an expression is too long to be a bound.
 class Bounds {
  public:
   explicit Bounds(Steps& steps) : steps_(steps) {}
@@ -19,14 +19,14 @@ class Bounds {
   Expression take() { return std::move(expression_); }
 
  private:
-  // Values that are used twice are walked through twice, and a chain of them as deep as it is long.
+  // A value that is used twice is visited twice, and recursion is as deep as a chain of values is long.
   bool too_long() { return ++visited_ > 64; }
   std::optional<Operand> condition(Id id) {
     if (too_long()) return {};
     const Node& at = steps_.node(behind(id));
     switch (at.op) {
       case Op::logical_and: {
-        // One after another: in which order arguments are made is the compiler's to say, and so would be that of terms.
+        // In two statements: C++ does not define the order in which arguments are evaluated, and so that of the terms.
         const std::optional<Operand> second = condition(at.in[1]), first = condition(at.in[0]);
         return both(first, second);
       }
@@ -56,7 +56,7 @@ class Bounds {
     if (!a || !b) return {};
     return term(Op::logical_and, ElementType::pred, ElementType::pred, {*a, *b});
   }
-  // The largest of one is below the smallest of the other, and none of either wraps.
+  // The largest of one is below the smallest of the other, and neither wraps.
   std::optional<Operand> ordered(Op op, Id low, Id high) {
     if (steps_.node(low).type != ElementType::i32) return {};
     const auto least = bound(low, false), most = bound(low, true), above = bound(high, false), end = bound(high, true);
@@ -70,7 +70,7 @@ class Bounds {
     const auto inside = both(starts, ends);
     return both(compare(op, *most, *above), inside);
   }
-  // Of all elements of the tile, the largest or the smallest.
+  // The largest or the smallest of all elements of the tile.
   std::optional<Operand> bound(Id id, bool largest) {
     if (too_long()) return {};
     id = behind(id);

@@ -1,5 +1,5 @@
-// Masks of index expressions, as a causal one's columns <= rows: whether a whole tile is seen follows from where it
-// lies.
+// Masks of index expressions, such as a causal mask's columns <= rows: the place of a tile says whether it is masked
+// anywhere.
 #pragma once
 #include <optional>
 
@@ -7,8 +7,8 @@
 
 namespace tessera::internal::lowering {
 
-/// May a tile's condition not hold for some of its elements? A number that follows from the launch, the block and the
-/// round, for node `about`; none if the condition is not made of comparisons of sums of indices.
+/// May a tile's condition be false for some of its elements? A number that follows from the launch, the grid tile and
+/// the iteration, for node `about`; none if the condition does not consist of comparisons of sums of indices.
 std::optional<ValueId> fails_somewhere(Steps& steps, Id condition, Id about);
 
 }  // namespace tessera::internal::lowering

@@ -33,7 +33,7 @@ std::int64_t SplitKLoop::of(std::span<const Argument> arguments) const {
   return values[static_cast<std::size_t>(count_.position(0))].i32;
 }
 
-// Measured on an H200 with rounds of [64,64] by [64,64], and of [64,128] by [128,64], in clusters of 1 to 8.
+// Measured on an H200 with k-iterations of [64,64] by [64,64], and of [64,128] by [128,64], in clusters of 1 to 8.
 double cycles_of_cluster(const MmaExtents& extents, int cluster) {
   constexpr double meeting = 2400, bytes_a_cycle = 27;
   return cluster == 1 ? 0 : meeting + (cluster - 1) * 4.0 * extents.m * extents.n / bytes_a_cycle;
@@ -48,8 +48,8 @@ double cycles_of_k_iteration(const MmaExtents& extents) {
 int blocks_of_cluster(const MmaExtents& extents, std::int64_t blocks, std::int64_t k_iterations, int multiprocessors) {
   const double of_k_iteration = cycles_of_k_iteration(extents);
   const std::int64_t free = multiprocessors / std::max<std::int64_t>(blocks, 1);
-  // Beside more sums shared memory holds too few stages; and a warp group's threads have no registers for 128 of them
-  // and what a cluster takes.
+  // Beside more accumulators shared memory holds too few stages; and with 128 accumulators the threads of one warp
+  // group have no registers left for what a cluster takes.
   const bool fits = extents.m * extents.n <= 128 * 128 && (extents.m % 128 == 0 || extents.m * extents.n < 128 * 128);
   const int most =
       fits ? static_cast<int>(std::clamp<std::int64_t>(std::min(free, k_iterations), 1, most_blocks_of_cluster)) : 1;

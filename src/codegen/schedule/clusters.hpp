@@ -1,5 +1,4 @@
-// Clusters of sm_90: blocks of threads that share the rounds of a product's loop, where a grid alone has too few blocks
-// for the GPU.
+// Clusters of sm_90: CTAs that share the k-iterations of a matmul, where the grid alone has too few CTAs for the GPU.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,18 +7,18 @@
 
 namespace tessera::internal {
 
-/// What a product adds up in a round: [m,k] times [k,n], of 16 bits. Of tf32, which has twice as many bytes and half of
-/// the rate, k counts as 2 k.
+/// The extents of a matmul's k-iteration: [m,k] times [k,n], of 16-bit elements. tf32 has twice as many bytes and half
+/// the rate, so its k counts twice.
 struct MmaExtents {
   int m = 0, n = 0, k = 0;
 };
 
-/// The rounds of a kernel that the blocks of a cluster may share: those of the loop around its only product.
+/// The k-iterations of a kernel that the CTAs of a cluster may share: those of the loop around its only matmul.
 class SplitKLoop {
  public:
   SplitKLoop() = default;
   explicit SplitKLoop(const Graph& graph);
-  /// Of a launch with these arguments; 0: the kernel has no such loop.
+  /// The k-iterations of a launch with these arguments; 0: the kernel has no such loop.
   std::int64_t of(std::span<const Argument> arguments) const;
   const MmaExtents& extents() const { return extents_; }
 
@@ -28,17 +27,17 @@ class SplitKLoop {
   UniformProgram count_;
 };
 
-/// Cycles that such a round takes a multiprocessor.
+/// Cycles of a multiprocessor for one k-iteration.
 double cycles_of_k_iteration(const MmaExtents& extents);
 
-/// By how many blocks each of the grid's is shared at the least cost, on a GPU of so many multiprocessors.
+/// The CTAs for each of `blocks` grid tiles that cost the least, on a GPU with `multiprocessors`.
 int blocks_of_cluster(const MmaExtents& extents, std::int64_t blocks, std::int64_t k_iterations, int multiprocessors);
 
-/// Cycles that a cluster of so many blocks costs beside its rounds: it meets twice, and the first block reads the sums
-/// of the others.
+/// Cycles that a cluster of `cluster` CTAs costs beside its k-iterations: for two cluster barriers, and for the first
+/// CTA to read the accumulators of the others.
 double cycles_of_cluster(const MmaExtents& extents, int cluster);
 
-/// What every GPU that has clusters takes (CUDA C++ Programming Guide, "Thread Block Clusters").
+/// The size that every GPU with clusters supports (CUDA C++ Programming Guide, "Thread Block Clusters").
 inline constexpr int most_blocks_of_cluster = 8;
 
 }  // namespace tessera::internal

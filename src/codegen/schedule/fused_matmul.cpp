@@ -10,9 +10,9 @@
 namespace tessera::internal::lowering {
 namespace {
 
-constexpr int most_stages = 4;  // a round's two products last longer than its tiles are on their way
+constexpr int most_stages = 4;  // the two matmuls of a k-iteration take longer than its tiles are in flight
 
-/// The rules, one after another: each says why a kernel is none of this kind.
+/// The rules, one after another: each says why a kernel has no fused matmul.
 class Finder {
  public:
   explicit Finder(const GraphAnalysis& analysis) : analysis_(analysis) {}
@@ -37,7 +37,7 @@ class Finder {
   const Node& node(Id id) const { return analysis_[id]; }
   const Node& first() const { return node(fused_.matmuls[0].id); }
 
-  // Does a product take its left operand from what another's result became?
+  // Does a matmul take its left operand from the result of another?
   bool feed_each_other() {
     bool feeds = false;
     for (const auto& region : analysis_.order)
@@ -49,7 +49,7 @@ class Finder {
     return feeds && fused_.matmuls.size() > 1;
   }
 
-  // Of the same loop.
+  // A matmul of the same loop.
   bool comes_from_matmul(Id operand, RegionId loop) const {
     std::vector<Id> open{operand};
     std::set<Id> seen;
@@ -79,18 +79,18 @@ class Finder {
   std::string loop() {
     const Region& body = analysis_.graph.regions[first().region];
     where_ = fused_.matmuls[0].id;
-    if (body.kind != RegionKind::loop) return "products that feed one another are in no loop";
+    if (body.kind != RegionKind::loop) return "matmuls that feed one another are not in a loop";
     fused_.loop = analysis_.owner[first().region];
-    if (node(fused_.loop).region != 0) return "the products' loop is in another loop or a branch";
+    if (node(fused_.loop).region != 0) return "the matmuls' loop is inside another loop or a branch";
     for (const FusedMatmulMma& matmul : fused_.matmuls)
-      if (node(matmul.id).region != first().region) return because(matmul.id, "its products are not all in one loop");
+      if (node(matmul.id).region != first().region) return because(matmul.id, "the matmuls are not all in one loop");
     for (const auto& region : analysis_.order)
       for (const Id id : region) {
-        if (node(id).op == Op::branch) return because(id, "it has a branch");
-        if (has_region(node(id).op) && id != fused_.loop) return because(id, "it has another loop");
+        if (node(id).op == Op::branch) return because(id, "the kernel has a branch");
+        if (has_region(node(id).op) && id != fused_.loop) return because(id, "the kernel has another loop");
       }
     if (!fused_.ahead[node(fused_.loop).in[0]])
-      return because(fused_.loop, "the loop's rounds follow from what is computed");
+      return because(fused_.loop, "the loop's trip count depends on computed values");
     fused_.has_iteration = range_of(analysis_, node(fused_.loop).in[0]).least >= 1;
     return {};
   }
@@ -102,11 +102,11 @@ class Finder {
       const Node& left = node(at.in[0]);
       where_ = matmul.id;
       if (left.type != ElementType::f16 && left.type != ElementType::bf16)
-        return fmt::format("a chain multiplies f16 or bf16, not {}", name(left.type));
+        return fmt::format("a fused matmul takes f16 or bf16, not {}", name(left.type));
       const int m = at.shape[0], n = at.shape[1], k = left.shape[1];
-      if (m != first().shape[0]) return "its products have different rows";
+      if (m != first().shape[0]) return "the matmuls have different numbers of rows";
       if (m % 64 || m > 192 || k % 16 || !std::ranges::count(widths, n))
-        return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}] in a chain", m, k, k, n);
+        return fmt::format("no fused wgmma schedule for tiles of [{},{}] x [{},{}]", m, k, k, n);
     }
     fused_.groups = first().shape[0] / 64;
     return {};
@@ -144,24 +144,24 @@ class Finder {
       fused_.tiles.push_back(tile);
       return boxes(access, fused_.tiles.back());
     }
-    return found->rows == tile.rows && found->columns == tile.columns ? "" : "a tile is read by other axes, too";
+    return found->rows == tile.rows && found->columns == tile.columns ? "" : "a tile is also read along other axes";
   }
-  // May the copy engine bring it, from a place that is known ahead, as panels?
+  // Can TMA load it, from a place that is known ahead, as panels?
   std::string boxes(const GraphAccess& access, FusedMatmulTile& tile) const {
     const auto is_known = [&](const GraphAccess::Axis& axis) { return fused_.ahead[axis.index] != 0; };
     const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
     if (!analysis_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable ||
         access.fast != tile.columns || !sliced(access, tile))
-      return fmt::format("the copy engine cannot address parameter {}", access.parameter + 1);
+      return fmt::format("TMA cannot address parameter {}", access.parameter + 1);
     if (!std::ranges::all_of(access.axes, is_known))
-      return fmt::format("the tile of parameter {} follows from what is computed", access.parameter + 1);
+      return fmt::format("the tile coordinates of parameter {} depend on computed values", access.parameter + 1);
     const Shape& shape = node(tile.load).shape;
     if (std::string why = why_no_panels(shape[tile.rows], shape[tile.columns], type); !why.empty()) return why;
-    if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a box has", shape[tile.rows]);
+    if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a TMA box has", shape[tile.rows]);
     return {};
   }
 
-  // Rows of a round's tile may be those of a slice from a constant on, which threads clear behind its end.
+  // Rows of a k-iteration's tile may be those of a slice with a constant start. Threads zero-fill rows beyond its end.
   bool sliced(const GraphAccess& access, FusedMatmulTile& tile) const {
     for (int i = 0; i < static_cast<int>(access.axes.size()); ++i) {
       const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
@@ -177,10 +177,10 @@ class Finder {
     return true;
   }
 
-  // The next block's held tiles are there when it begins, if that costs the others no stage.
+  // The held tiles of the next grid tile are prefetched, if that costs the others no stage.
   std::string room() {
     where_ = fused_.matmuls[0].id;
-    if (std::ranges::all_of(fused_.tiles, &FusedMatmulTile::held)) return "its products read nothing anew in a round";
+    if (std::ranges::all_of(fused_.tiles, &FusedMatmulTile::held)) return "the matmuls load no tiles in the loop";
     const int stages = stages_beside(1);
     if (stages < 2) return "two stages do not fit into shared memory";
     set_stages(stages_beside(2) == stages ? 2 : 1, stages);
@@ -200,7 +200,7 @@ class Finder {
     return analysis_.target.shared_bytes - barriers * static_cast<int>(fused_.tiles.size()) - held_stages * bytes(true);
   }
   int stages_beside(int held_stages) const { return std::min(room_beside(held_stages) / bytes(false), most_stages); }
-  // What is left is the first ones', which are wanted first.
+  // The first tiles get the remaining memory, since they are needed first.
   void set_stages(int held, int others) {
     int left = room_beside(held) - others * bytes(false);
     for (FusedMatmulTile& tile : fused_.tiles) {
@@ -214,8 +214,8 @@ class Finder {
   bool has_slices() const {
     return std::ranges::any_of(fused_.tiles, [](const FusedMatmulTile& tile) { return tile.slice_extent != no_id; });
   }
-  // Sums that the loop carries on, of what the first product became, and of nothing that has to do with these sums. All
-  // warp groups come to a tile that they clear, in the round that it is of.
+  // Requires carried accumulators whose matmul takes its left operand from the first matmul and not from these
+  // accumulators. All warp groups arrive at the barrier of a tile that they zero-fill, in the k-iteration of that tile.
   bool may_overlap() const {
     if (fused_.matmuls.size() != 2 || (has_slices() && !fused_.has_iteration)) return false;
     const auto& [scores, sums] = std::tie(fused_.matmuls[0], fused_.matmuls[1]);
@@ -227,9 +227,9 @@ class Finder {
     const auto position = static_cast<std::size_t>(std::ranges::find(yields, sums.id) - yields.begin());
     return ends_in(analysis_.graph.regions[first().region].arguments[position + 1], sums.id);
   }
-  // Products that start from nothing, of blocks each of which has a round. All held tiles have two stages: the next
-  // block's come ahead of what its scores wait for, while those of the block before are still read. Where the next
-  // block's slices end is not known by then.
+  // Requires a first matmul that starts from zeros, and a k-iteration for each grid tile. All held tiles have two
+  // stages: those of the next grid tile arrive before its first matmul waits for them, while those of the tile before
+  // are still read. It is not known by then where the slices of the next grid tile end.
   bool may_run_on() {
     const FusedMatmulMma& scores = fused_.matmuls[0];
     if (!is_zeros(analysis_, node(scores.id).in[2]) || !fused_.has_iteration || has_slices()) return false;
@@ -238,7 +238,7 @@ class Finder {
     set_stages(2, stages);
     return true;
   }
-  // Is a value used for a product alone, by a few ops each of which is used for it alone?
+  // Is a matmul the only use of a value, through a few ops, each of which is the only use of the one before?
   bool ends_in(Id id, Id matmul) const {
     constexpr int few = 6;
     for (int ops = 0; ops < few; ++ops) {
@@ -250,7 +250,7 @@ class Finder {
     return false;
   }
 
-  // The node that is in the way.
+  // Records the node that prevents it.
   std::string because(Id id, std::string why) {
     where_ = id;
     return why;
@@ -269,14 +269,16 @@ std::string text_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
   std::string text;
   for (const FusedMatmulMma& matmul : fused.matmuls) {
     const Node &at = analysis[matmul.id], &left = analysis[at.in[0]];
-    text += fmt::format("{}[{},{}] by {} of {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
+    text += fmt::format("{}{}x{}x{} {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
                         name(left.type));
   }
   int stages = most_stages;
   for (const FusedMatmulTile& tile : fused.tiles)
     if (!tile.held) stages = std::min(stages, tile.stages);
-  text += fmt::format(", {} warp group{}, {} stages", fused.groups, fused.groups == 1 ? "" : "s", stages);
-  return text + (fused.runs_on ? ", rounds and blocks overlap" : fused.overlaps ? ", rounds overlap" : "");
+  text += fmt::format(" by wgmma, {} warp group{}, {} stages", fused.groups, fused.groups == 1 ? "" : "s", stages);
+  return text + (fused.runs_on    ? ", k-iterations and grid tiles overlap"
+                 : fused.overlaps ? ", k-iterations overlap"
+                                  : "");
 }
 
 MatmulPlans matmuls_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {

@@ -1,6 +1,6 @@
-// Products that feed one another in a loop, as attention's: scores of one product become, after some ops in registers,
-// the left operand of the next. One role copies tiles by sm_90's copy engine into a pipeline for each; warp groups,
-// each with rows of its own, multiply by wgmma and do the rest.
+// Fused matmuls, as in attention: the scores of one matmul become, after some ops in registers, the left operand of the
+// next in the same loop. The producer role loads tiles by TMA, each through a pipeline of its own. Consumer warp
+// groups, each with rows of its own, multiply by wgmma and do the rest.
 #pragma once
 #include <set>
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace tessera::internal::lowering {
 
-/// A tile that products read from shared memory.
+/// A tile that matmuls read from shared memory.
 struct FusedMatmulTile {
   Id load = no_id;
-  int rows = 0, columns = 0;  ///< axes of the load, whatever a product takes them for
-  bool held = false;          ///< read ahead of the loop, for all of its rounds; else anew in each
+  int rows = 0, columns = 0;  ///< axes of the load, whatever they are to a matmul
+  bool held = false;          ///< read before the loop, for all k-iterations; otherwise loaded in each
   int stages = 1;             ///< of its pipeline
-  Id slice_extent = no_id;    ///< of the slice that its rows are of, if they are; beyond are zeros
+  Id slice_extent = no_id;    ///< extent of the slice that its rows are in, if any; zeros beyond
 };
 
 /// A tile as an operand.
 struct FusedMatmulOperand {
-  int tile = -1;        ///< among the tiles; none: it comes from registers
+  int tile = -1;        ///< among the tiles; -1: the operand comes from registers
   bool k_major = true;  ///< rows of its buffer run along k
 };
 
@@ -30,23 +30,24 @@ struct FusedMatmulMma {
   FusedMatmulOperand left, right;
 };
 
-/// How the work is shared.
+/// A schedule for a fused matmul.
 struct FusedMatmul {
   Id loop = no_id;
-  int groups = 1;  ///< warp groups, which share the rows of all products
+  int groups = 1;  ///< warp groups, which divide the rows of all matmuls among them
   std::vector<FusedMatmulTile> tiles;
   std::vector<FusedMatmulMma> matmuls;  ///< in order
-  /// The second of two products is multiplied together with the first of the next round, and what becomes of that is
-  /// computed meanwhile.
+  /// The second of two matmuls runs together with the first of the next k-iteration, and the ops on the latter's result
+  /// run meanwhile.
   bool overlaps = false;
-  bool has_iteration = false;  ///< each block has at least one
-  /// And with those of the last round the first product of the next block is.
+  bool has_iteration = false;  ///< each grid tile has at least one
+  /// In addition, the first matmul of the next grid tile runs together with those of the last k-iteration.
   bool runs_on = false;
-  std::vector<char> ahead;  ///< by node: what the role that copies needs, to know which tiles, and computes itself
+  /// By node: a number that the producer needs to know which tiles to load, and that it computes itself.
+  std::vector<char> ahead;
 };
 
-/// Candidate schedules for the fused matmul of a kernel, the best first; or why there is none, in a few words, and
-/// which node is in the way.
+/// Candidate schedules for the fused matmul of a kernel, the best first; or why there is none, in a few words, and the
+/// node that prevents it.
 struct FusedMatmuls {
   std::vector<FusedMatmul> candidates = {};
   std::string why_not = {};
@@ -54,13 +55,13 @@ struct FusedMatmuls {
 };
 FusedMatmuls match_fused_matmul(const GraphAnalysis& analysis);
 
-/// What is decided, in a few words.
+/// Describes a schedule in a few words.
 std::string text_of(const GraphAnalysis& analysis, const FusedMatmul& fused);
 
-/// The products of a chain, for the passes that lay out and fuse.
+/// The matmuls of a fused matmul, for the passes that choose layouts and fuse.
 MatmulPlans matmuls_of(const GraphAnalysis& analysis, const FusedMatmul& fused);
 
-/// The roles of the phase, and what they name.
+/// Adds the roles of the phase, and the objects that they name.
 void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const MatmulPlans& matmuls,
                  const Layouts& layouts, Plan& plan);
 

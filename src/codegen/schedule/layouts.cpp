@@ -1,5 +1,6 @@
-// layouts: which thread holds what. Products are strict about their operands and results; what is computed from them,
-// or they are computed from, follows; the rest is laid out for its largest access to memory.
+// choose_layouts: which thread holds which element. Matmuls fix the layouts of their operands and results. Values that
+// are computed from these, or that these are computed from, follow. The others get the layout of their largest access
+// to memory.
 #include <algorithm>
 #include <bit>
 #include <deque>
@@ -31,7 +32,7 @@ class Chooser {
     anchor_matmuls();
     anchor_sorts();
     anchor_accesses();
-    // What is left: the largest first, and of equals the one that comes first.
+    // The remaining values: the largest first, and the first of equals.
     std::vector<Id> rest;
     for (const auto& region : analysis_.order)
       for (Id id : region)
@@ -57,7 +58,7 @@ class Chooser {
   void set(Id id, const Layout& layout) {
     if (!has_value(id) || known_[id]) return;
     const Node& node = analysis_[id];
-    if (is_scan(node.op) && !line_of(layout, node.axis())) return;  // it has another, and what it adds up moves
+    if (is_scan(node.op) && !line_of(layout, node.axis())) return;  // it has another, and its operand is converted
     if (is_sort(node.op) && in_registers(node) && layout != sorted(node)) return;
     known_[id] = true;
     layouts_.of[id] = layout;
@@ -72,7 +73,7 @@ class Chooser {
       const Layout& layout = matmuls_.at(id).layout;
       set(id, layout);
       if (!matmuls_.at(id).matmul.partial) continue;
-      // What a thread has of a sum is its own: it stays where it is from round to round.
+      // A thread's partial sum is its own: it stays there from iteration to iteration.
       Id carried = analysis_[id].in[2];
       set(carried, layout);
       if (analysis_[carried].op == Op::mul) set(analysis_[carried].in[0], layout);
@@ -93,8 +94,8 @@ class Chooser {
     settle();
   }
 
-  // A sort has its elements where a warp leaves them, but for lines that go through memory, and takes them as they are
-  // read best.
+  // A sort leaves its elements where a warp sorts them, unless lines go through memory, and takes its operand in the
+  // layout that is best to read.
   void anchor_sorts() {
     for (const auto& region : analysis_.order)
       for (Id id : region) {
@@ -143,7 +144,7 @@ class Chooser {
     }
   }
 
-  // From every value that has become known to its neighbours.
+  // From every value whose layout has become known to its operands and users.
   void settle() {
     while (!work_.empty()) {
       const Id id = work_.front();
@@ -207,13 +208,13 @@ class Chooser {
     } else if (by_elements(node.op) || is_atomic(node.op)) {  // and writes
       if (analysis_[id].shape == node.shape) set_all_of(user, layout);
     } else if (has_region(node.op)) {
-      // Once, however often the loop names it.
+      // Only once, however often the loop names it.
       if (const auto carried = carried_.extract({user, id}))
         for (std::size_t k : carried.mapped()) to_carried(user, k, id);
     }
   }
 
-  // Of an atomic or a scatter of elements: its tiles, and what was there.
+  // For an atomic or a scatter of elements: its tiles, and the old values.
   void set_all_of(Id id, const Layout& layout) {
     set(id, layout);
     for (Id in : analysis_[id].in)
@@ -252,7 +253,7 @@ Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, MatmulP
 
 namespace {
 
-// Does each element go its own way through memory, once?
+// Does each element go through memory once, independently of the others?
 bool is_pointwise(const GraphAnalysis& analysis) {
   if (analysis.order.size() > 1) return false;
   return std::ranges::none_of(analysis.order.front(), [&](Id id) {
@@ -261,7 +262,7 @@ bool is_pointwise(const GraphAnalysis& analysis) {
   });
 }
 
-// Is a tile like the value's added up along its fast axis?
+// Is a tile of the value's shape reduced along its contiguous axis?
 bool is_reduced(const GraphAnalysis& analysis, const Shape& shape, int fast) {
   bool reduced = false;
   for (const auto& region : analysis.order)
@@ -273,7 +274,8 @@ bool is_reduced(const GraphAnalysis& analysis, const Shape& shape, int fast) {
   return reduced;
 }
 
-// Chunks of lines are a warp's each; more warps would sort copies. Of more than 512 threads each has too few registers.
+// A warp sorts whole chunks of lines; more warps would sort copies. With more than 512 threads, each has too few
+// registers.
 int warps_of_sorts(const GraphAnalysis& analysis) {
   int most = 0;
   for (const auto& region : analysis.order)
@@ -305,31 +307,31 @@ int choose_warps(const GraphAnalysis& analysis) {
     }
   constexpr int most_warps = 32;
   int most = std::min(most_warps, warps_of_sorts(analysis));
-  int of_few = 2, of_many = 2;  // accesses, at least, of each of up to 256 threads, of more
+  int of_few = 2, of_many = 2;  // least accesses of each of up to 256 threads, and of more
   if (accessed != no_id) {
     const GraphAccess access = analysis.access(accessed);
     const Id value = is_read(analysis[accessed].op) ? accessed : analysis[accessed].in[0];
     vector = access.vector;
     const Shape& shape = analysis[value].shape;
     if (const int across = vector > 1 ? transposed_access(analysis, value, access.fast).length : 1; across > 1) {
-      const int elements = 32 * vector * across;  // of a warp, if each lane has one block of them
+      const int elements = 32 * vector * across;  // of a warp whose lanes have one block of them each
       const auto warps = static_cast<std::uint64_t>((shape.size() + elements - 1) / elements);
       return static_cast<int>(std::min<std::uint64_t>(std::bit_ceil(warps), most_warps));
     }
     if (access.fast >= 0 && is_reduced(analysis, shape, access.fast)) {
-      // Rows are better a warp's each, which takes no barrier, while it has registers for one. Else a row takes the
-      // fewer registers besides its elements, the fewer threads have it.
-      constexpr int most_registers = 64;  // of elements
+      // Rows that fit in the registers of a warp are best reduced by one warp each, without a barrier. Other rows take
+      // the fewer registers besides their elements, the fewer threads share them.
+      constexpr int most_registers = 64;  // for elements
       const std::int64_t rows = shape.size() / shape[access.fast];
       if (rows > 1 && shape[access.fast] <= 32 * most_registers)
         most = static_cast<int>(std::min<std::int64_t>(rows, most));
       of_many = 4;
     } else if (vector * info(analysis[value].type).bytes >= 16 && is_pointwise(analysis)) {
-      // Many threads with one access each: memory has enough to do, and blocks that are done sooner.
+      // Many threads with one access each keep memory busy, and their CTAs end sooner.
       of_few = 1;
     }
   }
-  // Not many threads are to be idle in the last round.
+  // Few threads should be idle in the last iteration.
   for (int warps = 32; warps > 1; warps /= 2) {
     const std::int64_t step = std::int64_t(32) * warps * vector;
     const std::int64_t trips = (largest + step - 1) / step;

@@ -7,14 +7,14 @@
 
 namespace tessera::internal::lowering {
 
-/// A layout for every value: those of products, then what follows from them, then free choices.
+/// A layout for every value: those of matmuls first, then those that follow from them, then free choices.
 struct Layouts {
   int warps = 0;
   std::vector<Layout> of;   ///< by node
   bool transposed = false;  ///< a tile is read along one axis and written along another
 };
 Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, int warps);
-/// Warps for a kernel without products.
+/// The number of warps for a kernel without matmuls.
 int choose_warps(const GraphAnalysis& analysis);
 
 }  // namespace tessera::internal::lowering

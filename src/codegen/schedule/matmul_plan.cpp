@@ -1,4 +1,4 @@
-// products: which instructions a product is made of, how it is spread over warps, and where its operands come from.
+// plan_matmuls: which instructions a matmul uses, how it is distributed over warps, and where its operands come from.
 #include <algorithm>
 #include <bit>
 
@@ -13,7 +13,7 @@ int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<un
 
 constexpr int most_thin_registers = 64;
 
-// Is the element in memory, as it is, what the product takes?
+// Is the element in memory, without conversion, the one that the matmul takes?
 bool stored_as(const GraphAnalysis& analysis, const Source& source, ElementType type) {
   if (source.load == no_id || analysis[source.load].type != type) return false;
   return source.casts.empty() ||
@@ -56,7 +56,7 @@ class Planner {
     return has_matrix_units(type) ? MatmulKind::mma_sync : MatmulKind::simt;
   }
 
-  // One product's scores that feed another: rows stay with their warp, so that no value leaves its registers.
+  // Scores of one matmul that feed another: rows stay with their warp, so that values do not leave its registers.
   bool chained(const MatmulPlan& plan) const { return plan.a.load == no_id; }
 
   void choose_warps() {
@@ -73,7 +73,7 @@ class Planner {
           want = std::clamp<std::int64_t>(std::int64_t(matmul.m) * matmul.n / sums_of_warp(plan), 4, 8);
           break;
         case MatmulKind::gemv:
-          // An axis that is spread over lanes is filled up to a power of two.
+          // An axis that is distributed over lanes is padded to a power of two.
           want =
               std::clamp<std::int64_t>(std::int64_t(power_at_least(matmul.k)) * power_at_least(matmul.n) / 512, 1, 8);
           break;
@@ -90,13 +90,14 @@ class Planner {
     }
   }
 
-  // Of 64 x 64 sums a warp reads (64 + 64) x 32 bytes for 32 instructions on 16 bits: 32 cycles of shared memory, to
-  // which four warps' instructions are 200 or more. Of 64 x 32 it would be 24 for half as many.
-  // Of 64 x 64 sums in fused multiply-adds a thread has 8 x 16: for 4 steps of k it makes 24 accesses of 16 bytes for
-  // 512 instructions. Where both operands' rows run along k that takes registers for four steps of both.
+  // For 64 x 64 accumulators a warp reads (64 + 64) x 32 bytes for 32 instructions on 16-bit elements: 32 cycles of
+  // shared memory, beside which the instructions of four warps take 200 or more. For 64 x 32 it would read 24 cycles
+  // for half as many. For 64 x 64 accumulators by SIMT, a thread has 8 x 16: for 4 k-steps it makes 24 accesses of 16
+  // bytes for 512 instructions. Where the rows of both operands run along k, that takes registers for four k-steps of
+  // both.
   int sums_of_warp(const MatmulPlan& plan) const {
     const Matmul& matmul = plan.matmul;
-    // From sm_100 on ptxas has none for an epilogue beside 128 sums.
+    // From sm_100 on ptxas has no registers for an epilogue beside 128 accumulators.
     const bool many = matmul.kind == MatmulKind::simt
                           ? analysis_.target.registers_more_for_matmuls == 0 &&
                                 (!runs_along_k(matmul, plan.a, 1) || !runs_along_k(matmul, plan.b, 0))
@@ -104,15 +105,15 @@ class Planner {
     return many ? 64 * 64 : 32 * 32;
   }
 
-  // Registers of a thread for the sums of all products in the same loop.
+  // Registers of a thread for the accumulators of all matmuls in the same loop.
   int sums(RegionId loop) const {
     int all = 0;
     for (const auto& [id, other] : plans_)
       if (analysis_[id].region == loop) all += ceil_div(other.matmul.m * other.matmul.n, 32 * warps_);
     return all;
   }
-  // Those of operands on their way to shared memory that are converted: as they were read, as they were computed, and
-  // as they are stored, two in a register.
+  // Registers of operands that are converted on their way to shared memory: as they were read, as they were computed,
+  // and as they are stored, two in a register.
   int converted(const MatmulPlan& plan) const {
     const Matmul& matmul = plan.matmul;
     int elements = 0;
@@ -120,7 +121,8 @@ class Planner {
     if (!stored_as(analysis_, plan.b, matmul.type)) elements += matmul.k * matmul.n;
     return 5 * elements / (2 * 32 * warps_);
   }
-  // Are there registers for two rounds' fragments beside the sums? More than a few rounds are not written out.
+  // Are there registers for the fragments of two k-steps beside the accumulators? Loops of more than a few k-steps are
+  // not fully unrolled.
   bool reads_ahead(Id id, const MatmulPlan& plan) const {
     const Matmul& matmul = plan.matmul;
     const int k_steps = matmul.k_steps();
@@ -151,7 +153,7 @@ class Planner {
     for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
       const int warps_n = warps_ / warps_m;
       if (fused_ && warps_n > 1) continue;
-      // What a warp reads for each step of k, and what it computes for nothing.
+      // Elements that a warp reads for each k-step, and multiplications of padding.
       const int rows = ceil_div(m, warps_m) * 16, columns = ceil_div(n, warps_n) * width;
       const int cost = rows + columns + (rows * columns * warps_ - matmul.m * matmul.n) / 64;
       if (best >= 0 && cost >= best) continue;
@@ -163,7 +165,8 @@ class Planner {
     matmul.reads_ahead = reads_ahead(id, plan);
   }
 
-  // Do an operand's rows run along k in shared memory? As they do in memory, or else row by row as it is written.
+  // Do an operand's rows run along k in shared memory? They do if they do in memory; computed operands are written in
+  // row-major order.
   bool runs_along_k(const Matmul& matmul, const Source& source, int k_axis) const {
     if (source.load != no_id) {
       const GraphAccess access = analysis_.access(source.load);
@@ -173,15 +176,16 @@ class Planner {
     }
     return k_axis == 1;
   }
-  // Is an operand that lies along k transposed on its way to shared memory, element by element? Then neighbours across
-  // k are in registers of different banks, which is worth it for many sums, while all threads keep to a row of the
-  // tile.
+  // Is an operand that is contiguous along k transposed on its way to shared memory, element by element? Then neighbors
+  // across k are in registers of different banks, which pays for many accumulators, while all threads copy from the
+  // same row of the tile.
   static bool is_transposed(const Matmul& matmul, ElementType stored) {
     return matmul.kind == MatmulKind::simt && matmul.m * matmul.n >= 64 * 128 && 128 % matmul.k == 0 &&
            info(stored).bytes == 4;
   }
 
-  // Casts that remain when a fragment is read, and which way the buffer runs. `k_axis` is k's among the operand's axes.
+  // Sets the casts that remain when a fragment is read, and the order of the buffer. `k_axis` is k's among the
+  // operand's axes.
   void describe(Source& source, const Matmul& matmul, MatmulOperand& operand, int k_axis) {
     const ElementType type = matmul.type;
     operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
@@ -192,8 +196,8 @@ class Planner {
     operand.casts = source.casts;
   }
 
-  // May an element become what the product multiplies first, and be cast then? Not if that would round or saturate
-  // where the casts do not.
+  // Can an element be converted to the matmul's type first, and cast then? Not if that would round or saturate where
+  // the casts do not.
   bool converts(const Source& source, ElementType type) const {
     if (source.load == no_id) return false;
     const ElementType from = analysis_[source.load].type;
@@ -207,12 +211,12 @@ class Planner {
 
   void finish_block(MatmulPlan& plan) {
     Matmul& matmul = plan.matmul;
-    // From sm_100 on ptxas has the second round's reads take all registers there are, and more.
+    // From sm_100 on, with a second k-step ptxas lets its reads take more registers than there are.
     matmul.unrolled = analysis_.target.unrolled_k;
     describe(plan.a, matmul, matmul.a, 1);
     describe(plan.b, matmul, matmul.b, 0);
-    // Four neighbours a thread along an axis that the buffer's rows follow, so that one access brings them; of rows
-    // along k one brings four steps.
+    // A thread has four neighbors along an axis that the buffer's rows follow, so that one access loads them. For rows
+    // along k, one access loads four k-steps.
     const int run_m = matmul.a.k_major ? 1 : 4, run_n = matmul.b.k_major ? 1 : 4;
     int best = -1, lanes_m = 1;
     for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
@@ -221,8 +225,8 @@ class Planner {
         if (fused_ && warps_n > 1) continue;
         const int rows = ceil_div(matmul.m, warps_m * lanes * run_m) * run_m;
         const int columns = ceil_div(matmul.n, warps_n * other * run_n) * run_n;
-        // What a thread reads for each step of k, and what it computes for nothing; of equals what takes fewer
-        // registers, then what has shorter columns of sums.
+        // Elements that a thread reads for each k-step, and multiplications of padding; of equals the one with fewer
+        // registers, then the one with shorter columns of accumulators.
         const int read = rows + columns + (rows * columns * warps_ * 32 - matmul.m * matmul.n) / (32 * warps_);
         const int cost = read * 1024 + 2 * (rows * (4 / run_m) + columns * (4 / run_n)) + (rows > columns);
         if (best >= 0 && cost >= best) continue;
@@ -251,7 +255,7 @@ class Planner {
     const int warps_slow = std::min(warps_, power_at_least(left_slow));
     const int warps_fast = std::min(warps_ / warps_slow, power_at_least(left_fast));
     const int regs_slow = ceil_div(left_slow, warps_slow), regs_fast = ceil_div(left_fast, warps_fast);
-    const int k_axis = along_k ? 1 : 0;  // of a pair (slow, fast)
+    const int k_axis = along_k ? 1 : 0;  // position of k in (slow, fast)
     const auto add = [&](Layout& layout, int axis, bool is_fast, int unit_regs) {
       if (is_fast) {
         layout.add(axis, {Place::reg, regs_fast, vector});
@@ -279,8 +283,8 @@ class Planner {
     matmul.partial = (matmul.lanes_k || matmul.warps_k) && sums_may_stay_apart(id);
   }
 
-  // A loop's carried value that only this product adds to, scaled perhaps by what all holders of a sum agree on: the
-  // sums may stay apart until the loop is done.
+  // Is the addend a loop's carried value that only this matmul adds to, perhaps scaled by a factor on which all holders
+  // of a partial sum agree? Then the partial sums may stay apart until the loop has ended.
   bool sums_may_stay_apart(Id id) const {
     const Node& node = analysis_[id];
     Id c = node.in[2];

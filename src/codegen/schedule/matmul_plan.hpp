@@ -12,8 +12,8 @@ struct MatmulPlan {
   Layout layout;  ///< of the result
 };
 
-/// The kind of each product, its warps and the layout of its result; of a kernel with at least so many
-/// warps, unless rows of scores must stay with their warp.
+/// The kind of each matmul, its warps and the layout of its result; for a kernel of at least `least_warps` warps,
+/// unless rows of scores must stay with their warp.
 struct MatmulPlans {
   std::map<Id, MatmulPlan> plans;
   int warps = 0;

@@ -10,7 +10,7 @@ int l2_group_of(std::span<const std::int64_t> grid, int axis, std::int64_t at_on
   const std::int64_t length = grid[static_cast<std::size_t>(axis)];
   std::int64_t lines = 1;
   for (std::size_t i = 0; i < grid.size(); ++i) lines *= static_cast<int>(i) == axis ? 1 : grid[i];
-  // Of an even number of rounds each multiprocessor has as many early blocks as late ones.
+  // With an even number of waves, each multiprocessor has as many early CTAs as late ones.
   for (const std::int64_t tiles : {2 * at_once, at_once}) {
     const std::int64_t unit = tiles / std::gcd(length, tiles), most = at_once / 2;
     const std::int64_t units = std::max<std::int64_t>((at_once / 8 + unit - 1) / unit, 1);

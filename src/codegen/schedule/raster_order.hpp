@@ -1,14 +1,15 @@
-// Which blocks of a grid run together, where they differ.
+// The order in which CTAs take the tiles of a grid, where the tiles differ in work.
 #pragma once
 #include <cstdint>
 #include <span>
 
 namespace tessera::internal {
 
-/// How many blocks of all axes but `axis` run together along it, `at_once` in one round and as many to and fro, where
-/// blocks have ever more to do along that axis, and all of a line along it read the same memory. A few lines, whose
-/// memory the L2 cache holds while some blocks of each run at the same time; and so many that their blocks fill whole
-/// rounds, else some multiprocessors would have the longer blocks of each section. Else all lines.
+/// The number of lines, each of all grid tiles along `axis`, whose tiles run together, where work grows along that axis
+/// and all tiles of a line read the same memory. `at_once` CTAs run in a wave, and waves alternate in direction. The
+/// lines are few, so that the L2 cache holds their memory while some tiles of each run at the same time; and their
+/// tiles fill whole waves, since otherwise some multiprocessors would have the longer tiles of each section. If that is
+/// impossible: all lines.
 int l2_group_of(std::span<const std::int64_t> grid, int axis, std::int64_t at_once);
 
 }  // namespace tessera::internal

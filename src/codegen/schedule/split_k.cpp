@@ -7,21 +7,21 @@
 namespace tessera::internal {
 namespace {
 
-// In cycles of a multiprocessor of an H200. What sums cost is estimated; with it launches of few blocks took what the
-// model says, of 31 that were measured, and those of all multiprocessors so much longer.
-constexpr double bytes_put = 32, bytes_added = 40;  // a cycle, of sums on their way to the L2 cache and back
-constexpr double telling = 1500;                    // until another block knows that they are there
+// In cycles of a multiprocessor of an H200, from 31 measured launches. The cost of accumulators is estimated: with it,
+// launches of few CTAs take what the model says, and those on all multiprocessors longer by the constants below.
+constexpr double bytes_put = 32, bytes_added = 40;  // per cycle, of accumulators on their way to the L2 cache and back
+constexpr double telling = 1500;                    // until another CTA knows that they are there
 constexpr double of_one_consumer_group = 1.13, beside_others = 3500;
-constexpr double l2_bytes = 24e6;                // of operands that are there for all blocks, whenever they read them
-constexpr double gain = 0.97;                    // of the time without, at most
-constexpr std::int64_t fewest_k_iterations = 8;  // of a block
-constexpr std::int64_t group = 8;                // rows of tiles whose blocks follow one another (Schedule::group)
+constexpr double l2_bytes = 24e6;                // of operands that are there for all CTAs, whenever they read them
+constexpr double gain = 0.97;                    // largest fraction of the time without split-K
+constexpr std::int64_t fewest_k_iterations = 8;  // of a CTA
+constexpr std::int64_t group = 8;                // rows of tiles that run together (Schedule::raster_group)
 
 double ceiling(double a, double b) { return std::ceil(a / b - 1e-9); }
 
 std::int64_t columns_of(std::int64_t tiles, int lockstep_rows) { return (tiles + lockstep_rows - 1) / lockstep_rows; }
 
-// Without sharing: a team, or two in turn, of which one multiplies while the other stores.
+// Without split-K: one consumer group, or two in ping-pong, one of which multiplies while the other stores.
 double cycles_alone(const MmaExtents& extents, std::int64_t tiles, double k_iterations, int multiprocessors) {
   const double waves = ceiling(static_cast<double>(tiles), multiprocessors),
                loop = k_iterations * cycles_of_k_iteration(extents);
@@ -54,8 +54,8 @@ SplitKLaunch split_k_of_launch(const MmaExtents& extents, std::span<const std::i
     if (const int blocks = blocks_of_cluster(extents, tiles, k_iterations, multiprocessors); blocks > 1)
       return {SplitK::cluster, blocks, 1};
   if (policy == SplitKPolicy::cluster) return {};
-  // Those of a column of tiles read the same columns of the right operand at the same time, which are read from memory
-  // once; where all operands are in the L2 cache they need not.
+  // CTAs of a column of tiles read the same columns of the right operand at the same time, so these are read from
+  // memory once. If all operands fit in the L2 cache, they need not.
   const std::int64_t rows = grid.size() >= 2 ? grid[0] : 1;
   const double bytes = 2.0 * extents.k * static_cast<double>(k_iterations) *
                        (static_cast<double>(rows) * extents.m + static_cast<double>(tiles / rows) * extents.n);

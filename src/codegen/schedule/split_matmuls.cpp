@@ -1,12 +1,12 @@
-// split_products: of this product, two stages of the operands' tiles do not fit into shared memory,
+// split_matmuls: two stages of this matmul's operand tiles do not fit into shared memory,
 //
 //   for (k: n)       acc = mma(load(x, {m, k}, {128, 256}), load(w, {k, n}, {256, 128}), acc)
 //
-// so that it is computed in strips of k, each a tile of its own:
+// so it is computed in strips of k, each a tile of its own:
 //
 //   for (k: n * 8)   acc = mma(load(x, {m, k}, {128, 32}), load(w, {k, n}, {32, 128}), acc)
 //
-// Where a product is not all that its loop does, or in no loop, the strips are a loop of their own:
+// Where a matmul is in no loop, or its loop does anything else, the strips get a loop of their own:
 //
 //   for (s: 8)       acc = mma(load(x, {m, k * 8 + s}, {128, 32}), load(w, {k * 8 + s, n}, {32, 128}), acc)
 #include "codegen/schedule/split_matmuls.hpp"
@@ -31,7 +31,7 @@ Cell number(int value) {
   return cell;
 }
 
-/// The operands of a product, a and b.
+/// The operands a and b of a matmul.
 struct Operands {
   explicit Operands(const Graph& graph, Id matmul) : in{graph[matmul].in[0], graph[matmul].in[1]} {
     for (int side : {0, 1}) source[side] = find_source(graph, in[side]);
@@ -43,7 +43,7 @@ struct Operands {
   Source source[2];
 };
 
-/// How many strips each product is computed in, of those that are split.
+/// Finds the matmuls that are split, and the number of strips of each.
 class StripPlanner {
  public:
   StripPlanner(const Graph& graph, const Target& target) : graph_(graph), target_(target) {}
@@ -52,7 +52,7 @@ class StripPlanner {
     std::map<Id, int> counts;
     for (const auto& region : schedule(graph_))
       for (Id id : region)
-        if (graph_[id].op == Op::mma && graph_[id].shape[0] > 8) counts[id] = 1;  // thin ones use no shared memory
+        if (graph_[id].op == Op::mma && graph_[id].shape[0] > 8) counts[id] = 1;  // gemv uses no shared memory
     // First those that do not fit even alone, then those that do not fit beside the others.
     for (auto& [id, count] : counts) count = strips(id, 0);
     std::int64_t all = 0;
@@ -69,7 +69,7 @@ class StripPlanner {
  private:
   int k_of(Id id) const { return graph_[graph_[id].in[0]].shape[1]; }
 
-  /// Of shared memory, for one stage of tiles of `k`.
+  /// Bytes of shared memory for one stage of tiles of `k`.
   std::int64_t bytes(Id id, int k) const {
     const Operands operands(graph_, id);
     const ElementType type = graph_[operands.in[0]].type;
@@ -77,7 +77,7 @@ class StripPlanner {
     std::int64_t total = 0;
     for (int side : {0, 1}) {
       const Id load = operands.source[side].load;
-      // Operands of 16 bits are converted on the way to shared memory, others behind it.
+      // 16-bit operands are converted on the way to shared memory, others after it.
       const bool as_loaded = load != no_id && info(type).bytes >= 4;
       const int element = info(as_loaded ? graph_[load].type : type).bytes;
       total += std::int64_t(graph_[id].shape[side]) * ((k + step - 1) / step * step) * element;
@@ -85,9 +85,9 @@ class StripPlanner {
     return total;
   }
 
-  /// Does a product fit as it is, beside what others need? One stage is fetched while another is used. A tile from
-  /// outside the product's loop is there once for all rounds; strips of it are fetched in each, which only pays where
-  /// there is no place for all of it.
+  /// Does a matmul fit without strips, beside the memory of others? One stage is loaded while another is used. A tile
+  /// from outside the matmul's loop is loaded once for all iterations. Strips of it are loaded in each iteration, which
+  /// only pays where there is no space for all of it.
   bool fits(Id id, std::int64_t others) const {
     const Operands operands(graph_, id);
     const bool reused = graph_[operands.source[0].load].region != graph_[id].region ||
@@ -114,9 +114,9 @@ class StripPlanner {
   const Target& target_;
 };
 
-/// The index of the first of `count` strips of tile `index`. Indices that no tensor has may be as large as an i32: they
-/// are held where the product of the two still is one, which no tensor has either. `apply` makes a scalar of i32 from
-/// op and operands, `constant` one from a number.
+/// The index of the first of `count` strips of tile `index`. Indices beyond every tensor may be as large as an i32:
+/// they are clamped so that the multiplication does not overflow and the result is beyond every tensor, too. `apply`
+/// makes an i32 scalar from an op and operands, `constant` one from a number.
 template <class Apply, class Constant>
 Id first_strip(const Node& node, Id index, int count, const Apply& apply, const Constant& constant) {
   const int last = std::numeric_limits<int>::max() / count - 1;
@@ -126,7 +126,7 @@ Id first_strip(const Node& node, Id index, int count, const Apply& apply, const 
   return apply(Op::mul, apply(Op::minimum, index, constant(last)), constant(count));
 }
 
-/// Is a loop there for nothing but this product, adding up over tiles that its counter counts along k?
+/// Is a loop there only for this matmul, accumulating over tiles that its counter counts along k?
 bool fills_loop(const Graph& graph, const std::vector<std::vector<Id>>& order, Id id) {
   const Node& matmul = graph[id];
   const Region& body = graph.regions[matmul.region];
@@ -147,11 +147,11 @@ bool fills_loop(const Graph& graph, const std::vector<std::vector<Id>>& order, I
   return known.size() == order[matmul.region].size();
 }
 
-/// Makes the loop that a product fills `count` times as long, its tiles so much shorter. What it adds to the graph has
-/// yet to find its place there.
+/// Makes the loop that only runs a matmul `count` times as long, with tiles shorter by that factor. The nodes that it
+/// adds to the graph are appended, not yet in order.
 void lengthen_loop(Graph& graph, Id loop, Id id, int count) {
   const Operands operands(graph, id);
-  const int strip = graph[operands.in[0]].shape[Operands::k_axis(0)] / count;  // of a tile that is both operands, too
+  const int strip = graph[operands.in[0]].shape[Operands::k_axis(0)] / count;  // also for a tile that is both operands
   for (int side : {0, 1}) {
     int axis = Operands::k_axis(side);
     for (Id at = operands.in[side];; at = graph[at].in[0]) {
@@ -179,7 +179,7 @@ void lengthen_loop(Graph& graph, Id loop, Id id, int count) {
   graph.nodes[loop].in[0] = all;
 }
 
-/// Gives products loops of their own.
+/// Gives matmuls loops of their own.
 class Splitter final : public Rewriter {
  public:
   Splitter(const Graph& source, const std::map<Id, int>& counts) : Rewriter(source), counts_(counts) {}
@@ -201,7 +201,7 @@ class Splitter final : public Rewriter {
 
   /// Strip `round` of a new node along an axis.
   Id strip(Id id, int axis, int count, Id round) {
-    std::vector<std::pair<Node, int>> above;  // what stands between the load and the product, with the strip's axis
+    std::vector<std::pair<Node, int>> above;  // nodes between load and matmul, with the strip's axis
     for (; made(id).op != Op::load; id = above.back().first.in[0]) {
       above.emplace_back(made(id), axis);
       axis = axis_below(builder().graph(), above.back().first, axis);
@@ -251,7 +251,7 @@ std::optional<Graph> split_matmuls(const Graph& graph, const Target& target) {
     return fills;
   });
   Graph result = Splitter(lengthened, counts).run();
-  verify(result, "split_products");
+  verify(result, "split_matmuls");
   return result;
 }
 

@@ -1,4 +1,4 @@
-// Graph to graph: products with operands too large for shared memory.
+// Graph to graph: splits matmuls whose operands are too large for shared memory.
 #pragma once
 #include <optional>
 
@@ -7,9 +7,9 @@
 
 namespace tessera::internal {
 
-/// The graph with products computed in strips of k where the tiles they are given do not fit into a block's shared
-/// memory of `target`; nothing if all fit. Parameters, grid and texts stay as they are, results up to the order of
-/// sums.
+/// The graph with matmuls computed in strips of k where their operand tiles do not fit into a CTA's shared memory on
+/// `target`; nullopt if all fit. Parameters, grid and texts do not change; results may differ by the order of
+/// additions.
 std::optional<Graph> split_matmuls(const Graph& graph, const Target& target);
 
 }  // namespace tessera::internal

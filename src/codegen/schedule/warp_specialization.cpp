@@ -14,7 +14,7 @@ namespace {
 
 constexpr int most_accumulators = 192;  // registers of a thread
 
-/// The rules, one after another: each says why a kernel is none of this kind.
+/// The rules, one after another: each says why a kernel is not warp-specialized.
 class Classifier {
  public:
   explicit Classifier(const GraphAnalysis& analysis) : analysis_(analysis) {}
@@ -31,16 +31,16 @@ class Classifier {
     WarpSpecializedGemms result;
     const int rows = matmul().shape[0];
     const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
-    // Blocks that share rounds all start from zeros.
+    // With split-K all CTAs start from zeros.
     const bool is_sum = how_.matmuls.size() == 1 && starts_from_zeros(analysis_, how_.loop, matmul().in[2]);
     if (!is_sum)
-      result.why_not_split =
-          how_.matmuls.size() > 1 ? "the loop has several products" : "the sums start from a tile and not from zeros";
+      result.why_not_split = how_.matmuls.size() > 1 ? "the loop has several matmuls"
+                                                     : "the accumulators start from a tile and not from zeros";
     if (analysis_.variant.split_k == SplitK::cluster && is_sum) {
       how_.split_k = SplitK::cluster;
       for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
     }
-    // Two warp groups put, add up and store twice as fast. Blocks are counted in 32 bits.
+    // Two warp groups store, add up and write partials twice as fast. CTAs are counted in 32 bits.
     if (analysis_.variant.split_k == SplitK::stream_k && is_sum && !analysis_.variant.index64) {
       how_.split_k = SplitK::stream_k;
       for (int groups = rows % 128 ? 1 : 2; groups >= fewest; --groups) add_way(result, groups);
@@ -54,8 +54,8 @@ class Classifier {
  private:
   const Node& node(Id id) const { return analysis_[id]; }
 
-  // Two teams of a warp group each, or one of two: a cluster has no second tile for another team, and of a grid's parts
-  // one is walked through by one team.
+  // Two consumer groups of one warp group each, or one of two: a cluster has no second tile for another consumer group,
+  // and with stream-K one consumer group walks through a CTA's share.
   void add_way(WarpSpecializedGemms& result, int groups) {
     how_.groups = groups;
     how_.consumer_groups = groups == 1 && how_.split_k == SplitK::none ? 2 : 1;
@@ -72,13 +72,13 @@ class Classifier {
       if (reads || !ahead) result.candidates.push_back(how_);
     }
   }
-  // Registers of a thread for the sums of a tile that `groups` warp groups share.
+  // Registers of a thread for the accumulators of a tile that `groups` warp groups share.
   int sums_of(int groups) const {
     return static_cast<int>(matmul().shape.size() * std::ssize(how_.matmuls)) / (128 * groups);
   }
-  // Any of them, where all are alike.
+  // Any of the matmuls, where all are alike.
   const Node& matmul() const { return node(how_.matmuls[0]); }
-  // What is multiplied.
+  // The type of the operands.
   ElementType type() const { return node(matmul().in[0]).type; }
 
   std::string matmuls() {
@@ -92,31 +92,31 @@ class Classifier {
     };
     where_ = how_.matmuls[0];
     if (const auto other = std::ranges::find_if(how_.matmuls, differs); other != how_.matmuls.end())
-      return because(*other, "it has several products, which differ");
+      return because(*other, "the kernel has several matmuls, which differ");
     if (!has_wgmma(type())) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type()));
     return {};
   }
 
-  // Sums that the loop carries, and nothing else.
+  // The loop carries the accumulators, and nothing else.
   std::string loop() {
     const Region& body = analysis_.graph.regions[matmul().region];
-    if (body.kind != RegionKind::loop) return "the product is in no loop";
+    if (body.kind != RegionKind::loop) return "the matmul is not in a loop";
     how_.loop = analysis_.owner[matmul().region];
     const Node& loop = node(how_.loop);
-    if (loop.region != 0) return "the product's loop is in another loop or a branch";
+    if (loop.region != 0) return "the matmul's loop is inside another loop or a branch";
     const auto carries = [&](Id id) {
       const Node& sums = node(node(id).in[2]);
       return sums.op == Op::argument && sums.position() > 0 && body.yields[sums.position() - 1] == id &&
              analysis_.users[node(id).in[2]].size() == 1 && analysis_.users[id].size() == 1;
     };
     if (body.yields.size() != how_.matmuls.size() || !std::ranges::all_of(how_.matmuls, carries))
-      return "the loop carries more than the sums";
-    if (!how_.launch[loop.in[0]]) return because(how_.loop, "the loop's rounds are not the same for all blocks");
+      return "the loop carries more than the accumulators";
+    if (!how_.launch[loop.in[0]]) return because(how_.loop, "the loop's trip count is not the same for all grid tiles");
     return {};
   }
   std::string rounds() {
     const bool none = range_of(analysis_, node(how_.loop).in[0]).least < 1;
-    return none ? because(how_.loop, "the loop may have no round") : "";
+    return none ? because(how_.loop, "the loop may have no iteration") : "";
   }
 
   std::string tile() {
@@ -125,8 +125,9 @@ class Classifier {
     const int bytes = k * info(type()).bytes;
     if (m % 64 || m > 256 || m == 192 || bytes % panel_bytes || bytes > 4 * panel_bytes ||
         !std::ranges::count(widths, n))
-      return fmt::format("wgmma multiplies no tiles of [{},{}] by [{},{}]", m, k, k, n);
-    if (sums_of(m % 128 ? 1 : 2) > most_accumulators) return fmt::format("[{},{}] sums fit no warp group", m, n);
+      return fmt::format("no wgmma schedule for tiles of [{},{}] x [{},{}]", m, k, k, n);
+    if (sums_of(m % 128 ? 1 : 2) > most_accumulators)
+      return fmt::format("[{},{}] accumulators do not fit in registers", m, n);
     return {};
   }
 
@@ -141,7 +142,7 @@ class Classifier {
         continue;
       if (op != Op::mma && op != Op::argument && op != Op::load && !is_seen_through(analysis_.graph, node(id)) &&
           !is_view(op) && !how_.ahead[id])
-        return because(id, fmt::format("the loop does more than to multiply: '{}'", name(op)));
+        return because(id, fmt::format("the loop does more than the matmul: '{}'", name(op)));
     }
     return {};
   }
@@ -152,8 +153,7 @@ class Classifier {
     if (why.empty()) return staged(source, side, type());
     return side == 0 ? computed(operand) : "the right operand " + why;
   }
-  // Do the stages of a pipeline hold it as wgmma reads it? f32 becomes tf32 on its way there, which is read along k
-  // alone.
+  // Can the stages of a pipeline hold it as wgmma reads it? TMA converts f32 to tf32, which wgmma reads only along k.
   std::string why_not_as_it_is(const Source& source, Id operand, std::size_t side) const {
     if (source.load == no_id) return why_no_source(analysis_.graph, operand);
     const ElementType stored = node(source.load).type;
@@ -162,10 +162,10 @@ class Classifier {
         std::ranges::any_of(source.casts, [&](ElementType to) { return to != type(); }))
       return fmt::format("is {} in memory", name(stored));
     if (rounds && !is_k_major(analysis_.access(source.load), source.axis[side ? 1 : 0]))
-      return "does not lie along k, as wgmma reads tf32";
+      return "is not contiguous along k, as wgmma requires for tf32";
     return {};
   }
-  // wgmma takes it from registers; its tiles come as operands do.
+  // wgmma takes it from registers; its tiles are staged like operands.
   std::string computed(Id operand) {
     if (how_.computed.contains(operand)) return {};
     ComputedOperand computed = computed_operand(analysis_, operand, matmul().region);
@@ -175,7 +175,7 @@ class Classifier {
       const ElementType type = node(source.load).type;
       where_ = source.load;
       if (info(type).bytes != 2 && info(type).bytes != 4)
-        return fmt::format("the left operand is computed of {}", name(type));
+        return fmt::format("the left operand is computed from {}", name(type));
       if (std::string why = staged(source, 0, type); !why.empty()) return why;
     }
     how_.computed.emplace(operand, std::move(computed));
@@ -190,13 +190,13 @@ class Classifier {
     if (!is_addressed(access, k_major ? k : other)) how_.by_threads.insert(source.load);
     return panels(access, k_major ? other : k, k_major ? k : other);
   }
-  // May the copy engine move the tile of a load or a store, of which an axis is a matrix' columns?
+  // Can TMA move the tile of a load or a store whose axis `columns` is that of a matrix's columns?
   bool is_addressed(const GraphAccess& access, int columns) const {
     const auto whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty() && axis.is_tensors(); };
     return analysis_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable &&
            access.fast == columns && std::ranges::all_of(access.axes, whole);
   }
-  // Is the tile of a place that is known ahead, and made of what a swizzle permutes?
+  // Is the tile's place known ahead, and does it consist of panels that a swizzle permutes?
   std::string panels(const GraphAccess& access, int row_axis, int column_axis) const {
     const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
     const auto is_known = [&](const GraphAccess::Slice& slice) {
@@ -204,21 +204,22 @@ class Classifier {
     };
     for (const GraphAccess::Axis& axis : access.axes)
       if (!how_.ahead[axis.index] || !std::ranges::all_of(axis.slices, is_known))
-        return fmt::format("the tile of parameter {} follows from what is computed", access.parameter + 1);
+        return fmt::format("the tile coordinates of parameter {} depend on computed values", access.parameter + 1);
     const int rows = access.axes[static_cast<std::size_t>(row_axis)].extent,
               columns = access.axes[static_cast<std::size_t>(column_axis)].extent;
     return why_no_panels(rows, columns, type);
   }
 
-  // What is done with the sums stays with the threads that have them; those of a row are in one warp.
+  // The epilogue stays with the threads that hold the accumulators; those of a row are in one warp.
   std::string epilogue() {
     for (const auto& region : analysis_.order)
       for (const Id id : region) {
         const Node& at = node(id);
         where_ = id;
-        if (at.op == Op::loop && id != how_.loop) return "it has another loop";
+        if (at.op == Op::loop && id != how_.loop) return "the kernel has another loop";
         const bool carries = has_region(at.op) && analysis_.graph.carried(id) > 0;
-        if (at.op == Op::repeat || (carries && at.op != Op::loop)) return "it has a branch or a while_ with values";
+        if (at.op == Op::repeat || (carries && at.op != Op::loop))
+          return "the kernel has a while_, or a branch with values";
         const bool along_rows =
             (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 && node(at.in[0]).shape == matmul().shape;
         if (along_rows) continue;
@@ -229,7 +230,7 @@ class Classifier {
     return {};
   }
 
-  // Of sums, or of what is computed of them, whole tiles of a tensor of which nothing is read.
+  // Stores of accumulators, or of values computed from them: whole tiles of a tensor that is not read.
   void stores() {
     std::optional<ElementType> type;
     for (const Id id : analysis_.order[0]) {
@@ -246,8 +247,7 @@ class Classifier {
       how_.tma_tensors.push_back(id);
     }
   }
-  // The engine stores 16 bytes at a time: a row that ends within them would have its neighbour overwritten (seen on an
-  // H200).
+  // TMA stores 16 bytes at a time: where a row ends within them, it would overwrite its neighbor (seen on an H200).
   bool whole_rows(int parameter) const {
     return analysis_.variant.tensors[static_cast<std::size_t>(parameter)].row_alignment == 16;
   }
@@ -258,7 +258,7 @@ class Classifier {
     return count;
   }
 
-  // As many as fit beside what is stored: a product of few rounds has all of them on their way at once.
+  // As many as fit beside the buffers of stores: a matmul with few k-iterations has all of them in flight at once.
   int stages() const {
     constexpr int most = 12, barriers = 1024;
     const int m = matmul().shape[0], n = matmul().shape[1];
@@ -267,12 +267,12 @@ class Classifier {
     int loaded = 0;
     for (const auto& loads : loads_)
       for (const auto& [load, k, type] : loads) loaded += static_cast<int>(node(load).shape.size()) * info(type).bytes;
-    const int wanted = analysis_.hints.stages;  // two at least, one being filled
+    const int wanted = analysis_.hints.stages;  // at least two, one of which is being filled
     return std::min((analysis_.target.shared_bytes - barriers - stored) / loaded,
                     wanted > 0 ? std::clamp(wanted, 2, most) : most);
   }
 
-  // The node that is in the way.
+  // Records the node that prevents it.
   std::string because(Id id, std::string why) {
     where_ = id;
     return why;
@@ -281,7 +281,7 @@ class Classifier {
   const GraphAnalysis& analysis_;
   WarpSpecializedGemm how_;
   Id where_ = no_id;
-  // Of left and right operands, which of their axes is k, and what a stage holds of them.
+  // Of left and right operands: load, axis that is not k, and the element type in a stage.
   std::set<std::tuple<Id, int, ElementType>> loads_[2];
 };
 
@@ -295,17 +295,17 @@ std::string text_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& ho
     return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
   };
   std::string text =
-      fmt::format("[{},{}] by {} of {}", matmul.shape[0], matmul.shape[1], left.shape[1], name(left.type));
-  if (how.matmuls.size() > 1) text += fmt::format(", {} products", how.matmuls.size());
-  text += fmt::format(", {} of {}, {}", count(static_cast<std::size_t>(how.consumer_groups), "team"),
+      fmt::format("{}x{}x{} {} by wgmma", matmul.shape[0], matmul.shape[1], left.shape[1], name(left.type));
+  if (how.matmuls.size() > 1) text += fmt::format(", {} matmuls", how.matmuls.size());
+  text += fmt::format(", {} of {}, {}", count(static_cast<std::size_t>(how.consumer_groups), "consumer group"),
                       count(static_cast<std::size_t>(how.groups), "warp group"),
                       count(static_cast<std::size_t>(how.stages), "stage"));
-  if (how.split_k == SplitK::cluster) text += ", clusters share the rounds";
-  if (how.split_k == SplitK::stream_k) text += ", the grid shares the rounds";
+  if (how.split_k == SplitK::cluster) text += ", split-K in clusters";
+  if (how.split_k == SplitK::stream_k) text += ", stream-K";
   if (!how.computed.empty()) text += ", left operands from registers";
   if (!how.by_threads.empty()) text += fmt::format(", {} copied by threads", count(how.by_threads.size(), "tile"));
-  if (!how.tma_tensors.empty()) text += fmt::format(", {} by the copy engine", count(how.tma_tensors.size(), "store"));
-  if (how.reads_ahead) text += ", rows read ahead of the loop";
+  if (!how.tma_tensors.empty()) text += fmt::format(", {} by TMA", count(how.tma_tensors.size(), "store"));
+  if (how.reads_ahead) text += ", rows loaded before the loop";
   return text;
 }
 

@@ -8,7 +8,7 @@ bool is_k_major(const GraphAccess& access, int other) { return access.fast != ot
 
 std::string why_no_panels(int rows, int columns, ElementType type) {
   if (columns * info(type).bytes % panel_bytes == 0 && rows % 8 == 0) return {};
-  return fmt::format("[{},{}] {} are not made of panels", rows, columns, name(type));
+  return fmt::format("[{},{}] {} cannot be divided into panels of 8 rows of 128 bytes", rows, columns, name(type));
 }
 
 MatmulPlan wgmma_plan(const GraphAnalysis& analysis, Id matmul, int groups, bool left_from_registers) {

@@ -241,41 +241,42 @@ TEST_CASE("remarks say what became of attention, products and decoding, as docs/
   const Hints wide{.warps = 8};
   const Case cases[] = {
       {"attention 128x64, d = 64, lengths loaded", hopper, [] { return attention({128, 64, 64}); }, "wgmma", passed,
-       "[128,64] by 64 of bf16, then [128,64] by 64 of bf16, 2 warp groups"},
-      {"attention 64x64, d = 128", hopper, [] { return attention({64, 64, 128}); }, "wgmma", passed, "[64,64] by 128"},
+       "128x64x64 bf16, then 128x64x64 bf16 by wgmma, 2 warp groups"},
+      {"attention 64x64, d = 128", hopper, [] { return attention({64, 64, 128}); }, "wgmma", passed,
+       "64x64x128 bf16, then "},
       {"attention 128x128, d = 128", hopper, [] { return attention({128, 128, 128}); }, "wgmma", passed,
-       "[128,128] by 128"},
+       "128x128x128 bf16, then "},
       {"attention 128x64, d = 256", hopper, [] { return attention({128, 64, 256}); }, "wgmma", passed,
-       "[128,64] by 256"},
+       "128x64x256 bf16, then "},
       {"attention 128x64, d = 96", hopper, [] { return attention({128, 64, 96}); }, "wgmma", missed,
-       "[128,96] bf16 are not made of panels"},
+       "[128,96] bf16 cannot be divided into panels of 8 rows of 128 bytes"},
       {"attention 64x32, d = 128", hopper, [] { return attention({64, 32, 128}); }, "wgmma", missed,
-       "wgmma multiplies no tiles of [64,128] by [128,32] in a chain"},
+       "no fused wgmma schedule for tiles of [64,128] x [128,32]"},
       {"attention, a loop to max(positions) + 1", hopper,
        [] { return attention({128, 64, 64, Attention::computed}); }, "wgmma", missed,
-       "the loop's rounds follow from what is computed"},
+       "the loop's trip count depends on computed values"},
       {"attention, q reshaped to rows, 64x64, d = 128", hopper, [] { return packed_attention(64, 64, 128, 4); },
-       "wgmma", missed, "its threads exchange elements of tiles", true},
+       "wgmma", missed, "threads exchange elements of tiles", true},
       {"attention, q reshaped to rows, 64x128, d = 128", hopper, [] { return packed_attention(64, 128, 128, 4); },
-       "wgmma", missed, "its threads exchange elements of tiles", true},
+       "wgmma", missed, "threads exchange elements of tiles", true},
       {"attention, q in memory as rows, 64x64, d = 128", hopper, [] { return laid_out_attention(64, 64, 128, 4); },
-       "wgmma", passed, "[64,64] by 128"},
+       "wgmma", passed, "64x64x128 bf16, then "},
       {"weights of i8, 128x128x64", hopper, [] { return weights_of_i8(128, 128, 64); }, "wgmma", missed,
        "the right operand is i8 in memory"},
       {"weights of 4 bits, 128x128x64", hopper, [] { return weights_of_four_bits(128, 128, 64); }, "wgmma", missed,
        "the right operand comes from 'mul'"},
       {"LSTM, 4 matmuls in each of 2 loops, 64x64x64", hopper, [] { return lstm(64, 64, 64); }, "wgmma", missed,
-       "it has several products, which differ"},
+       "the kernel has several matmuls, which differ"},
       {"matmul 256x256x64", hopper, [] { return matmul(256, 256, 64); }, "wgmma", missed,
-       "[256,256] sums fit no warp group", true},
+       "[256,256] accumulators do not fit in registers", true},
       {"decoding, 16 rows by 128 keys, d = 64", hopper, [&] { return decode(16, 128, 64, wide); }, "hint", missed,
-       "8 warps; its tiles take 1"},
+       "8 warps; its tiles need 1"},
       {"causal attention 128x32, d = 128", blackwell, [] { return attention({128, 32, 128, Attention::loaded, true}); },
        "registers", missed, "a tile is too large for registers and takes", true},
       {"the same", Arch::sm_80, [] { return attention({128, 32, 128, Attention::loaded, true}); }, "mma.sync", passed,
-       "[128,128] by [128,32] of bf16"},
+       "[128,128] x [128,32] of bf16"},
       {"causal attention 128x16, d = 128", blackwell, [] { return attention({128, 16, 128, Attention::loaded, true}); },
-       "mma.sync", passed, "[128,128] by [128,16] of bf16"},
+       "mma.sync", passed, "[128,128] x [128,16] of bf16"},
   };
   const std::string page = read_text(TESSERA_SOURCE_DIR "/docs/speed.md");
   for (const Case& one : cases) {
@@ -317,11 +318,11 @@ TEST_CASE("remarks say what copies operands, and why not more at a time", "[plan
   const Graph graph = matmul(64, 64, 64);
   const std::vector<Remark> old = source_for(graph, Arch::sm_80).remarks;
   INFO(all(old));
-  CHECK(says(old, "mma.sync", passed, "[64,64] by [64,64] of bf16, "));
+  CHECK(says(old, "mma.sync", passed, "[64,64] x [64,64] of bf16, "));
   CHECK(says(old, "cp.async", passed, "parameter 1 is copied, 16 bytes at a time"));
   CHECK(says(old, "cp.async", passed, "parameter 2 is copied, 16 bytes at a time"));
-  CHECK(says(old, "shared", analysis, "[64,64] of bf16 take "));
-  CHECK(says(old, "vector", passed, "parameter 4 is written by 16 bytes an access"));
+  CHECK(says(old, "shared", analysis, "[64,64] of bf16 takes "));
+  CHECK(says(old, "vector", passed, "parameter 4 is written by accesses of 16 bytes"));
   CHECK(of(old, "wgmma", missed).empty());
   CHECK(of(old, "tma", passed).empty());
   CHECK(of(old, "pdl", missed).empty());
@@ -332,42 +333,46 @@ TEST_CASE("remarks say what copies operands, and why not more at a time", "[plan
     };
   };
   CHECK(says(source_for(graph, Arch::sm_80, apart(4)).remarks, "cp.async", missed,
-             "parameter 1 is copied, 4 bytes at a time and not 16, as its address and strides are multiples of 4 bytes"));
+             "parameter 1 is copied, 4 bytes at a time and not 16, as its address and strides are only multiples of 4 "
+             "bytes"));
   CHECK(says(source_for(graph, Arch::sm_80, apart(2)).remarks, "cp.async", missed,
-             "parameter 1 is copied by way of registers, 2 bytes at a time, as its address and strides are multiples"));
+             "parameter 1 is copied through registers, 2 bytes at a time, as its address and strides are only "
+             "multiples"));
 
   const std::vector<Remark> roles = source_for(graph, Arch::sm_90a).remarks;
   INFO(all(roles));
-  CHECK(says(roles, "wgmma", passed, "[64,64] by 64 of bf16, 2 teams"));
-  CHECK(says(roles, "wgmma", passed, "[64,64] by [64,64] of bf16"));
-  CHECK(says(roles, "tma", passed, "parameter 1 is loaded by boxes of [64,64]"));
-  CHECK(says(roles, "tma", passed, "parameter 2 is loaded by boxes of [64,64]"));
-  CHECK(says(roles, "tma", passed, "parameter 4 is stored by boxes of [64,64]"));
+  CHECK(says(roles, "wgmma", passed, "64x64x64 bf16 by wgmma, 2 consumer groups"));
+  CHECK(says(roles, "wgmma", passed, "[64,64] x [64,64] of bf16"));
+  CHECK(says(roles, "tma", passed, "parameter 1 is loaded in boxes of [64,64]"));
+  CHECK(says(roles, "tma", passed, "parameter 2 is loaded in boxes of [64,64]"));
+  CHECK(says(roles, "tma", passed, "parameter 4 is stored in boxes of [64,64]"));
   CHECK(says(roles, "pdl", passed, "programmatic dependent launch"));
   CHECK(of(roles, "split-k", missed).empty());
   const std::vector<Remark> by_threads = source_for(graph, Arch::sm_90a, apart(8)).remarks;
   INFO(all(by_threads));
-  CHECK(says(by_threads, "tma", missed, "parameter 1 is copied by threads, as its address and strides are multiples of 8"));
+  CHECK(says(by_threads, "tma", missed,
+             "parameter 1 is copied by threads, as its address and strides are only multiples of 8"));
   CHECK(says(by_threads, "pdl", missed, "threads of a warp-specialized kernel read a tensor"));
 }
 
 TEST_CASE("remarks say whether blocks share k-iterations, and why not", "[plan]") {
   const auto few = [](Variant& variant) { variant.split_k = SplitK::cluster; };
   const auto remarks = [&](const Graph& graph, Arch arch = Arch::sm_90a) { return source_for(graph, arch, few).remarks; };
-  CHECK(says(remarks(matmul(64, 64, 64)), "split-k", passed, "a cluster shares"));
+  CHECK(says(remarks(matmul(64, 64, 64)), "split-k", passed, "a cluster divides"));
   CHECK(of(remarks(matmul(64, 64, 64)), "split-k", missed).empty());
   CHECK(says(source_for(matmul(64, 64, 64), Arch::sm_90a, [](Variant& v) { v.split_k = SplitK::stream_k; }).remarks,
              "split-k", passed, "stream-K"));
-  CHECK(says(remarks(matmul(64, 64, 64, {}, true)), "split-k", missed, "the sums start from a tile"));
-  CHECK(says(remarks(matmul(32, 64, 64)), "split-k", missed, "only tiles that go by wgmma"));
+  CHECK(says(remarks(matmul(64, 64, 64, {}, true)), "split-k", missed, "the accumulators start from a tile"));
+  CHECK(says(remarks(matmul(32, 64, 64)), "split-k", missed, "split-K needs a warp-specialized kernel"));
 }
 
 TEST_CASE("remarks say that products of f32 are multiply-adds, and which tiles few rows have", "[plan]") {
   const std::vector<Remark> f32s = source_for(matmul<f32>(64, 64, 32), Arch::sm_90a).remarks;
-  CHECK(says(f32s, "mma.sync", missed, "matrix units take f16, bf16, tf32, i8 and u8"));
-  CHECK(says(source_for(matmul<f32>(4, 64, 32), Arch::sm_90a).remarks, "fma", analysis, "memory is the bound"));
+  CHECK(says(f32s, "mma.sync", missed, "tensor cores take f16, bf16, tf32, i8 and u8"));
+  CHECK(says(source_for(matmul<f32>(4, 64, 32), Arch::sm_90a).remarks, "fma", analysis,
+             "so few rows are memory-bound"));
   const std::vector<Remark> newer = source_for(matmul(64, 64, 64), Arch::parse("sm_100a")).remarks;
-  CHECK(says(newer, "mma.sync", passed, "wgmma is for sm_90a alone"));
+  CHECK(says(newer, "mma.sync", passed, "wgmma needs sm_90a"));
 }
 
 TEST_CASE("remarks say by how many bytes threads access tensors, and why not by more", "[plan]") {
@@ -382,7 +387,8 @@ TEST_CASE("remarks say by how many bytes threads access tensors, and why not by 
   };
   const std::vector<Remark> sliced = source_for(moved(1, 1024), Arch::sm_80).remarks;
   INFO(all(sliced));
-  CHECK(says(sliced, "vector", missed, "parameter 1 is read by 4 bytes an access and not 16, as a slice along the rows"));
+  CHECK(says(sliced, "vector", missed,
+             "parameter 1 is read by accesses of 4 bytes and not 16, as a slice along the contiguous axis"));
 
   const Graph copy = kernel("copy", [](In<f32, 2> x, tessera::internal::Out<f32, 2> y) {
                        auto [i, j] = blocks(cdiv(x.extent(0), 32), cdiv(x.extent(1), 32));
@@ -397,12 +403,12 @@ TEST_CASE("remarks say by how many bytes threads access tensors, and why not by 
   };
   const std::vector<Remark> dense = x_is([](TensorClass&) {});
   INFO(all(dense));
-  CHECK(says(dense, "vector", passed, "parameter 1 is read by 16 bytes an access"));
+  CHECK(says(dense, "vector", passed, "parameter 1 is read by accesses of 16 bytes"));
   CHECK(of(dense, "vector", passed)[0].line == at);
   CHECK(says(x_is([](TensorClass& x) { x.row_alignment = 4; }), "vector", missed,
-             "parameter 1 is read by 4 bytes an access and not 16, as its rows are a multiple of 4 bytes only"));
+             "parameter 1 is read by accesses of 4 bytes and not 16, as its rows are only a multiple of 4 bytes"));
   CHECK(says(x_is([](TensorClass& x) { x.contiguous_axis = -1; }), "vector", missed,
-             "as the tensor has no axis whose elements are neighbors"));
+             "as the tensor has no contiguous axis"));
   CHECK(says(source_for(kernel("narrow", [](In<f32, 1> x, tessera::internal::Out<f32, 1> y) {
                           Index i = blocks(cdiv(x.extent(0), 6));
                           store(y, {i}, load(x, {i}, {6}));
@@ -411,7 +417,8 @@ TEST_CASE("remarks say by how many bytes threads access tensors, and why not by 
                             .graph(),
                         Arch::sm_80)
                  .remarks,
-             "vector", missed, "parameter 1 is read by 8 bytes an access and not 16, as the tile has 24 bytes of a row"));
+             "vector", missed,
+             "parameter 1 is read by accesses of 8 bytes and not 16, as the tile has 24 bytes of a row"));
 }
 
 TEST_CASE("remarks name exchanges between threads and the warps that sums cross", "[plan]") {
@@ -437,8 +444,8 @@ TEST_CASE("notes of a plan are remarks", "[plan]") {
   const Graph graph = matmul(32, 64, 64, {.warps = 1});
   Variant variant = dense_variant(graph);
   const codegen::Plan plan = codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = true});
-  CHECK(notes(plan) == std::vector<std::string>{"one role does all: wgmma multiplies no tiles of [32,64] by [64,64]",
-                                                "a hint is left out: 1 warps; its tiles take 4"});
+  CHECK(notes(plan) == std::vector<std::string>{"one role does all: no wgmma schedule for tiles of [32,64] x [64,64]",
+                                                "a hint is left out: 1 warps; its tiles need 4"});
   const std::string text = to_string(plan);
   for (const std::string& note : notes(plan)) CHECK(text.find("note: " + note + '\n') != text.npos);
 }

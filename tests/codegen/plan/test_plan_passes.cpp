@@ -120,7 +120,7 @@ TEST_CASE("a plan is shown as any of the passes leaves it", "[plan]") {
   CHECK(last.size() == lowering::plan_passes().size());
   for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
   CHECK(error_of([&] { plan_after(graph, variant, Arch::sm_90a, "nonsense"); }) ==
-        "there is no pass 'nonsense' over plans; choose from schedule, lower, plan_dce, registers, memory, tensor_cores, "
+        "there is no plan pass 'nonsense'; choose from schedule, lower, plan_dce, registers, memory, tensor_cores, "
         "copies, pdl, l2_policy, barriers, remarks, parameters");
 }
 

@@ -397,9 +397,9 @@ TEST_CASE("why a left operand is not computed from registers", "[plan]") {
         }) == "the left operand comes from 'gather'");
   CHECK(of([](const auto& p) {
           return Tile<bf16, 2>(cast<bf16>(load(p.x, {p.m, p.k}, {64, 64}, 1.0f)));
-        }) == "the left operand is padded with another value than 0");
-  CHECK(why_not(plan_of(matmul_of<i64, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed of i64");
-  CHECK(why_not(plan_of(matmul_of<u8, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed of u8");
+        }) == "the left operand is padded with a value other than 0");
+  CHECK(why_not(plan_of(matmul_of<i64, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed from i64");
+  CHECK(why_not(plan_of(matmul_of<u8, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed from u8");
   const auto written = kernel("written", [](InOut<f32, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
     Var acc = zeros<f32>({64, 64});
@@ -409,7 +409,7 @@ TEST_CASE("why a left operand is not computed from registers", "[plan]") {
     }
     store(y, {m, n}, acc);
   });
-  CHECK(why_not(plan_of(written.graph())) == "the left operand is of a tensor that is written");
+  CHECK(why_not(plan_of(written.graph())) == "the left operand is loaded from a tensor that is written");
 }
 
 TEST_CASE("kernels that compute a left operand compile without a spill", "[generate]") {

@@ -383,7 +383,7 @@ TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
             .phases[0]
             .roles.size() == 2);
   CHECK(says(sliced([&](In<i32, 1> at, Index m) { return std::pair(number(at, m), number(at, m)); }),
-             "the copy engine cannot address parameter 2"));
+             "TMA cannot address parameter 2"));
 }
 
 TEST_CASE("a chain holds queries, brings keys and values by pipelines of their own, and asks a mask where it cuts",
@@ -591,7 +591,7 @@ TEST_CASE("what a chain may be asked for", "[plan]") {
     }
     store(y, {m, 0}, acc);
   });
-  CHECK(why_not(plan_of(wide)) == "one role does all: 384 rows are more than a box has");
+  CHECK(why_not(plan_of(wide)) == "one role does all: 384 rows are more than a TMA box has");
 }
 
 TEST_CASE("chains by roles: what twelve warps add is added once", "[cpu]") {
@@ -738,9 +738,9 @@ TEST_CASE("what keeps a chain from roles is said", "[plan]") {
     const auto found = std::ranges::find_if(all, [](const std::string& one) { return one.starts_with("one role"); });
     return found == all.end() ? std::string() : *found;
   };
-  CHECK(note({64, 32, 64}) == "one role does all: wgmma multiplies no tiles of [64,64] by [64,32] in a chain");
-  CHECK(note({256, 64, 64}) == "one role does all: wgmma multiplies no tiles of [256,64] by [64,64] in a chain");
-  CHECK(note({64, 64, 32}) == "one role does all: wgmma multiplies no tiles of [64,64] by [64,32] in a chain");
+  CHECK(note({64, 32, 64}) == "one role does all: no fused wgmma schedule for tiles of [64,64] x [64,32]");
+  CHECK(note({256, 64, 64}) == "one role does all: no fused wgmma schedule for tiles of [256,64] x [64,64]");
+  CHECK(note({64, 64, 32}) == "one role does all: no fused wgmma schedule for tiles of [64,64] x [64,32]");
 }
 
 TEST_CASE("attention of other tiles compiles without a spill", "[generate]") {

@@ -110,12 +110,12 @@ TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
                   for (Index k : range(cdiv(x.extent(1), 64)))
                     acc = mma(load(x, {0, k}, {64, 64}), load(w, {k, 0}, {64, 64}), acc);
                   store(y, {0, 0}, acc + one_round(load(x, {0, 0}, {64, 64}), load(w, {0, 0}, {64, 64})));
-                }).graph()) == "it has several products, which differ");
+                }).graph()) == "the kernel has several matmuls, which differ");
   CHECK(why_not(kernels::linear<f32, f32>({64, 64, 64}).graph()) ==
         "wgmma multiplies f16, bf16 or tf32, not f32");
   CHECK(why_not(kernel("once", [&](X x, X w, Y y) {
                   store(y, {0, 0}, one_round(load(x, {0, 0}, {64, 64}), load(w, {0, 0}, {64, 64})));
-                }).graph()) == "the product is in no loop");
+                }).graph()) == "the matmul is not in a loop");
   const auto inside = [](const auto& around) {
     return kernel(
                "inside",
@@ -131,11 +131,11 @@ TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
   };
   CHECK(why_not(inside([](const X& x, const auto& body) {
           for (Index m : range(cdiv(x.extent(0), 64))) body(m);
-        })) == "the product's loop is in another loop or a branch");
+        })) == "the matmul's loop is inside another loop or a branch");
   CHECK(why_not(inside([](const X& x, const auto& body) {
           const Index m = blocks(cdiv(x.extent(0), 64));
           if_(m > 0, [&] { body(m); });
-        })) == "the product's loop is in another loop or a branch");
+        })) == "the matmul's loop is inside another loop or a branch");
   CHECK(why_not(kernel("more", [](X x, X w, Y y) {
                   Var acc = zeros<f32>({64, 64});
                   Var all = zeros<f32>({64, 64});
@@ -144,8 +144,8 @@ TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
                     all = all + acc;
                   }
                   store(y, {0, 0}, all);
-                }).graph()) == "the loop carries more than the sums");
-  const std::string no_round = "the loop may have no round";
+                }).graph()) == "the loop carries more than the accumulators");
+  const std::string no_round = "the loop may have no iteration";
   CHECK(why_not(with_rounds([](const X&, const Index& m, const Scalar<i32>&) { return m + 1; })) ==
         "the loop's k_iterations are not the same for all blocks");
   CHECK(why_not(with_rounds([](const X&, const Index&, const Scalar<i32>& s) { return s; })) == no_round);
@@ -182,21 +182,21 @@ TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
   };
   CHECK(why_not(also([](const auto& a, const auto& z, const Index& m, const Index& k) {
           store(z, {m, k}, a);
-        })) == "the loop does more than to multiply: 'store'");
+        })) == "the loop does more than the matmul: 'store'");
   CHECK(why_not(also([](const auto& a, const auto& z, const Index& m, const Index& k) {
           if_(k > m, [&] { store(z, {m, k}, a); });
-        })) == "the loop does more than to multiply: 'branch'");
+        })) == "the loop does more than the matmul: 'branch'");
 }
 
 TEST_CASE("why a product has no roles: its tiles", "[plan]") {
   const auto none = [](int m, int n, int k) {
-    return fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", m, n, k);
+    return fmt::format("no wgmma schedule for tiles of [{0},{2}] x [{2},{1}]", m, n, k);
   };
   for (const MatmulTiles& tiles : {MatmulTiles{32, 64, 64}, {192, 64, 64}, {64, 32, 64}, {64, 80, 64}, {64, 64, 32}}) {
     INFO(fmt::format("[{},{}] by {}", tiles.m, tiles.n, tiles.k));
     CHECK(why_not(plain(tiles)) == none(tiles.m, tiles.n, tiles.k));
   }
-  CHECK(why_not(plain({256, 256, 64})) == "[256,256] sums fit no warp group");
+  CHECK(why_not(plain({256, 256, 64})) == "[256,256] accumulators do not fit in registers");
   CHECK(why_not(plain({256, 128, 128})) == "two stages do not fit into shared memory");
 }
 
@@ -237,7 +237,7 @@ TEST_CASE("why a product has no roles: its operands", "[plan]") {
         })) == "the left operand comes from 'gather'");
   CHECK(why_not(with_operands([&](const X& x, const X& w, const I& m, const I& n, const I& k) {
           return std::pair(B(load(x, {m, k}, {64, 64}, 1.0f)), right(w, k, n));
-        })) == "the left operand is padded with another value than 0");
+        })) == "the left operand is padded with a value other than 0");
   CHECK(why_not(kernel("written", [&](InOut<bf16, 2> x, X w, Y y) {
                   auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
                   Var acc = zeros<f32>({64, 64});
@@ -246,7 +246,7 @@ TEST_CASE("why a product has no roles: its operands", "[plan]") {
                     acc = mma(a, right(w, k, n), acc);
                   }
                   store(y, {m, n}, acc);
-                }).graph()) == "the left operand is of a tensor that is written");
+                }).graph()) == "the left operand is loaded from a tensor that is written");
   CHECK(why_not(kernels::linear<bf16, f32>({64, 64, 64}).graph()) == "the right operand is f32 in memory");
   for (const std::size_t i : {0, 1}) {
     CHECK(why_not(plain(tile), [=](Variant& v) { v.tensors[i].tma_addressable = false; }) == "");
@@ -262,14 +262,14 @@ TEST_CASE("why a product has no roles: its operands", "[plan]") {
                   for (I k : range(cdiv(x.extent(1), 64)))
                     acc = mma(load(x.slice(0, first, 640), {m, k}, {64, 64}), right(w, k, n), acc);
                   store(y, {m, n}, acc);
-                }).graph()) == "the tile of parameter 1 follows from what is computed");
+                }).graph()) == "the tile coordinates of parameter 1 depend on computed values");
   CHECK(why_not(kernel("indirect", [&](X x, X w, In<i32, 1> at, Y y) {
                   auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
                   const Index row = item(load(at, {m}, {1}));
                   Var acc = zeros<f32>({64, 64});
                   for (I k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {row, k}, {64, 64}), right(w, k, n), acc);
                   store(y, {m, n}, acc);
-                }).graph()) == "the tile of parameter 1 follows from what is computed");
+                }).graph()) == "the tile coordinates of parameter 1 depend on computed values");
   const Graph batches = kernel("batches", [&](In<bf16, 3> x, X w, Y y) {
                           auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
                           Var acc = zeros<f32>({64, 64});
@@ -279,7 +279,7 @@ TEST_CASE("why a product has no roles: its operands", "[plan]") {
                         }).graph();
   CHECK(why_not(batches) == "");
   CHECK(why_not(batches, [](Variant& v) { v.tensors[0].contiguous_axis = 0; }) == "");
-  CHECK(why_not(plain({64, 96, 64})) == "[64,96] bf16 are not made of panels");
+  CHECK(why_not(plain({64, 96, 64})) == "[64,96] bf16 cannot be divided into panels of 8 rows of 128 bytes");
   CHECK(why_not(plain({64, 96, 64}), [](Variant& v) { v.tensors[1].contiguous_axis = 0; }) == "");
 }
 
@@ -300,16 +300,16 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
           Var doubled = s;
           for ([[maybe_unused]] I i : range(3)) doubled = doubled * 2.0f;
           store(y, {m, n}, doubled);
-        })) == "it has another loop");
+        })) == "the kernel has another loop");
   CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           store(y, {m, n}, s + transpose(s));
-        })) == "its threads exchange elements of tiles");
+        })) == "threads exchange elements of tiles");
   // A tile that is kept: of 512 registers a thread; of as many as the sums, beside them and another.
   CHECK(why_not(with_epilogue([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
           const Tile kept = load(z, {m, n}, {512, 128});
           store(y, {m, n}, s);
           store(z, {m + 100, n}, kept);
-        })) == "512 registers of a thread for one tile");
+        })) == "a tile takes 512 registers of each thread");
   CHECK(why_not(with_epilogue(
                     [](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
     const Tile kept = load(z, {m, n}, {128, 256});
@@ -317,20 +317,20 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
     store(z, {m + 100, n}, s - kept);
                     },
                     {128, 256, 64}))
-            .find(" registers for values, and a thread has 220") != std::string::npos);
+            .find(" registers, and a thread has 220") != std::string::npos);
   // What all threads of the block are to know.
   CHECK(why_not(with_epilogue([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
           const Tile drawn = atomic_add(z, {m, n}, full<f32>({1, 1}, 1));
           store(y, {m, n}, s + drawn);
-        })) == "its atomics are of all threads");
+        })) == "the kernel uses results or memory orders of atomics");
   CHECK(why_not(with_epilogue([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
           store(y, {m, n}, s);
           atomic_add(z, {m, n}, full<f32>({1, 1}, 1), MemoryOrder::release);
-        })) == "its atomics are of all threads");
+        })) == "the kernel uses results or memory orders of atomics");
   CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           check(s >= 0, "no sum is negative");
           store(y, {m, n}, s);
-        })) == "it checks or prints");
+        })) == "the kernel checks or prints");
 }
 
 TEST_CASE("teams, warp groups, stages and the order of blocks follow from the tile", "[plan]") {
@@ -385,21 +385,21 @@ TEST_CASE("the first pass says how roles share the work, or why they do not", "[
   CHECK(turns.phases[0].roles[1].consumer_groups == 2);
   CHECK(turns.phases[0].roles[1].body.empty());
   CHECK(notes(turns) ==
-        Notes{"roles share the work: [128,128] by 64 of bf16, 2 teams of 1 warp group, 5 stages, 1 store by the "
-              "copy engine"});
+        Notes{"roles share the work: 128x128x64 bf16 by wgmma, 2 consumer groups of 1 warp group, 5 stages, "
+              "1 store by TMA"});
   CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.split_k = SplitK::cluster; }))[0].ends_with(
-      "1 team of 1 warp group, 12 stages, clusters share the k_iterations, 1 store by the copy engine"));
+      "1 consumer group of 1 warp group, 12 stages, split-K in clusters, 1 store by TMA"));
   CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.tensors[1].tma_addressable = false; }))[0].ends_with(
-      "12 stages, 1 tile copied by threads, 1 store by the copy engine"));
+      "12 stages, 1 tile copied by threads, 1 store by TMA"));
   // The sums of a thread leave no registers for GELU: two warp groups share them.
   const Plan shared = decided(gelu({128, 192, 64}));
   CHECK(shared.phases[0].roles[1].warps == 8);
   REQUIRE(notes(shared).size() == 2);
   CHECK(notes(shared)[1].starts_with("a way before it was left: "));
-  CHECK(notes(shared)[1].ends_with(" registers for values, and a thread has 220"));
+  CHECK(notes(shared)[1].ends_with(" registers, and a thread has 220"));
   const Plan one = decided(plain({32, 64, 64}));
   CHECK(one.phases[0].roles.size() == 1);
-  CHECK(notes(one) == Notes{"one role does all: wgmma multiplies no tiles of [32,64] by [64,64]"});
+  CHECK(notes(one) == Notes{"one role does all: no wgmma schedule for tiles of [32,64] x [64,64]"});
   CHECK(notes(decided(plain({64, 64, 64}), {}, Arch::sm_80)).empty());
 }
 

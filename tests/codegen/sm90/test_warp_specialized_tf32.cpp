@@ -423,12 +423,12 @@ TEST_CASE("products by roles: computed operands of tf32", "[cpu]") {
 TEST_CASE("products of tf32 have roles where their right operand lies along k", "[plan]") {
   CHECK(why_not(plain<f32>({128, 256, 32}).graph()) == "");
   CHECK(why_not(plain<f32>({128, 256, 32}).graph(), along(1, 1)) ==
-        "the right operand does not lie along k, as wgmma reads tf32");
+        "the right operand is not contiguous along k, as wgmma requires for tf32");
   CHECK(why_not(plain<f32>({128, 256, 32}).graph(), along(1, -1)) == "");  // threads copy it
   CHECK(why_not(plain<f32>({128, 128, 32}).graph(), along(0, 0)) == "");   // threads round it
   for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 16}, {64, 64, 48}, {64, 64, 160}, {32, 64, 32}, {64, 80, 32}})
     CHECK(why_not(plain<f32>(tiles).graph()) ==
-          fmt::format("wgmma multiplies no tiles of [{0},{2}] by [{2},{1}]", tiles.m, tiles.n, tiles.k));
+          fmt::format("no wgmma schedule for tiles of [{0},{2}] x [{2},{1}]", tiles.m, tiles.n, tiles.k));
   const auto right_of = [](const auto& make) {
     return why_not(kernel("right",
                           [=](F x, F w, In<bf16, 2> v, Sums y) {
@@ -449,7 +449,7 @@ TEST_CASE("products of tf32 have roles where their right operand lies along k", 
   }) == "the right operand is bf16 in memory");
   CHECK(right_of([](const auto& w, const auto&, const Index& k, const Index& n) {
     return B(cast<tf32>(load(w, {k, n}, {64, 64}, 1.0f)));
-  }) == "the right operand is padded with another value than 0");
+  }) == "the right operand is padded with a value other than 0");
   // Another type's rounding is another value.
   CHECK(right_of([](const auto& w, const auto&, const Index& k, const Index& n) {
     return B(cast<tf32>(cast<f32>(cast<f16>(load(w, {k, n}, {64, 64})))));
@@ -483,7 +483,7 @@ TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
     CHECK(to_string(plan).find("2 from 8 of k to the next") != std::string::npos);
   }
   CHECK(notes(plan_of(plain<f32>({64, 64, 32}).graph(), [](Variant& v) { v.split_k = SplitK::cluster; }))[0].find(
-            "[64,64] by 32 of tf32, 1 team of 1 warp group") != std::string::npos);
+            "64x64x32 tf32 by wgmma, 1 consumer group of 1 warp group") != std::string::npos);
   CHECK(plan_of(plain<f32>({128, 256, 32}).graph(), [](Variant& v) { v.split_k = SplitK::stream_k; }).shared_by_grid());
 }
 

@@ -1,4 +1,4 @@
-// The roles of products that feed one another.
+// The roles of a fused matmul.
 #include <fmt/format.h>
 
 #include "codegen/analysis/budget.hpp"
@@ -11,10 +11,10 @@
 namespace tessera::internal::lowering {
 namespace {
 
-/// Named barriers of warp groups that take turns.
+/// Named barriers for the ping-pong turns of warp groups.
 constexpr int first_ordered_barrier = first_consumer_barrier + 1;
 
-/// Where a tile is on its way: a pipeline of its own, so that each is given back as soon as it is read.
+/// The pipeline of a tile: each tile has its own, so that its stage is released as soon as it is read.
 struct FusedMatmulPipeline {
   BufferId buffer;
   TensorMapId map;
@@ -48,7 +48,7 @@ std::vector<FusedMatmulPipeline> make_pipelines(const GraphAnalysis& analysis, c
   return pipelines;
 }
 
-/// Both roles go from tile to tile, with a state for each pipeline.
+/// Both roles go from grid tile to grid tile, with a state for each pipeline.
 class FusedMatmulRole : public WarpRole {
  public:
   FusedMatmulRole(const GraphAnalysis& analysis, const FusedMatmul& fused,
@@ -116,8 +116,8 @@ class FusedMatmulProducer final : public FusedMatmulRole {
       push(steps, TmaLoad{map, buffer_id, at, panel * buffer.panel_bytes(), place(panel, buffer)});
     push(steps, AdvanceStage{at, literal(1)});
   }
-  // The last block's sums are multiplied together with scores, too, of whatever is there: a product behind a condition
-  // ptxas has no registers for.
+  // After the last grid tile, too, the second matmul is issued together with a next first matmul, on dummy tiles: for a
+  // matmul behind a condition ptxas has no registers.
   void load_behind_the_last(Steps& steps) const {
     for (const bool held : {true, false})
       each_tile(held, [&](std::size_t tile) {
@@ -136,7 +136,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     for (const FusedMatmulMma& matmul : fused.matmuls) {
       const Id left = analysis[matmul.id].in[0];
       const auto multiplies = [&](Id user) { return analysis[user].op == Op::mma && analysis[user].in[0] == left; };
-      // What was there ahead of the loop stays there.
+      // A value from before the loop stays in its registers.
       const bool anew = analysis[left].region == analysis[matmul.id].region;
       if (matmul.left.tile < 0 && anew && is_elementwise(analysis[left].op) &&
           std::ranges::all_of(analysis.users[left], multiplies))
@@ -144,7 +144,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     }
   }
 
-  // Left operands are made as wgmma takes them, where it does.
+  // Left operands are computed in wgmma's layout, where that is possible.
   bool does(Id id) const override { return !on_the_way_.contains(id); }
   void whole(Steps& steps, const LowerNodes& lower) override {
     set_registers(steps, registers_, true);
@@ -165,7 +165,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     push(steps, DeclareAccumulator{open_.left});
   }
   void after_loop(Steps& steps) override {
-    // Of the first product there is no more: the next block's may come.
+    // The first matmul is done with its held tiles: those of the next grid tile may arrive.
     give_back(steps, Held::of_scores);
     if (fused_.runs_on) {
       in_turn(steps, is_ping_pong(), [&] {
@@ -190,7 +190,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     give_back(steps, Held::of_sums);
   }
 
-  // What a mask leaves out is, but for a few tiles, nothing: only where some is, each element is asked.
+  // A mask leaves out elements in a few tiles only: elements are tested only where it is false for some.
   bool compute(Steps& steps, Id id) override {
     const Node& at = analysis_[id];
     if (at.op != Op::select || analysis_[at.in[1]].shape != at.shape || !is_number(at.in[2])) return false;
@@ -243,7 +243,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   }
 
  private:
-  // One group multiplies while others have what came of their products.
+  // One warp group multiplies while the others process their accumulators.
   bool is_ping_pong() const { return fused_.overlaps && fused_.groups > 1; }
   template <class Inside>
   void in_turn(Steps& steps, bool turns, const Inside& inside) const {
@@ -251,7 +251,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     inside();
     if (turns) push(steps, OrderedBarrier{OrderedBarrier::Kind::pass, first_ordered_barrier});
   }
-  // The first block's scores; those of the others come with the block before.
+  // The first matmul of the first grid tile; those of the others are issued during the grid tile before.
   void begin(Steps& steps) {
     const Id scores = fused_.matmuls[0].id;
     next_ = wgmma_of(fused_.matmuls[0]);
@@ -262,7 +262,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     start(steps, fused_.matmuls[0], next_);
     finish(steps, fused_.matmuls[0], next_, 0);
   }
-  // Tiles that stay for all rounds: of scores those that the first product reads, of sums the others.
+  // Tiles that stay for all k-iterations: of_scores are those that the first matmul reads, of_sums the others.
   enum class Held : std::uint8_t { of_scores, of_sums };
   template <class Do>
   void each_held(Held which, const Do& act) const {
@@ -297,7 +297,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     wgmma.a_k_major = matmul.left.k_major;
     return wgmma;
   }
-  // What threads wrote to its registers.
+  // Fences the registers that threads wrote.
   void fence(Steps& steps, const Wgmma& wgmma) const {
     if (wgmma.left) push(steps, RegisterFence{wgmma.left});
     if (!wgmma.overwrites) push(steps, RegisterFence{wgmma.out});
@@ -310,7 +310,8 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     steps.push(matmul.id, wgmma);
     push(steps, WgmmaCommit{});
   }
-  // Rows beyond a slice, in the few tiles that have some: outside of turns, since all groups come to the barrier.
+  // Zero-fills rows beyond a slice, in the few tiles that have some. It is outside of ping-pong turns, since all warp
+  // groups arrive at the barrier.
   void clear_beyond(Steps& steps, const FusedMatmulMma& matmul) const {
     each_read(matmul, [&](std::size_t tile, std::span<const Id> users) {
       if (users.front() != matmul.id || fused_.tiles[tile].slice_extent == no_id) return;
@@ -333,7 +334,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     const FusedMatmulTile& of = fused_.tiles[tile];
     return analysis_[of.load].shape[of.rows];
   }
-  // Of a tile's rows those that its slice has; in 64 bits, since it may end anywhere.
+  // The number of the tile's rows that are in its slice; computed in 64 bits, since the slice may end anywhere.
   ValueId filled_rows(Steps& steps, const FusedMatmulTile& tile) const {
     const GraphAccess access = analysis_.access(tile.load);
     const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(tile.rows)];
@@ -351,7 +352,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     term(Op::cast, ElementType::i32, ElementType::i64, {count(Op::minimum, count(Op::maximum, left, 0), axis.extent)});
     return steps.number(tile.load, steps.values.label(tile.load, "filled"), ElementType::i32, std::move(expression));
   }
-  // It is done, but for `pending` products that were started behind it.
+  // Waits for the matmul, but not for `pending` matmuls that were issued after it.
   void finish(Steps& steps, const FusedMatmulMma& matmul, const Wgmma& wgmma, int pending) const {
     push(steps, WgmmaWait{pending});
     if (wgmma.left) push(steps, RegisterFence{wgmma.left});
@@ -360,7 +361,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
       if (users.back() == matmul.id) give_back(steps, tile);
     });
   }
-  // Tiles of this round that it reads, with all products that read them.
+  // Tiles of this k-iteration that it reads, each with all matmuls that read it.
   template <class Do>
   void each_read(const FusedMatmulMma& matmul, const Do& act) const {
     each_tile(false, [&](std::size_t tile) {
@@ -370,7 +371,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
       if (reads(matmul, tile)) act(tile, users);
     });
   }
-  // What wgmma has read any thread of a warp group may release.
+  // One thread of a warp group may release tiles that wgmma has read.
   void give_back(Steps& steps, std::size_t tile) const {
     elected(steps, 128, [&] { push(steps, ArriveEmpty{states_[tile], 0, {}}); });
     push(steps, AdvanceStage{states_[tile], literal(1)});
@@ -380,7 +381,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     while (analysis_[id].op == Op::broadcast) id = analysis_[id].in[0];
     return analysis_[id].op == Op::constant;
   }
-  // What a select has where its condition holds; in the registers of a product, if that is all that it is used for.
+  // The select's value where its condition is true; in the accumulators of a matmul, if they have no other use.
   ValueId unmasked(Steps& steps, Id id) const {
     const Id from = analysis_[id].in[1];
     const Layout& layout = steps.layouts.of[id];
@@ -394,7 +395,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     return out;
   }
 
-  // As pairs.
+  // Elements are packed in pairs.
   ValueId add_left(Steps& steps, Id matmul) const {
     const Id operand = analysis_[matmul].in[0];
     const ValueId left =
@@ -412,7 +413,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     steps.push(operand, Compute{.out = out, .sweep = std::move(sweep)});
     return out;
   }
-  // Registers with what the product is added to.
+  // The accumulators, which start from the matmul's addend.
   ValueId sums(Steps& steps, Id id) const {
     const Layout layout = steps.layouts.of[id];
     const Id carried = carried_to(steps, id);
@@ -426,7 +427,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
     }
     return steps.values.set(id, out);
   }
-  // The value that the loop carries on as this product, if nothing else needs what it was.
+  // The loop's carried value that this matmul becomes, if nothing else needs its old value.
   Id carried_to(const Steps& steps, Id id) const {
     const Region& body = analysis_.graph.regions[analysis_[id].region];
     const auto yield = std::ranges::find(body.yields, id);
@@ -440,17 +441,17 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   const MatmulPlans& matmuls_;
   const int registers_;
   std::set<Id> on_the_way_;
-  // Where rounds overlap: the second product of the round before, and whether there is a round.
+  // where k-iterations overlap: the second matmul of the k-iteration before, and whether there is a k-iteration
   Wgmma open_;
   ValueId some_;
-  Wgmma next_;  // where blocks do: the first product of the next
+  Wgmma next_;  // where grid tiles overlap: the first matmul of the next one
 };
 
-// Blocks of all axes but the first read the same tiles along it, as queries do keys; so they follow one another, in
-// sections small enough for the L2 cache (full attention of 16 x 1024 x 16 x 128 takes an H200 0.308 ms in sections of
-// 16, and 0.346 in one). Where rounds differ along that axis, as a causal mask's do, the longest come first, in
-// sections of which all multiprocessors have alike (causal, 8 x 2048 x 16 x 128: 0.255 ms in sections of 33, 0.302 in
-// one).
+// Grid tiles that differ only along the first axis read the same tiles, as queries read the same keys. So they run
+// together, in sections small enough for the L2 cache (full attention of 16 x 1024 x 16 x 128 takes an H200 0.308 ms in
+// sections of 16, and 0.346 in one). Where the number of k-iterations differs along that axis, as with a causal mask,
+// the longest come first, in sections of which all multiprocessors have equal shares (causal, 8 x 2048 x 16 x 128:
+// 0.255 ms in sections of 33, 0.302 in one).
 void order_blocks(const GraphAnalysis& analysis, const FusedMatmul& fused, Phase& phase) {
   constexpr int of_cache = 16;
   const std::vector<char> launch = analysis.uniform_values([](Id, RegionId) { return false; });
@@ -468,7 +469,7 @@ void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const 
   phase.schedule.kind = Schedule::Kind::tiles;
   order_blocks(analysis, fused, phase);
   const std::vector<FusedMatmulPipeline> pipelines = make_pipelines(analysis, fused, plan);
-  // One warp group and the producer have all registers that threads can have.
+  // With one warp group besides the producer, threads have the maximum of registers anyway.
   const bool sets = fused.groups > 1;
   const Budget budget(plan.target, 128 * (fused.groups + 1), true);
   Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = sets ? of_producer : 0};

@@ -1,4 +1,4 @@
-// The roles of a specialised kernel: each lowers the graph anew, as far as it is its own.
+// The roles of a warp-specialized matmul: each lowers its part of the graph.
 #include <fmt/format.h>
 
 #include "codegen/lower/sm90/lower_split_k.hpp"
@@ -10,10 +10,10 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// A named barrier for the turn of each consumer group at the tensor cores.
+// First of the named barriers for the ping-pong turns of the consumer groups.
 constexpr int first_ping_pong_barrier = 3;
 
-/// Both kinds of roles go from tile to tile, with a state of the pipeline.
+/// Both roles go from grid tile to grid tile, with a state of the pipeline.
 class PipelineRole : public WarpRole {
  public:
   PipelineRole(MatmulPipeline& shared, std::string_view name)
@@ -26,7 +26,7 @@ class PipelineRole : public WarpRole {
   }
 
  protected:
-  // Numbers that the launch decides stand ahead of the tiles.
+  // Numbers that follow from the launch alone are computed before the loop over grid tiles.
   void launch_numbers(Steps& steps, const LowerNodes& lower) {
     lower([&](Id id) { return shared_.how.launch[id] != 0; });
     if (shared_.how.split_k == SplitK::cluster) split_k_range(steps);
@@ -57,7 +57,7 @@ class PipelineRole : public WarpRole {
 
   MatmulPipeline& shared_;
   const PipelineStateId state_;
-  SplitKRange share_;  // where rounds are shared
+  SplitKRange share_;  // with split-K
 };
 
 class Producer final : public PipelineRole {
@@ -100,7 +100,7 @@ class Producer final : public PipelineRole {
   }
 
  private:
-  // The pipeline has as many stages free for it.
+  // The pipeline has that many free stages.
   template <class Tile>
   void prefetch_before_wait(Steps& steps, const Tile& tile) {
     PrefetchBeforeWait bring{.most = shared_.how.stages, .body = {}};
@@ -125,7 +125,7 @@ class Producer final : public PipelineRole {
     push(steps, ArriveExpectTx{at});
     load(steps, at, [](const MatmulPipeline::Operand& operand) { return !operand.left; });
   }
-  // Boxes of those operands for which `which` holds.
+  // Loads boxes of the operands for which `which` holds.
   template <class Which>
   void load(Steps& steps, PipelineStateId at, const Which& which) {
     for (const MatmulPipeline::Operand& operand : shared_.operands) {
@@ -152,7 +152,7 @@ class Producer final : public PipelineRole {
     for (int i = 0; i < rank; ++i)
       extents[static_cast<std::size_t>(i)] = access.axes[static_cast<std::size_t>(i)].extent;
     Sweep sweep{.shape = Shape(std::span(extents).first(static_cast<std::size_t>(rank))), .layout = {}};
-    // A pair at least, of 16 bits a word.
+    // At least a pair: two 16-bit elements make a 32-bit word.
     const int vector = std::max(access.vector, 2);
     sweep.layout = panels_layout(sweep.shape, buffer.panel_columns(), vector, steps.threads / 32);
     const int words = access.vector == 1 ? vector : vector * info(buffer.type).bytes / 4;
@@ -167,7 +167,7 @@ class Producer final : public PipelineRole {
   }
 
   PipelineStateId prefetched_;
-  bool is_prefetching_ = false;  // what is lowered is brought ahead
+  bool is_prefetching_ = false;  // lowering the prefetch before the PDL wait
 };
 
 class Consumer final : public PipelineRole {
@@ -196,7 +196,8 @@ class Consumer final : public PipelineRole {
     launch_numbers(steps, lower);
     if (shared_.is_clipped()) clear_rest(steps);
     if (shared_.how.consumer_groups > 1) {
-      // The second team's first tile is the second: it passes over the first's stages, and gives it the first turn.
+      // The second consumer group starts with the second grid tile: it skips the first tile's stages, and gives the
+      // first group the first turn.
       IfConsumerGroup second{.consumer_group = 1, .body = {}};
       steps.within(second.body, [&] {
         push(steps, NamedBarrier{.id = first_ping_pong_barrier,
@@ -214,8 +215,8 @@ class Consumer final : public PipelineRole {
   bool does(Id id) const override {
     return std::ranges::none_of(shared_.how.computed, [&](const auto& one) { return one.second.nodes.contains(id); });
   }
-  // Of what is read beside the sums a thread may have no registers to keep more than a few. What each round needs they
-  // keep.
+  // Beside the accumulators, a thread may have no registers to hold more than a few elements of a tile. Values that
+  // each k-iteration needs stay in registers.
   bool reads_where_used(Id id) const override {
     const auto needs = [&](const auto& one) { return one.second.values.contains(id); };
     if (std::ranges::any_of(shared_.how.computed, needs)) return false;
@@ -223,7 +224,8 @@ class Consumer final : public PipelineRole {
     return shared_.analysis[id].shape.size() > 2 * 128 * std::int64_t{shared_.how.groups} / 8;
   }
   void before_loop(Steps& steps) override {
-    // Fenced here, not in each round: else ptxas reads what the sums start from between products, and waits for each.
+    // Fenced here, not in each k-iteration: otherwise ptxas reads the initial accumulators between wgmmas, and waits
+    // for each of them.
     for (const Id id : shared_.how.matmuls) {
       const Id sums = steps.node(id).in[2];
       if (!skips_zero_init(sums)) push(steps, RegisterFence{steps.values.of(sums)});
@@ -272,7 +274,7 @@ class Consumer final : public PipelineRole {
     push(steps, WgmmaWait{1});
     return true;
   }
-  // The stage before is read when all but the last group are done.
+  // The previous stage has been read when all but the last group of wgmmas are done.
   void end_iteration(Steps& steps, LoopId loop) override {
     release(steps, loop);
     push(steps, AdvanceStage{state_, literal(1)});
@@ -289,7 +291,7 @@ class Consumer final : public PipelineRole {
     if (shared_.how.consumer_groups > 1) push(steps, AdvanceStage{state_, all_k_iterations(steps), true});
   }
 
-  // By the copy engine, a part after another through two buffers in turn.
+  // By TMA, part after part, through two buffers alternately.
   bool store(Steps& steps, Id id) override {
     const auto& tma_tensors = shared_.how.tma_tensors;
     const auto found = std::ranges::find(tma_tensors, id);
@@ -306,9 +308,9 @@ class Consumer final : public PipelineRole {
     for (int part = 0; part < parts_; ++part) {
       const int number = before + part;
       const BufferId to = out_[number % 2];
-      // Of an odd number the first goes to the buffer that the last of the tile before went to.
+      // With an odd number of parts, the first goes to the buffer that the last part of the tile before used.
       const int pending = number == 0 && all % 2 ? 0 : 1;
-      // What it reads is on its way while the buffer is waited for.
+      // Its reads are in flight while it waits for the buffer.
       SweepBuilder builder(steps, sweep_of(steps.analysis, steps.layouts, id), id);
       Sweep sweep = builder.part(1, part * columns, columns).express(steps.node(id).in[0]).take();
       leave_rounding_to_memory(sweep.expression);
@@ -326,8 +328,8 @@ class Consumer final : public PipelineRole {
   }
 
  private:
-  // No read moves ahead of a store to where it may read, and one by one each waits for memory: those of a part, which
-  // registers hold, come first.
+  // Reads do not move ahead of a store that may write where they read, and so each would wait for memory in turn. So
+  // all reads of a part, which fits in registers, come first.
   void store_by_parts(Steps& steps, Id id, int reads) const {
     const Sweep whole = sweep_of(steps.analysis, steps.layouts, id);
     const int columns = columns_of_part(reads * whole.layout.registers());
@@ -339,13 +341,13 @@ class Consumer final : public PipelineRole {
     }
   }
   int columns_of_part(int registers) const {
-    constexpr int most = 32, block = 16;  // of a warp's products
+    constexpr int most = 32, block = 16;  // registers of a part's reads; its columns are a multiple of `block`
     int columns = shared_.n;
     for (int parts = 2; parts * block <= shared_.n && registers * columns > most * shared_.n; ++parts)
       if (shared_.n % (parts * block) == 0) columns = shared_.n / parts;
     return columns;
   }
-  // Tiles as those of the sums that are read on the way to a store of such a one.
+  // The number of tiles, shaped and laid out as the accumulators, that a store of such a tile reads.
   int reads_where_stored(const Steps& steps, Id id) const {
     const Id matmul = shared_.how.matmuls[0];
     const auto like_sums = [&](Id tile) {
@@ -365,15 +367,16 @@ class Consumer final : public PipelineRole {
     }
     return reads;
   }
-  // What wgmma has read any thread of the group may release; what threads have, one of each warp behind its others.
+  // One thread of the group may release tiles that wgmma has read. For tiles that threads read, one thread of each warp
+  // releases them after the others have read.
   void release(Steps& steps, LoopId not_first) {
     const bool by_threads = !shared_.how.computed.empty();
     if (by_threads) push(steps, WarpBarrier{});
     elected(steps, by_threads ? 32 : 128, [&] { push(steps, ArriveEmpty{state_, 1, not_first}); });
   }
   bool is_read_ahead(Id id) const { return lowering::is_read_ahead(shared_.analysis, shared_.how, id); }
-  // What is read ahead of the loop, and the numbers that say where, come first. Of blocks that share rounds the first
-  // does what follows the sums.
+  // Loads that are done ahead of the loop, and their indices, come first. With split-K, the CTA of the first partial
+  // does what follows the accumulation.
   void tile(Steps& steps, const LowerNodes& lower) {
     const WarpSpecializedGemm& how = shared_.how;
     const auto early = [&](Id id) { return how.reads_ahead && (how.ahead[id] || is_read_ahead(id)); };
@@ -384,9 +387,10 @@ class Consumer final : public PipelineRole {
     if (how.split_k == SplitK::none) return late();
     lower_shared_tile(steps, how.matmuls[0], how.split_k, sums_[0], share_, late);
   }
-  // The producer does not wait for it: boxes fill other rows. Teams know of each other's part when it is their turn.
+  // The producer does not wait for this: TMA boxes fill other rows. Each consumer group sees the zeros of the other by
+  // the time of its turn.
   void clear_rest(Steps& steps) {
-    // Of the grid a block has rounds of several tiles.
+    // With stream-K, a CTA has k-iterations of several tiles.
     const bool by_grid = shared_.how.split_k == SplitK::stream_k;
     push(steps, ZeroFillRows{shared_.pipeline,
                              by_grid ? literal(shared_.how.stages) : iterations(steps, shared_.how.loop).count});
@@ -401,8 +405,8 @@ class Consumer final : public PipelineRole {
   std::vector<PendingWgmma> pending_;  // of the loop, so far
 };
 
-// Blocks that run together along the first axis. Those at work, about `wave`, read `group` tiles of the left operand
-// and wave / group of the right: the fewest bytes where group^2 = wave n / m, of which this is the nearest power of 2.
+// Rows of grid tiles that run together. The CTAs of a wave, about `wave`, read `group` tiles of the left operand and
+// wave / group of the right. The fewest bytes are read where group^2 = wave n / m; this is the nearest power of 2.
 int blocks_of_group(int m, int n) {
   constexpr int wave = 128, least = 4, most = 16;
   int group = least;
@@ -414,7 +418,7 @@ int blocks_of_group(int m, int n) {
 
 void lower_roles(const GraphAnalysis& analysis, WarpSpecializedGemm how, const MatmulPlans& matmuls,
                  const Layouts& layouts, Plan& plan) {
-  // The buffers of stores hold elements as they lie in sums.
+  // The buffers of stores have the layout of the accumulators.
   const Layout& sums = matmuls.plans.at(how.matmuls[0]).layout;
   std::erase_if(how.tma_tensors, [&](Id store) { return layouts.of[analysis[store].in[0]] != sums; });
   Phase& phase = plan.phases.back();

@@ -25,8 +25,8 @@ void lower_shared_tile(Steps& steps, Id id, SplitK split_k, ValueId sums, const 
     steps.push(id, ClusterBarrier{});
     return of_part(true, late);
   }
-  // A block begins with the last rounds of its first tile, and ends with the first ones of its last: so what is waited
-  // for was begun as early as the part that waits.
+  // A CTA starts with the last k-iterations of its first tile, and ends with the first k-iterations of its last tile.
+  // So the partials that a CTA waits for were started as early as its own.
   of_part(false, [&] {
     steps.push(id, StorePartial{parts, sums});
     steps.push(id, Barrier{});

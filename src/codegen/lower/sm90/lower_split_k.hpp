@@ -1,4 +1,4 @@
-// Between the sums of a tile whose rounds several blocks of threads share, and what follows them.
+// Steps between the accumulators of a tile that split-K divides among several CTAs and the epilogue.
 #pragma once
 #include <functional>
 
@@ -6,7 +6,7 @@
 
 namespace tessera::internal::lowering {
 
-/// Each block's part of the sums of product `id`; the first block adds them up, and does what is `late`.
+/// Stores each CTA's partial of matmul `id`; the CTA of the first partial adds them up, and runs `late`.
 void lower_shared_tile(Steps& steps, Id id, SplitK split_k, ValueId sums, const SplitKRange& share,
                        const std::function<void()>& late);
 

@@ -8,8 +8,8 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// Registers of a thread of the producer. All of them come to the barriers of a cluster, which takes some more; and what
-// they copy themselves is in registers on its way, as much as sums leave room for.
+// Registers of a producer thread. All producer threads arrive at the barriers of a cluster, which takes some more. Data
+// that they copy themselves passes through registers, as many as accumulators leave.
 constexpr int of_clusters = 40, of_copies = 104, of_few_copies = 56;
 constexpr int most_sums_beside_copies = 144;
 
@@ -18,7 +18,7 @@ constexpr int most_sums_beside_copies = 144;
 MatmulPipeline::MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how,
                                const std::map<Id, MatmulPlan>& matmuls, Plan& plan)
     : MatmulPipeline(analysis, how, matmuls.at(how.matmuls[0]).matmul, plan) {
-  // What threads read, one of each warp releases.
+  // Tiles that threads read are released by one thread of each warp.
   const int arrivals = how.groups * (how.computed.empty() ? 1 : 4);
   Pipeline pipeline{.label = {.stem = "pipeline"}, .buffers = {}, .stages = how.stages, .empty_arrivals = arrivals};
   for (const Id id : how.matmuls) {
@@ -46,8 +46,8 @@ MatmulPipeline::MatmulPipeline(const GraphAnalysis& analysis, const WarpSpeciali
   this->pipeline = plan.pipelines.add(std::move(pipeline));
 }
 
-// Where offsets have 64 bits an address takes two beside each element, and of 32 bits ptxas has those of two tiles at a
-// time: with 16 words a tile 56 bytes spilled.
+// With 64-bit offsets an address takes two registers beside each element, and for 32-bit elements ptxas keeps the
+// addresses of two tiles at a time: with 16 words a tile 56 bytes spilled.
 int MatmulPipeline::of_copies_under_way(int element_bytes) const {
   if (!copies_many()) return 24;
   if (!plan.variant.index64) return 64;
@@ -66,19 +66,20 @@ int MatmulPipeline::consumer_registers() const {
   return Budget(plan.target, 128 * (consumers + 1), true).taken(consumers, producer_registers());
 }
 
-// What threads read stays behind that wait, for which they have no registers: such a launch begins behind the others.
+// Other reads by threads must stay behind the PDL wait, for which threads have no registers: such a kernel begins when
+// the previous launch has ended.
 bool MatmulPipeline::may_prefetch() const {
   if (!plan.target.programmatic_launch || how.split_k == SplitK::stream_k || !how.by_threads.empty()) return false;
   for (Id id = 0; id < static_cast<Id>(analysis.graph.nodes.size()); ++id)
     if (is_read(analysis[id].op) && std::ranges::find(operands, id, &Operand::load) == operands.end()) return false;
-  return true;  // of its operands the launch itself writes none: what is read of an InOut is no source
+  return true;  // the launch writes none of its operands: a read of an InOut is no source
 }
 
 bool MatmulPipeline::copies_many() const {
   return m * n / (128 * how.groups) * static_cast<int>(how.matmuls.size()) <= most_sums_beside_copies;
 }
 
-// Products that have one in common, transposed alike and as the same type, read one buffer.
+// Matmuls that share an operand, transposed alike and of the same type, read one buffer.
 std::size_t MatmulPipeline::operand(const Source& source, bool is_left, ElementType type) {
   const int k_axis = source.axis[is_left ? 1 : 0];
   const auto of_load = [&](const Operand& one) {

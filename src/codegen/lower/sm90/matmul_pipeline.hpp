@@ -1,4 +1,4 @@
-// The roles of a matmul share these: the pipeline with tiles of all operands, and how registers are shared out.
+// Shared between the roles of a matmul: the pipeline with the tiles of all operands, and the registers of each role.
 #pragma once
 #include "codegen/lower/lower_fragments.hpp"
 #include "codegen/schedule/warp_specialization.hpp"
@@ -10,7 +10,7 @@ class MatmulPipeline {
   MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how, const std::map<Id, MatmulPlan>& matmuls,
                  Plan& plan);
 
-  /// A tile that the producer copies, and products read; `left`: as their left operand.
+  /// A tile that the producer copies and matmuls read; `left`: as their left operand.
   struct Operand {
     Id load;
     bool left;
@@ -18,14 +18,14 @@ class MatmulPipeline {
     bool k_major;
     int rows, columns;  ///< axes of the load
     bool by_threads;
-    TensorMapId map;  ///< else
+    TensorMapId map;  ///< if not `by_threads`
   };
 
   /// May a tensor have fewer rows than a stage?
   bool is_clipped() const { return !plan.pipelines[pipeline].clipped.empty(); }
-  /// Registers of a thread of the producer that hold what it copies.
+  /// Registers of a producer thread for data that it copies.
   int of_copies_under_way(int element_bytes) const;
-  /// Those of a thread. None are set for one team of a warp group: each has all that there are for it.
+  /// Registers of a thread. 0, not set, for one consumer group of one warp group: threads have the maximum anyway.
   int producer_registers() const;
   int consumer_registers() const;
 
@@ -34,10 +34,10 @@ class MatmulPipeline {
   const int m, n, k;
   Plan& plan;
   std::vector<Operand> operands;
-  std::map<Id, std::size_t> left, right;  ///< of products, among those
-  std::map<Id, StagedTile> tiles;         ///< of left operands that are computed
+  std::map<Id, std::size_t> left, right;  ///< by matmul, among the operands
+  std::map<Id, StagedTile> tiles;         ///< of computed left operands
   PipelineId pipeline;
-  bool prefetches = false;  ///< right operands, mostly weights, ahead of the wait for launches before
+  bool prefetches = false;  ///< right operands, mostly weights, before the PDL wait
 
  private:
   MatmulPipeline(const GraphAnalysis& analysis, const WarpSpecializedGemm& how, const Matmul& matmul, Plan& plan)

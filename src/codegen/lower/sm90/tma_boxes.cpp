@@ -3,13 +3,13 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// Where the slice begins that a box is of.
+// The start of the slice that the box is in.
 int first_of(const GraphAnalysis& analysis, const GraphAccess::Axis& axis) {
   return axis.slices.empty() ? 0 : analysis[axis.slices[0].start].number().i32;
 }
 
-// Is it known that 32 bits hold where a tile starts? A block or a round is one of as many tiles as an extent has of
-// at least that length; that it may reach over the end wraps to before the tensor, which is outside, too.
+// Do 32 bits hold the start of a tile? A grid tile or an iteration is one of cdiv(extent, length) tiles, of at least
+// this tile's length. If the last one's end wraps, it wraps to before the tensor, which is outside, too.
 bool is_near(const GraphAnalysis& analysis, Id loop, const GraphAccess::Axis& axis) {
   if (first_of(analysis, axis) > 0) return false;
   const Node& index = analysis[axis.index];
@@ -23,7 +23,7 @@ bool is_near(const GraphAnalysis& analysis, Id loop, const GraphAccess::Axis& ax
          analysis[count.in[1]].number().i32 >= axis.extent;
 }
 
-// The tile's axes, those of the tensor that are nearest in memory first.
+// The tile's axes, from the tensor's innermost axis to its outermost.
 std::vector<int> tile_axes(const GraphAccess& access) {
   std::vector<int> axes{access.fast};
   for (int tensor_axis = static_cast<int>(access.axes.size()); tensor_axis-- > 0;)

@@ -1,19 +1,20 @@
-// Tiles as the copy engine moves them: boxes of a tensor, each a panel wide. Of an axis but the fastest they may be of
-// a slice from a constant on.
+// Tiles as TMA moves them: boxes of a tensor, each a panel wide. Along all axes but the contiguous one they may be in a
+// slice from a constant start.
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 
 namespace tessera::internal::lowering {
 
 enum class TmaUse : std::uint8_t {
-  load,     ///< boxes as long as the buffer, zeros beyond the tensor
+  load,     ///< boxes as long as the buffer, with zeros beyond the tensor
   clipped,  ///< a load of no more rows than the tensor has
   store,
 };
-/// Of a load or a store: a tile whose rows lie along `rows`, an axis of it, and columns along its tensor's neighbours.
+/// The tensor map of a load or a store: rows of the tile are along its axis `rows`, and columns along the tensor's
+/// contiguous axis.
 TensorMapId tma_tensors_of(const GraphAnalysis& analysis, Plan& plan, Id id, int rows, const Buffer& buffer,
                            TmaUse use);
-/// Where panel `panel` of the tile begins, in a round of `loop` or behind it.
+/// Where panel `panel` of the tile begins, in an iteration of `loop` or after it.
 std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer);
 
 }  // namespace tessera::internal::lowering

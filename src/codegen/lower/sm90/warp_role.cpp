@@ -2,7 +2,7 @@
 
 namespace tessera::internal::lowering {
 
-// All this needs nothing of the launch before, and is done while that ends.
+// None of this depends on the previous launch, so it runs while that ends.
 void begin_roles(Plan& plan) {
   ElectOne ahead{.threads = plan.threads(), .body = {}};
   for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});

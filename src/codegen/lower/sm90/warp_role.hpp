@@ -1,13 +1,13 @@
-// What the roles of a specialised kernel have in common: steps around those of the graph.
+// Helpers that all roles of warp-specialized kernels share: steps around those of the graph.
 #pragma once
 #include "codegen/lower/lower.hpp"
 #include "codegen/lower/lower_steps.hpp"
 
 namespace tessera::internal::lowering {
 
-/// Named barriers, one of each team's threads.
+/// First of the named barriers, one for the threads of each consumer group.
 inline constexpr int first_consumer_barrier = 1;
-/// Registers of a thread of the producer, of which one works where the copy engine brings all.
+/// Registers of a producer thread, where TMA does all loads and one thread issues them.
 inline constexpr int of_producer = 24;
 
 class WarpRole : public RoleLowering {
@@ -15,14 +15,14 @@ class WarpRole : public RoleLowering {
   bool stages() const override { return false; }
 
  protected:
-  /// Steps are those of node `about`.
+  /// Steps are attributed to node `about`.
   explicit WarpRole(Id about) : about_(about) {}
 
   template <class Kind>
   void push(Steps& steps, Kind kind) const {
     steps.push(about_, std::move(kind));
   }
-  /// One of each so many threads does it.
+  /// One of every `threads` threads runs it.
   template <class Inside>
   void elected(Steps& steps, int threads, const Inside& inside) const {
     ElectOne step{.threads = threads, .body = {}};
@@ -43,7 +43,7 @@ class WarpRole : public RoleLowering {
   const Id about_;
 };
 
-/// The prologue ahead of the roles: barriers of pipelines, and the launch before.
+/// The prologue before the roles: prefetches tensor maps and initializes the pipelines.
 void begin_roles(Plan& plan);
 
 }  // namespace tessera::internal::lowering

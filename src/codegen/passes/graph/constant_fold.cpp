@@ -1,6 +1,6 @@
-// fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7; x * 1, x - 0, x << 0, x + 0 (integers), -(-x), a
-// minimum, maximum, and, or, of x and x, a reshape to the same shape, and a select by a constant or of x and x become
-// what they stand for; x * 0 and x modulo 1 of integers are 0.
+// constant_fold: %2 = add %0 %1 of constants 3 and 4 becomes a constant 7. Replaced by the value that they equal: x *
+// 1, x - 0, x << 0, x + 0 (integers), -(-x), a minimum, maximum, and, or, of x and x, a reshape to the same shape, and
+// a select by a constant or of x and x. x * 0 and x modulo 1 of integers become 0.
 #include <cmath>
 
 #include "codegen/passes.hpp"
@@ -32,7 +32,7 @@ class Folder final : public Rewriter {
   }
 
   Id fold_constants(const Node& node, std::span<const Id> in) {
-    if (node.op == Op::custom) return no_id;  // the author's: on a GPU it may give something else
+    if (node.op == Op::custom) return no_id;  // the author's: on a GPU its result may differ
     const bool computed =
         is_elementwise(node.op) || node.op == Op::reshape || node.op == Op::permute || node.op == Op::broadcast;
     if (!computed) return no_id;
@@ -52,10 +52,10 @@ class Folder final : public Rewriter {
   }
 
   bool is_zero(Id id) const {
-    return constant(id) && made(id).bits() == 0;  // of -0 the sign is not
+    return constant(id) && made(id).bits() == 0;  // the bits of -0 are not 0
   }
 
-  // An operand, if the op leaves it as it is; or 0. (Adding a real zero is no such case: -0 + 0 is 0, as is -0 - -0.
+  // Returns an operand that the op leaves unchanged; or 0. (x + 0 of reals is no such case: -0 + 0 is 0, as is -0 - -0.
   // Nor is x - x, which may be NaN; the smaller or larger of NaN and NaN is NaN.)
   Id fold_identity(const Node& node, std::span<const Id> in) {
     const auto same = [&](Id id) { return made(id).shape == node.shape && made(id).type == node.type; };

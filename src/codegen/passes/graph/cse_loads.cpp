@@ -1,5 +1,5 @@
-// common: two loads of one place of an InOut, with no write to it in between, become one. Pure nodes need no such pass:
-// they are hash-consed wherever they are made.
+// cse_loads: two loads from one place of an InOut, with no write to it in between, become one. Pure nodes need no such
+// pass: they are hash-consed when they are made.
 #include <map>
 
 #include "codegen/passes.hpp"
@@ -20,7 +20,7 @@ class CommonReads final : public Rewriter {
   }
 
   Id read(const Node& node, std::span<const Id> in) {
-    // What was read in another region may have been written since, or may not be visible here.
+    // A value that was read in another region may have been overwritten since, or may not be visible here.
     const RegionId here = builder().open_region();
     if (here != region_) known_.clear();
     region_ = here;

@@ -1,5 +1,5 @@
-// dead: a loop whose results nobody reads and that has no effect goes, and so does a carried value that only feeds
-// itself, a branch without effects, and a read of an InOut that nobody uses.
+// dce: removes a loop without effects whose results are not read, a carried value that only feeds itself, a branch
+// without effects, and a read of an InOut that is not used.
 #include "codegen/passes.hpp"
 #include "graph/rewrite.hpp"
 
@@ -41,7 +41,7 @@ class DeadCode final : public Rewriter {
         case Op::loop:
         case Op::branch:
           reach(node.in[0]);
-          break;  // its initial values only if what they start is live
+          break;  // initial values are live only if the carried values are
         case Op::result:
           reach(node.in[0]);
           reach(source().body(node.in[0]).arguments[node.position() + 1]);

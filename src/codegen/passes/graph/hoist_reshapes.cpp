@@ -1,5 +1,5 @@
 // hoist_reshapes: store(reshape(cast(x / y), {1, m, n})) becomes store(cast(reshape(x, {1, m, n}) / y)). Axes of extent
-// 1 in front say where a tile goes; ahead of the ops they cost nothing, and behind them the store's step ends.
+// 1 in front say where a tile goes. Before the ops they cost nothing; after them they would end the store's expression.
 #include <algorithm>
 #include <array>
 
@@ -33,7 +33,7 @@ class ReshapeHoister final : public Rewriter {
     return lifted(in[0], node.in[0], node, most_ops);
   }
 
-  // `from` is the copy of node `old`, which is used here alone if it is an op.
+  // `from` is the copy of node `old`; an op must have no other user.
   Id lifted(Id from, Id old, const Node& reshape, int ops) {
     const Node at = made(from);
     if (at.op == Op::broadcast) return apply(at, at.in, reshape.shape);
@@ -51,7 +51,7 @@ class ReshapeHoister final : public Rewriter {
     return builder().apply(at.op, at.type, in, at.attr, at.location, shape);
   }
 
-  static constexpr int most_ops = 32;  // from the reshape to what is left as it is
+  static constexpr int most_ops = 32;  // from the reshape to the node before which it ends up
   std::vector<int> users_;
 };
 

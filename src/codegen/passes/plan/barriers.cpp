@@ -26,7 +26,7 @@ class Barriers {
   }
 
  private:
-  // Blocks that follow one another in the same threads are a loop, too; there may be none.
+  // Grid tiles that follow one another in the same threads form a loop, too; a CTA may have none.
   void blocks(Body& steps, SharedState& state) {
     const SharedState before = state;
     body(steps, state);
@@ -39,7 +39,7 @@ class Barriers {
     const BufferId buffer{effect.index};
     return plan_.buffers[buffer].stages > 1 || plan_.in_pipeline(buffer);
   }
-  // An In is not written, so nothing orders its reads.
+  // An In is not written, so its reads need no order.
   std::vector<Effect> ordered_effects(const Step& step) const {
     std::vector<Effect> result = effects(plan_, *role_, step);
     std::erase_if(result, [&](const Effect& effect) {
@@ -49,7 +49,7 @@ class Barriers {
     return result;
   }
 
-  // Barriers that only later rounds need are marked so where `again`.
+  // With `again`, marks the barriers that only later iterations need.
   void body(Body& steps, SharedState& state, bool again = false) {
     Body ordered;
     ordered.reserve(steps.size());
@@ -65,7 +65,7 @@ class Barriers {
         for (const Step& ahead : loop->ahead)
           for (Effect& effect : ordered_effects(ahead)) now.push_back(std::move(effect));
       const bool waits = std::any_of(now.begin(), now.end(), [&](const Effect& effect) {
-        // A loop that fetches ahead has a barrier at the top of each round.
+        // A loop that prefetches has a barrier at the top of each iteration.
         if (fetched_ahead(effect) && !loop) return false;
         return state.conflicts(plan_, effect) && !disjoint_puts(ordered, step);
       });
@@ -85,7 +85,7 @@ class Barriers {
     return put && last && put->scratch == last->scratch;
   }
 
-  // What a step leaves, after the barriers that it needs in itself.
+  // The effects that a step leaves, after the barriers inside it.
   void inside(Step& step, std::vector<Effect>& now, SharedState& state) {
     Body* across = nullptr;
     if (auto* reduce = step.action.as<Reduce>()) across = &reduce->across;
@@ -97,7 +97,7 @@ class Barriers {
       state = {};
     }
     for (Effect& effect : now) {
-      if (holds_barrier) effect.write = false;  // what is left after its barrier are the reads
+      if (holds_barrier) effect.write = false;  // only reads are left after its barrier
       state.add(effect);
     }
     if (auto* loop = step.action.as<Loop>()) {
@@ -117,8 +117,8 @@ class Barriers {
     if (partials.registers > partials.chunk) body(partials.per_chunk, state, true);
   }
 
-  // A loop's body is gone through twice, to see what one round leaves to the next. Loops in loops would double that by
-  // level; so what came of a state is kept while no barrier is added.
+  // A loop's body is visited twice, to see what one iteration leaves to the next. Nested loops would double that at
+  // each level, so the result for a state is cached while no barrier is added.
   const SharedState& after(Loop& loop, const SharedState& before) {
     Known& known = known_[loop.loop];
     for (const auto& [entry, exit] : known.exits)

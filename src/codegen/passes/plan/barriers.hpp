@@ -1,11 +1,11 @@
-// Barriers: ahead of each step that reads what other threads wrote, or writes what they may still read, unless one
-// stands in between already.
+// Inserts a barrier before each step that reads what other threads wrote, or writes what they may still read, unless
+// there is one in between already.
 #pragma once
 #include "codegen/plan/plan.hpp"
 
 namespace tessera::internal::codegen {
 
-/// For phases of one role, whose threads are all of the block.
+/// A barrier is for all threads of the role that it is in.
 void insert_barriers(Plan& plan);
 
 }  // namespace tessera::internal::codegen

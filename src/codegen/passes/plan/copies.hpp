@@ -1,10 +1,10 @@
-// How tiles get from global into shared memory, where no TMA does it.
+// Copies of tiles from global to shared memory that TMA does not do.
 #pragma once
 #include "codegen/plan/plan.hpp"
 
 namespace tessera::internal::codegen {
 
-/// How each tile of a fetch is copied, now that it is known where it goes.
+/// Chooses how each tile of a fetch is copied, now that its place is known.
 void choose_copies(Plan& plan);
 
 }  // namespace tessera::internal::codegen

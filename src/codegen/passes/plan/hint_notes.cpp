@@ -11,7 +11,7 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// Stages of loops that prefetch, and of pipelines.
+// Stages of loops that prefetch.
 void find_stages(const Body& steps, std::set<int>& found) {
   for (const Step& step : steps) {
     if (const Loop* const loop = step.action.as<Loop>(); loop && loop->stages > 1) found.insert(loop->stages);
@@ -36,22 +36,22 @@ void note_hints(const GraphAnalysis& analysis, Plan& plan) {
   const int warps = plan.threads() / 32;
   if (hints.warps && hints.warps != warps) {
     if (roles.size() > 1)
-      note("{} warps, as roles share the work of {}", hints.warps, warps);
+      note("{} warps; the warp-specialized kernel has {}", hints.warps, warps);
     else
-      note("{} warps; its tiles take {}", hints.warps, warps);
+      note("{} warps; its tiles need {}", hints.warps, warps);
   }
   std::set<int> stages;
   for (const Role& role : roles) find_stages(role.body, stages);
   for (const Pipeline& pipeline : plan.pipelines) stages.insert(pipeline.stages);
-  if (hints.stages && stages.empty() && hints.stages != 1) note("{} stages; no loop fetches ahead", hints.stages);
+  if (hints.stages && stages.empty() && hints.stages != 1) note("{} stages; no loop prefetches", hints.stages);
   for (const int has : stages)
     if (hints.stages && has != hints.stages) note("{} stages; a loop has {}", hints.stages, has);
   if (hints.occupancy && hints.occupancy != plan.blocks)
-    note("{} blocks of a multiprocessor; {}", hints.occupancy,
-         roles.size() > 1 ? std::string("of roles it has one")
-                          : fmt::format("threads have registers for {}, or no more fit", plan.blocks));
+    note("{} CTAs per multiprocessor; {}", hints.occupancy,
+         roles.size() > 1 ? std::string("a warp-specialized kernel has one")
+                          : fmt::format("registers or other limits allow {}", plan.blocks));
   if (hints.cluster > 1 && plan.phases[0].schedule.split_k != SplitK::cluster)
-    note("a cluster of {}; no cluster shares the rounds of this plan", hints.cluster);
+    note("a cluster of {}; this plan has no split-K in clusters", hints.cluster);
 }
 
 }  // namespace tessera::internal::lowering

@@ -4,10 +4,9 @@
 
 namespace tessera::internal::lowering {
 
-/// Blocks of a multiprocessor for a plan whose threads need so many registers for values: as its hints say, where that
-/// leaves these registers; else 0.
+/// The hinted number of CTAs per multiprocessor, if a thread then still has `needed` registers for values; otherwise 0.
 int hinted_blocks(const GraphAnalysis& analysis, const Plan& plan, bool has_matmuls, int needed);
-/// Remarks what of the hints it does not have, and why.
+/// Remarks on the hints that the plan does not follow, and why.
 void note_hints(const GraphAnalysis& analysis, Plan& plan);
 
 }  // namespace tessera::internal::lowering

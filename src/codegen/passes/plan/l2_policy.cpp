@@ -14,7 +14,7 @@ std::int64_t bytes_of(const Plan& plan, const TileAccess& access) {
   return bytes;
 }
 
-// Does its place follow from the block's?
+// Does its place follow from the grid tile's?
 bool is_of_block(const TileAccess& access) {
   return std::ranges::any_of(access.axes,
                              [](const TileAccess::Axis& axis) { return axis.index.kind == Operand::Kind::value; });

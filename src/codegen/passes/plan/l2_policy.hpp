@@ -1,12 +1,12 @@
-// What the L2 cache keeps longer: what is read, or what is written.
+// Whether the L2 cache retains data that is read or data that is written.
 #pragma once
 #include "codegen/plan/plan.hpp"
 
 namespace tessera::internal::codegen {
 
-/// Where each block of the grid reads tiles of its own once, and writes about as much, reads are kept in the L2 cache
-/// rather than what is written, which then leaves it sooner and in order. Those of tensors that the cache holds stay as
-/// they are: the launch decides.
+/// Where each CTA reads tiles of its own once, and writes about as many bytes, reads are retained in the L2 cache
+/// (evict_last) rather than writes, which are then evicted sooner and in order. Tensors that fit in the cache are
+/// exempt: the launch decides that.
 void set_l2_policy(Plan& plan);
 
 }  // namespace tessera::internal::codegen

@@ -9,7 +9,7 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// Where a step first reads scratch memory other than for sums of other blocks of threads.
+// Where a step first reads scratch memory, other than partials of other CTAs.
 Location exchange(const Plan& plan, int of_parts) {
   std::optional<Location> at;
   PlanWalk walk(plan);
@@ -22,17 +22,18 @@ Location exchange(const Plan& plan, int of_parts) {
   return at.value_or(plan.location);
 }
 
-// Teams have registers of their own, and no other memory for elements. Empty, or what needs some.
+// Consumer groups have only registers to hold elements. Returns the reason why a plan needs other memory; empty: it
+// does not.
 std::string needs_memory(const GraphAnalysis& analysis, const Plan& plan, Location& where) {
   const int of_parts = plan.phases[0].schedule.split_k != SplitK::none ? 1 : 0;
   if (plan.scratch.size() > of_parts) {
     where = exchange(plan, of_parts);
-    return "its threads exchange elements of tiles";
+    return "threads exchange elements of tiles";
   }
   for (const Storage& storage : plan.storages)
     if (storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable) {
       where = location_of(analysis, storage.label);
-      return fmt::format("{} registers of a thread for one tile", storage.registers);
+      return fmt::format("a tile takes {} registers of each thread", storage.registers);
     }
   return {};
 }
@@ -45,7 +46,7 @@ namespace tessera::internal::plan_pass {
 
 using namespace lowering;
 
-// Steps for the attempt at hand.
+// Lowers the graph for the current attempt.
 bool lower(Planning& planning) {
   const GraphAnalysis& analysis = planning.analysis;
   const Attempt& attempt = planning.attempts[planning.attempt];

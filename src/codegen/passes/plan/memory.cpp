@@ -21,9 +21,9 @@ struct Piece {
   bool* in_workspace;
 };
 
-using Placed = std::multimap<int, const Piece*>;  // by when they are last in use
+using Placed = std::multimap<int, const Piece*>;  // by the last position at which they are in use
 
-// The lowest offset at which nothing is that is in use at the same time.
+// The lowest offset at which no piece is in use at the same time.
 std::int64_t lowest(const Piece& piece, const Placed& placed, bool in_workspace) {
   std::int64_t offset = 0;
   for (bool moved = true; moved;) {
@@ -40,7 +40,7 @@ std::int64_t lowest(const Piece& piece, const Placed& placed, bool in_workspace)
   return offset;
 }
 
-// What threads share: buffers and scratch memory.
+// Memory that threads share: buffers and scratch memory.
 void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch) {
   std::vector<Piece> pieces;
   for (int i = 0; i < plan.buffers.size(); ++i) {
@@ -51,14 +51,14 @@ void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch
     Scratch& piece = plan.scratch[ScratchId{i}];
     pieces.push_back({piece.bytes, alignment, scratch.of(i), &piece.offset, &piece.in_workspace});
   }
-  // Buffers first: tensor cores read nothing else.
+  // Buffers first: tensor cores read only shared memory.
   std::stable_sort(pieces.begin(), pieces.begin() + plan.buffers.size(),
                    [](const Piece& a, const Piece& b) { return a.bytes > b.bytes; });
   const std::int64_t room = plan.target.shared_bytes;
   Placed placed;
   for (const Piece& piece : pieces) {
     if (piece.in_use.last < 0) continue;
-    const bool for_others = *piece.in_workspace;  // what other blocks of threads read
+    const bool for_others = *piece.in_workspace;  // data that other CTAs read
     *piece.offset = lowest(piece, placed, false);
     if (for_others || *piece.offset + piece.bytes > room) {
       *piece.in_workspace = true;
@@ -70,7 +70,7 @@ void place_shared(Plan& plan, const Intervals& buffers, const Intervals& scratch
   }
 }
 
-// Values too large for registers: those used most get what is left of shared memory.
+// Values too large for registers: the most used ones get the rest of shared memory.
 void place_values(Plan& plan, const std::vector<std::int64_t>& uses) {
   std::vector<int> large;
   for (int i = 0; i < plan.storages.size(); ++i)

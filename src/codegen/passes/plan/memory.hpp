@@ -1,4 +1,4 @@
-// Offsets in shared memory. What is not in use at the same time shares a place; what does not fit goes to the
+// Offsets in shared memory. Pieces that are not in use at the same time share a place; pieces that do not fit go to the
 // workspace.
 #pragma once
 #include "codegen/plan/plan.hpp"

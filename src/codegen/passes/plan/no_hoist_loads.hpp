@@ -1,4 +1,4 @@
-// Reads that would take more registers, if ptxas brought all of them forward, than a thread has.
+// Reads that would take more registers than a thread has, if ptxas hoisted all of them.
 #pragma once
 #include <concepts>
 #include <variant>
@@ -7,7 +7,7 @@
 
 namespace tessera::internal::codegen {
 
-/// What a step's threads read of inputs, each with its sweep; but not what they copy.
+/// Visits the reads of inputs by a step's threads, each with its sweep; but not copies to shared memory.
 template <class Each>
 void each_read(Step& step, const Each& each) {
   visit_kind([&]<class Kind>(Kind& kind) {
@@ -20,8 +20,8 @@ void each_read(Step& step, const Each& each) {
   }, step.action);
 }
 
-/// Where one step follows another without a loop, and what they read takes more than the target's
-/// `registers_of_reads`, inputs are read in the order of the steps.
+/// In a sequence of steps without a loop whose reads take more registers than the target's `registers_of_reads`, inputs
+/// are read in the order of the steps.
 void forbid_load_hoisting(Plan& plan);
 
 }  // namespace tessera::internal::codegen

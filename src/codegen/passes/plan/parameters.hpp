@@ -4,7 +4,7 @@
 
 namespace tessera::internal::codegen {
 
-/// What a launch of the plan fills in; with this it is complete.
+/// Sets the parameters that a launch passes; then the plan is complete.
 void set_parameters(Plan& plan);
 
 }  // namespace tessera::internal::codegen

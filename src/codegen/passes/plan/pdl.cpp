@@ -17,8 +17,8 @@ void read_behind_wait(Body& steps) {
   }
 }
 
-// Plain loads of copies the compiler may bring forward. Roles that share the work have no registers for loads that stay
-// where they are. Empty, or why it may not and where.
+// The compiler may hoist the plain loads of copies. Warp-specialized roles have no registers for loads that cannot
+// move. Returns why the kernel cannot wait, and `where`; empty: it can.
 std::string why_no_wait(const Plan& plan, Location& where) {
   std::string why;
   const auto because = [&](const Step& step, std::string_view reason) {
@@ -28,7 +28,7 @@ std::string why_no_wait(const Plan& plan, Location& where) {
   walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
     if (const Fetch* const fetch = step.action.as<Fetch>())
       if (!std::ranges::all_of(fetch->tiles, [](const auto& tile) { return tile.copy == Fetch::Copy::async; }))
-        because(step, "an operand is copied by way of registers");
+        because(step, "an operand is copied through registers");
     const auto reads = [](const Effect& effect) { return effect.space == Effect::Space::tensor && !effect.write; };
     if (plan.phases.front().roles.size() > 1 && std::ranges::any_of(effects(plan, role, step), reads))
       because(step, "threads of a warp-specialized kernel read a tensor");
@@ -36,7 +36,7 @@ std::string why_no_wait(const Plan& plan, Location& where) {
   return why;
 }
 
-// Behind what the role brings ahead; else behind the registers that it takes.
+// After the role's prefetch before the wait; if it has none, after its SetMaxNReg.
 void wait_in_role(Body& steps) {
   const auto behind = [&]<class Kind>() {
     const auto found = std::ranges::find_if(steps, [](const Step& step) { return step.action.is<Kind>(); });
@@ -56,12 +56,12 @@ void place_pdl_waits(Plan& plan) {
   const bool waits = why.empty(), roles = plan.phases.front().roles.size() > 1;
   if (waits)
     add_remark(plan, where, Remark::Status::passed, remark_kind::pdl,
-               "it may begin while the launch before it ends (programmatic dependent launch)");
+               "the kernel may begin while the previous launch ends (programmatic dependent launch)");
   else
     add_remark(plan, where, Remark::Status::missed, remark_kind::pdl,
-               "it begins when the launch before it has ended, as {}", why);
+               "the kernel begins when the previous launch has ended, as {}", why);
   if (!waits && !roles) return;
-  // Behind it comes the barrier that ends a prologue.
+  // The barrier that ends the prologue comes after it.
   Body& prologue = plan.phases.front().prologue;
   const auto at = prologue.empty() ? prologue.end() : prologue.end() - 1;
   if (!waits) {

@@ -1,12 +1,12 @@
-// A launch may begin while the one before it ends (programmatic dependent launch).
+// A launch may begin while the previous one ends (programmatic dependent launch).
 #pragma once
 #include "codegen/plan/plan.hpp"
 
 namespace tessera::internal::codegen {
 
-/// All threads let the next launch begin, and wait for the launch before ahead of their first access. What they read
-/// stays behind that wait: not by the read-only cache, which takes for granted that nobody writes it during the launch.
-/// Kernels that copy operands by plain loads do not begin early, nor those of roles whose threads read.
+/// All threads let the next launch begin, and wait for the previous launch before their first access. Their reads stay
+/// behind that wait: they do not use the read-only cache, which assumes that its data is not written during the launch.
+/// Kernels that copy operands by plain loads do not begin early, nor do warp-specialized kernels whose threads read.
 void place_pdl_waits(Plan& plan);
 
 }  // namespace tessera::internal::codegen

@@ -1,4 +1,4 @@
-// Steps whose results nobody names go.
+// Removes steps whose results are not used.
 #pragma once
 #include "codegen/plan/plan.hpp"
 

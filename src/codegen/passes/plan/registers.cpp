@@ -21,19 +21,19 @@ namespace tessera::internal::plan_pass {
 
 using namespace lowering;
 
-// The fewest threads and the most in registers that a thread has registers for.
+// Chooses the fewest threads, and the most elements in registers, for which a thread's registers suffice.
 bool registers(Planning& planning) {
   Plan& plan = planning.plan;
   if (const ScheduleCandidate* const candidate = candidate_of(planning)) {
     const auto* const how = std::get_if<WarpSpecializedGemm>(candidate);
     const auto [values, room] = role_pressure(plan, how && how->reads_ahead);
     return values <= room ||
-           reject_candidate(planning, fmt::format("{} registers for values, and a thread has {}", values, room),
+           reject_candidate(planning, fmt::format("values need {} registers, and a thread has {}", values, room),
                             location_of(planning.analysis, *candidate));
   }
   const Pressure needed = pressure(plan);
   const Budget budget(plan.target, plan.threads(), planning.has_matmuls);
-  // Of rows ptxas would read ahead, with what they are multiplied by, until few fit a multiprocessor.
+  // ptxas would read rows ahead, with their factors, until few CTAs fit on a multiprocessor.
   const int values = pressure(plan, !planning.has_matmuls).values;
   const int hinted = hinted_blocks(planning.analysis, plan, planning.has_matmuls, values);
   plan.blocks = hinted > 0 ? hinted : budget.blocks(plan, values);

@@ -39,7 +39,7 @@ class Remarker {
     std::ranges::stable_sort(tiles, std::greater(), &Tile::bytes);
     for (const Tile& tile : tiles)
       add_remark(plan_, tile.location, Status::missed, kind::registers,
-                 "a tile is too large for registers and takes {} bytes of {} for each block; smaller tiles are faster",
+                 "a tile is too large for registers and takes {} bytes of {} per CTA; smaller tiles are faster",
                  tile.bytes,
                  tile.storage_class == StorageClass::shared ? "shared memory" : "workspace in global memory");
   }
@@ -51,7 +51,7 @@ class Remarker {
     Location location;
   };
 
-  // Once a statement: a loop's first or last iteration may have steps of its own.
+  // Once for each statement: the first or last iteration of a loop may have steps of its own.
   template <class... Args>
   void remark(Status status, std::string_view kind, fmt::format_string<Args...> format, Args&&... args) {
     remark_at(at_->location, status, kind, format, std::forward<Args>(args)...);
@@ -66,15 +66,15 @@ class Remarker {
 
   void launch() {
     add_remark(plan_, plan_.location, Status::analysis, kind::launch,
-               "{} threads, {} bytes of shared memory and {} bytes of workspace a block; at least {} block{} of a "
+               "{} threads, {} bytes of shared memory and {} bytes of workspace per CTA; at least {} CTA{} per "
                "multiprocessor",
                plan_.threads(), plan_.shared_bytes, plan_.workspace_bytes, plan_.blocks, plan_.blocks == 1 ? "" : "s");
   }
 
-  // --- products
+  // --- matmuls
 
   static std::string matmul(int m, int n, int k, ElementType type) {
-    return fmt::format("[{},{}] by [{},{}] of {}", m, k, k, n, name(type));
+    return fmt::format("[{},{}] x [{},{}] of {}", m, k, k, n, name(type));
   }
   void of(const Wgmma& wgmma) {
     if (wgmma.first_k == 0)
@@ -87,19 +87,20 @@ class Remarker {
     if (of.kind == MatmulKind::mma_sync) {
       const bool newer = plan_.target.arch.number() >= 90 && plan_.target.tier == Target::Tier::mma_sync;
       remark(Status::passed, kind::mma_sync, "{}, {} x {} warps{}", text, of.warps_m, of.warps_n,
-             newer ? "; wgmma is for sm_90a alone, unless TESSERA_TENSOR_CORES says mma_sync" : "");
+             newer ? "; wgmma needs sm_90a, and TESSERA_TENSOR_CORES other than mma_sync" : "");
     } else if (of.kind == MatmulKind::gemv) {
-      remark(Status::analysis, kind::fma, "{}, by multiply-adds of registers: of so few rows memory is the bound",
+      remark(Status::analysis, kind::fma, "{}, by multiply-adds in registers (gemv): so few rows are memory-bound",
              text);
     } else if (has_matrix_units(of.type)) {
-      remark(Status::missed, kind::mma_sync, "{}, by multiply-adds, as an operand is not in shared memory", text);
+      remark(Status::missed, kind::mma_sync, "{}, by SIMT multiply-adds, as an operand is not in shared memory", text);
     } else {
       remark(Status::missed, kind::mma_sync,
-             "{}, by multiply-adds: matrix units take f16, bf16, tf32, i8 and u8, to which operands may be cast", text);
+             "{}, by SIMT multiply-adds: tensor cores take f16, bf16, tf32, i8 and u8; operands may be cast to these",
+             text);
     }
   }
   void of(const SplitKRange&) {
-    remark(Status::passed, kind::split_k, "{} shares the k-iterations of each tile",
+    remark(Status::passed, kind::split_k, "{} divides the k-iterations of each tile",
            plan_.shared_by_grid() ? "the grid (stream-K)" : "a cluster");
   }
 
@@ -108,12 +109,12 @@ class Remarker {
   void of(const TmaLoad& load) {
     const TensorMap& map = plan_.tensor_maps[load.map];
     remark_at(location_of(analysis_, plan_.buffers[load.buffer].label), Status::passed, kind::tma,
-              "parameter {} is loaded by boxes of [{}]", map.tensor.argument + 1, box(map));
+              "parameter {} is loaded in boxes of [{}]", map.tensor.argument + 1, box(map));
     in_shared(load.buffer);
   }
   void of(const TmaStore& store) {
     const TensorMap& map = plan_.tensor_maps[store.map];
-    remark(Status::passed, kind::tma, "parameter {} is stored by boxes of [{}]", map.tensor.argument + 1, box(map));
+    remark(Status::passed, kind::tma, "parameter {} is stored in boxes of [{}]", map.tensor.argument + 1, box(map));
     in_shared(store.buffer);
   }
   static std::string box(const TensorMap& map) {
@@ -129,9 +130,9 @@ class Remarker {
         remark(Status::missed, kind::cp_async, "parameter {} is copied, {} bytes at a time and not {}, as {}",
                parameter, bytes, widest, why_narrow(tile.access));
       else
-        remark(Status::missed, kind::cp_async, "parameter {} is copied by way of registers, {} bytes at a time, as {}",
+        remark(Status::missed, kind::cp_async, "parameter {} is copied through registers, {} bytes at a time, as {}",
                parameter, bytes,
-               plan_.buffers[tile.buffer].in_workspace ? "its tile lies in the workspace" : why_narrow(tile.access));
+               plan_.buffers[tile.buffer].in_workspace ? "its tile is in the workspace" : why_narrow(tile.access));
       in_shared(tile.buffer);
     }
   }
@@ -145,15 +146,15 @@ class Remarker {
   }
   std::string why_not_tma(const TileAccess& access) const {
     if (plan_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable)
-      return "the tile is of a view that TMA cannot address";
+      return "TMA cannot address the view of the tile";
     if (const std::string why = why_unaligned(access); !why.empty()) return why;
-    return "TMA needs at most five axes, an axis of neighbors, extents of 1 or more and positive strides";
+    return "TMA needs at most five axes, a contiguous axis, extents of 1 or more and positive strides";
   }
   void in_shared(BufferId id) {
     const Buffer& buffer = plan_.buffers[id];
     if (!buffer.in_workspace)
       remark_at(location_of(analysis_, buffer.label), Status::analysis, kind::shared,
-                "[{},{}] of {} take {} bytes of shared memory{}", buffer.rows, buffer.columns, name(buffer.type),
+                "[{},{}] of {} takes {} bytes of shared memory{}", buffer.rows, buffer.columns, name(buffer.type),
                 buffer.bytes(), buffer.stages > 1 ? fmt::format(", in {} stages", buffer.stages) : "");
   }
 
@@ -162,7 +163,7 @@ class Remarker {
   void accesses(const Step& step) {
     visit_kind([&]<class Kind>(const Kind& action) {
       if constexpr (std::same_as<Kind, StoreShared>) {
-        if (action.state) return;  // of() has them
+        if (action.state) return;  // of(StoreShared) has remarked on them
       }
       if constexpr (requires { action.sweep.reads; })
         for (const TileAccess& read : action.sweep.reads) access(action.sweep, read, "read");
@@ -172,42 +173,42 @@ class Remarker {
   }
   void access(const Sweep& sweep, const TileAccess& access, std::string_view what) {
     if (sweep.shape.size() == 1) return;
-    const Store* const store = at_->action.as<Store>();  // by quads: eight elements of 16 bits
+    const Store* const store = at_->action.as<Store>();  // by quads: eight 16-bit elements
     const int bytes = store && store->by_quads ? widest : width(access), parameter = access.parameter + 1;
     if (bytes == widest)
-      remark(Status::passed, kind::vector, "parameter {} is {} by {} bytes an access", parameter, what, bytes);
+      remark(Status::passed, kind::vector, "parameter {} is {} by accesses of {} bytes", parameter, what, bytes);
     else
-      remark(Status::missed, kind::vector, "parameter {} is {} by {} bytes an access and not {}, as {}", parameter,
+      remark(Status::missed, kind::vector, "parameter {} is {} by accesses of {} bytes and not {}, as {}", parameter,
              what, bytes, widest, why_narrow(access));
   }
   int width(const TileAccess& access) const { return access.vector * bytes_of(access); }
   int bytes_of(const TileAccess& access) const {
     return info(plan_.tensors[static_cast<std::size_t>(access.parameter)].type).bytes;
   }
-  // GraphAnalysis::vector_of() has the rules.
+  // The rules are in GraphAnalysis::vector_of().
   std::string why_narrow(const TileAccess& access) const {
-    if (access.by_elements()) return "each element has a place of its own";
+    if (access.by_elements()) return "each element has an address of its own";
     if (at_->action.is<Atomic>()) return "atomics change one element at a time";
     if (const Store* const store = at_->action.as<Store>(); store && store->kind == Store::Kind::scatter)
       return "rows are scattered element by element";
     const TensorClass& tensor = plan_.variant.tensors[static_cast<std::size_t>(access.parameter)];
-    if (tensor.contiguous_axis < 0) return "the tensor has no axis whose elements are neighbors";
-    if (access.fast < 0) return "the tile does not run along the tensor's axis of neighbors";
+    if (tensor.contiguous_axis < 0) return "the tensor has no contiguous axis";
+    if (access.fast < 0) return "the tile does not extend along the tensor's contiguous axis";
     const TileAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
-    if (!axis.slices.empty()) return "a slice along the rows may begin anywhere";
-    if (!axis.viewed.windows.empty()) return "windows along the rows begin at any element";
+    if (!axis.slices.empty()) return "a slice along the contiguous axis may begin anywhere";
+    if (!axis.viewed.windows.empty()) return "windows along the contiguous axis begin at any element";
     if (std::string why = why_unaligned(access); !why.empty()) return why;
     const int bytes = axis.extent * bytes_of(access);
     if (bytes % widest != 0)
-      return fmt::format("the tile has {} bytes of a row, which are no multiple of {}", bytes, widest);
-    return "its layout gives a thread no more neighbors";
+      return fmt::format("the tile has {} bytes of a row, not a multiple of {}", bytes, widest);
+    return "its layout gives a thread no more consecutive elements";
   }
   std::string why_unaligned(const TileAccess& access) const {
     const TensorClass& tensor = plan_.variant.tensors[static_cast<std::size_t>(access.parameter)];
     if (tensor.alignment < widest)
-      return fmt::format("its address and strides are multiples of {} bytes only", static_cast<int>(tensor.alignment));
+      return fmt::format("its address and strides are only multiples of {} bytes", static_cast<int>(tensor.alignment));
     if (tensor.row_alignment < widest)
-      return fmt::format("its rows are a multiple of {} bytes only", static_cast<int>(tensor.row_alignment));
+      return fmt::format("its rows are only a multiple of {} bytes", static_cast<int>(tensor.row_alignment));
     return {};
   }
 
@@ -235,7 +236,7 @@ class Remarker {
                      storage.storage_class, at_->location});
   }
 
-  // All other steps give no remark.
+  // No other step has a remark.
   template <class Kind>
   void of(const Kind&) {}
 

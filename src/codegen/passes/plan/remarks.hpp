@@ -4,11 +4,12 @@
 
 namespace tessera::internal::lowering {
 
-/// Appends to the plan's remarks what its steps are: how tiles are accessed and copied, what products are made of, what
-/// lies in which memory; and why a better form was not taken. What other passes decide they have remarked themselves.
+/// Appends remarks on the steps of a plan: how tiles are accessed and copied, which instructions run matmuls, and which
+/// memory holds what; and why a better form was not possible. Other passes have already remarked on their own
+/// decisions.
 void remark_steps(const GraphAnalysis& analysis, Plan& plan);
 
-/// The author's place of what a label names.
+/// The author's location of what a label names.
 Location location_of(const GraphAnalysis& analysis, const Label& label);
 
 }  // namespace tessera::internal::lowering

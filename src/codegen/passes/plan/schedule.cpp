@@ -45,12 +45,13 @@ Planning::Planning(const GraphAnalysis& analysis, std::vector<TileReach> reaches
   const bool tells =
       std::ranges::any_of(analysis.graph.nodes, [&](const Node& node) { return info(node.op).role == OpRole::report; });
   if (has_matmuls) {
-    // What is told is known to all threads.
+    // Checks, prints and such atomics concern all threads of a CTA.
     const bool learns = learns_of_others(analysis), by_all = tells || learns;
     WarpSpecializedGemms warp_specialized =
-        by_all ? WarpSpecializedGemms{.why_not = tells ? "it checks or prints" : "its atomics are of all threads"}
+        by_all ? WarpSpecializedGemms{.why_not = tells ? "the kernel checks or prints"
+                                                       : "the kernel uses results or memory orders of atomics"}
                : warp_specialize(analysis);
-    if (debug)  // the copy engine looks at nothing that it stores
+    if (debug)  // TMA does not check the elements that it stores
       for (WarpSpecializedGemm& candidate : warp_specialized.candidates) candidate.tma_tensors.clear();
     FusedMatmuls fused = by_all ? FusedMatmuls{} : match_fused_matmul(analysis);
     const bool is_fused_matmul = !fused.why_not.empty();
@@ -60,7 +61,7 @@ Planning::Planning(const GraphAnalysis& analysis, std::vector<TileReach> reaches
     where = at == no_id ? analysis[matmuls.plans.begin()->first].location : analysis[at].location;
     std::ranges::move(warp_specialized.candidates, std::back_inserter(candidates));
     std::ranges::move(fused.candidates, std::back_inserter(candidates));
-    if (!candidates.empty()) why_not.clear();  // of the other kind
+    if (!candidates.empty()) why_not.clear();  // it is about the other kind
     for (int candidate = 0; candidate < static_cast<int>(candidates.size()); ++candidate)
       attempts.push_back({0, 0, candidate});
     if (const int hinted = analysis.hints.warps) attempts.push_back({hinted, 128});
@@ -80,8 +81,8 @@ namespace tessera::internal::plan_pass {
 
 using namespace lowering;
 
-// Who does the work of products, in the attempt at hand: roles, in one of the ways that there are, or one role, and
-// why.
+// Schedules the matmuls for the current attempt: warp-specialized roles by one of the candidates, or one role; and
+// remarks why.
 bool schedule(Planning& planning) {
   const GraphAnalysis& analysis = planning.analysis;
   Plan& plan = planning.plan;
@@ -113,7 +114,7 @@ bool schedule(Planning& planning) {
       split_k_of(candidate_of(planning)) == SplitK::none)
     add_remark(plan, plan.location, Remark::Status::missed, remark_kind::split_k, "{}",
                planning.why_not_split.empty()
-                   ? "only tiles that go by wgmma share their k-iterations, where registers suffice"
+                   ? "split-K needs a warp-specialized kernel, and enough registers"
                    : planning.why_not_split);
   return true;
 }

@@ -8,8 +8,8 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// Tensor cores read shared memory only: a product with a buffer elsewhere is made of other instructions, which in turn
-// take no operand from registers. Returns the products that have one.
+// Tensor cores read only shared memory: a matmul with a buffer elsewhere uses other instructions (simt), which do not
+// take operands from registers. Returns the matmuls that have such an operand.
 std::set<Id> leave_tensor_cores(Body& steps, const Plan& plan) {
   std::set<Id> left;
   for (Step& step : steps) {
