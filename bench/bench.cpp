@@ -67,7 +67,7 @@ Settings parse(CommandLine& line) {
       "Times are of the device, from a CUDA graph of 20 calls or more over buffers that together exceed the L2 cache;\n"
       "those of decode and prefill are of the host. Medians; ratio: the peer's time by ours, above 1 ours is faster; "
       "error: the\n"
-      "largest of sampled elements against f64, over their root mean square. docs/performance.md says more.\n\n"
+      "largest of sampled elements against f64, over their root mean square. scripts/performance makes a page of results, which says more.\n\n"
       "Groups of rows are measured only if a pattern begins with their name, as 'sweep-*': smallm-, products of few\n"
       "rows; sweep-, of random extents; rows-, what memory bounds, row by row or transposed; order-, what meets across "
       "a\n"

@@ -26,7 +26,7 @@ class Kernels(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
-        self.page = Path(folder.name) / "kernels.md"
+        self.file, self.page = Path(folder.name) / "kernels.json", Path(folder.name) / "docs/kernels.md"
         self.inspect = Path(folder.name) / "inspect"
 
     def kernels(self, *arguments, status=0, script=INSPECT, registers=40, stack=0, stored=0, warned=""):
@@ -34,32 +34,33 @@ class Kernels(unittest.TestCase):
             script = script.replace(name, str(value))
         self.inspect.write_text(script)
         self.inspect.chmod(0o755)
-        run = subprocess.run([sys.executable, SCRIPT, "--inspect", self.inspect, *arguments, self.page],
+        run = subprocess.run([sys.executable, SCRIPT, "--inspect", self.inspect, *arguments, self.file],
                              capture_output=True, text=True)
         self.assertEqual(run.returncode, status, run.stdout + run.stderr)
         return run.stdout + run.stderr
 
     def test_page(self):
         self.kernels()
+        self.kernels("--page", self.page, script="#!/bin/sh\nexit 1\n")  # which it does not run
         lines = self.page.read_text().splitlines()
         self.assertEqual([line for line in lines if line.startswith("## ")], [f"## {arch}" for arch in ("sm_80", "sm_86", "sm_89", "sm_90a", "sm_100", "sm_120")])
         self.assertEqual(lines.count("| `softmax` | 128 | 40 | 1024 | 64 | 256 | 0 | 1600 | 100 |"), 6)
 
     def test_change_is_shown_and_no_failure(self):
         self.kernels()
-        before = self.page.read_text()
+        before = self.file.read_text()
         self.assertIn("no kernel's machine code", self.kernels("--check"))
         said = self.kernels("--check", registers=48)
-        self.assertIn("-| `softmax` | 128 | 40 |", said)
-        self.assertIn("+| `softmax` | 128 | 48 |", said)
-        self.assertNotIn("`copy`", said)
-        self.assertEqual(self.page.read_text(), before)
+        self.assertIn('-"softmax": {"threads": 128, "registers": 40,', said)
+        self.assertIn('+"softmax": {"threads": 128, "registers": 48,', said)
+        self.assertNotIn('"copy"', said)
+        self.assertEqual(self.file.read_text(), before)
 
     def test_some_architectures(self):
         self.kernels()
         self.assertIn("no kernel's machine code", self.kernels("--check", "--archs", "sm_80,sm_120"))
         said = self.kernels("--check", "--archs", "sm_120,sm_80", registers=48)
-        self.assertEqual(said.count("+| `softmax` | 128 | 48 |"), 2)
+        self.assertEqual(said.count('+"softmax": {"threads": 128, "registers": 48,'), 2)
         said = self.kernels("--check", "--archs", "sm_80", stack=8, status=1)
         self.assertEqual(said.count("bytes of stack"), 1)
         self.assertIn("choose from sm_80", self.kernels("--check", "--archs", "sm_75", status=2))
@@ -68,7 +69,7 @@ class Kernels(unittest.TestCase):
     def test_local_memory_fails(self):
         self.assertIn("softmax for sm_90a has 8 bytes of stack", self.kernels("--check", stack=8, status=1))
         self.assertIn("spills of 4 bytes stored", self.kernels("--check", stored=4, status=1))
-        self.assertFalse(self.page.exists())
+        self.assertFalse(self.file.exists())
 
     def test_warning_fails(self):
         said = self.kernels("--check", warned=", 1 warning", status=1)
@@ -79,7 +80,7 @@ class Kernels(unittest.TestCase):
         self.assertIn("no NVRTC here", self.kernels("--check", status=1, script="#!/bin/sh\necho no NVRTC here >&2; exit 2"))
         self.assertIn("has no figures", self.kernels(status=1, script="#!/bin/sh\necho '==== a, stats ===='; echo what"))
         self.assertIn("says nothing of any kernel", self.kernels(status=1, script="#!/bin/sh\n"))
-        self.assertFalse(self.page.exists())
+        self.assertFalse(self.file.exists())
 
 
 if __name__ == "__main__":

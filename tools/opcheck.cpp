@@ -223,7 +223,7 @@ bool answer(CommandLine& line) {
   Settings settings;
   line.option("mode", settings.mode, "MODE",
               "test: every case against the op's meaning; perf: times; list: what there\nis; coverage, page: the pages "
-              "docs/op-coverage.md and docs/ops.md",
+              "build/docs/op-coverage.md and docs/ops.md",
               {"test", "perf", "list", "coverage", "page"});
   line.option("--op", settings.op, "OP", "Only this op [every one]");
   line.option("--type", settings.type, "TYPE", "Only this element type of its operands [every one]");

@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 FOLDERS = ("src", "include", "tests", "tools", "bench", "programs", "samples", "scripts", "docs", "README.md")
-GENERATED = ("tests/data/", "bench/results/", "docs/kernels.md", "docs/performance.md", "docs/op-coverage.md")
+GENERATED = ("tests/data/", "bench/results/", "docs/ops.md")
 LIMITS = {"README.md": 0, "bench": 23, "docs": 40, "include": 82, "programs": 23, "samples": 23, "scripts": 0, "src": 322, "tests": 249, "tools": 30}
 # Old names that are also ordinary words or current names elsewhere.
 ORDINARY = {"granule", "Acquire", "Advance", "Chain", "Clear", "Cursor", "Expect", "Get", "Home", "Others", "Put", "Release", "Ring", "Span", "Stage",

@@ -185,13 +185,18 @@ TEST_CASE("opcheck tests generated code, where there is the emulator", "[emulato
 #endif
 }
 
-TEST_CASE("the pages of ops are what opcheck makes", "[programs]") {
-  for (const auto& [mode, file] : {std::pair("coverage", "/docs/op-coverage.md"), std::pair("page", "/docs/ops.md")}) {
-    const Run run = opcheck(mode);
-    CHECK(run.status == 0);
-    const std::vector<std::string> made = lines_of(run.out);
-    const std::vector<std::string> kept = lines_of(read_text(TESSERA_SOURCE_DIR + std::string(file)));
-    REQUIRE(made.size() == kept.size());
-    for (std::size_t i = 0; i < made.size(); ++i) REQUIRE(made[i] == kept[i]);
-  }
+TEST_CASE("docs/ops.md is what opcheck makes, and the page of coverage has every GPU whose results are kept", "[programs]") {
+  const Run run = opcheck("page");
+  CHECK(run.status == 0);
+  const std::vector<std::string> made = lines_of(run.out);
+  const std::vector<std::string> kept = lines_of(read_text(TESSERA_SOURCE_DIR "/docs/ops.md"));
+  REQUIRE(made.size() == kept.size());
+  for (std::size_t i = 0; i < made.size(); ++i) REQUIRE(made[i] == kept[i]);
+
+  const Run coverage = opcheck("coverage");
+  CHECK(coverage.status == 0);
+  CHECK(coverage.out.find(" CUDA, h100 | CUDA, h200 |\n") != std::string::npos);
+  const std::vector<std::string> lines = lines_of(coverage.out);
+  CHECK(std::ranges::count_if(lines, [](const std::string& line) { return line.ends_with("| every case | ok | ok |"); }) ==
+        std::ssize(ops));
 }

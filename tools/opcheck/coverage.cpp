@@ -18,7 +18,7 @@ using nlohmann::json;
 
 constexpr std::string_view head = R"(# Ops, element types, executors
 
-Made by `scripts/run opcheck coverage > docs/op-coverage.md` from `include/tessera/graph/ops.def`; do not edit.
+Made by `opcheck coverage` from `include/tessera/graph/ops.def` and `bench/results/opcheck`.
 
 A number is how many cases `opcheck` has of an op and an element type; where there is none, the op is not of that type.
 Each case is a kernel of that op over tensors of its own, compared with what `ops.def` allows, as `tests/reference`

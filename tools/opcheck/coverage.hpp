@@ -1,4 +1,4 @@
-// docs/op-coverage.md: ops, element types, and where they are checked.
+// build/docs/op-coverage.md: ops, element types, and where they are checked.
 #pragma once
 #include <filesystem>
 #include <string>

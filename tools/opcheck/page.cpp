@@ -89,7 +89,7 @@ void row(std::string& page, std::initializer_list<std::string> cells) {
 
 std::string elementwise() {
   std::string page = "\n## Element by element\n\nShapes are broadcast by NumPy's rule; operands have one element type. What "
-                     "operators write\nis a function of the op's name, too, as in [op-coverage.md](op-coverage.md): `add(x, y)`.\n\n"
+                     "operators write\nis a function of the op's name, too, as in `add(x, y)`.\n\n"
                      "`error` is the largest relative error of an f32, none where it is empty; of f64 it is 2^-29 of that. Of results below the\n"
                      "smallest normal number it is relative to that one, of `sin_approx`, `cos_approx` and `log2_approx` to 1 where they are less.\n\n"
                      "| written | types | result | error | meaning | example |\n|---|---|---|---|---|---|\n";
