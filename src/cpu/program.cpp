@@ -557,8 +557,19 @@ void Frame::mma(Id id) {
   const Ref &a = ref(mma.in[0]), &b = ref(mma.in[1]), &c = ref(mma.in[2]);
   char* out = slot(id);
   if (c.data != out) copy(out, c, mma.shape, host_type(mma.type));
-  const auto matrix = [](const Ref& r) { return Matrix{r.data, r.narrow, r.stride[0], r.stride[1]}; };
-  multiply_add(mma.type, matrix(a), matrix(b), out, mma.shape[0], mma.shape[1], node(mma.in[0]).shape[1]);
+  const Shape& shape = mma.shape;
+  const int batch = shape.rank() == 3 ? shape[0] : 1, m = shape[shape.rank() - 2], n = shape[shape.rank() - 1];
+  const int k = node(mma.in[0]).shape[shape.rank() - 1];
+  const auto matrix = [&](Id operand, const Ref& r, int i) {
+    const bool raw = r.narrow != ElementType::f32;
+    const std::int64_t bytes = raw ? info(r.narrow).bytes : host_bytes(host_type(node(operand).type));
+    const std::size_t row = at(shape.rank() - 2);
+    const std::int64_t offset = shape.rank() == 3 ? i * r.stride[0] * bytes : 0;
+    return Matrix{r.data + offset, r.narrow, r.stride[row], r.stride[row + 1]};
+  };
+  const std::int64_t bytes = std::int64_t(m) * n * host_bytes(host_type(mma.type));
+  for (int i = 0; i < batch; ++i)
+    multiply_add(mma.type, matrix(mma.in[0], a, i), matrix(mma.in[1], b, i), out + i * bytes, m, n, k);
 }
 
 void Frame::run_node(const Step& step) {

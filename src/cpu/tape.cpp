@@ -605,7 +605,7 @@ class TapeBuilder {
         case StepKind::node: {
           const Node& node = graph_[step.id];
           const auto elements = static_cast<double>(node.shape.size());
-          total += node.op == Op::mma ? elements * graph_[node.in[0]].shape[1] / 8
+          total += node.op == Op::mma ? elements * graph_[node.in[0]].shape[node.shape.rank() - 1] / 8
                    : is_sort(node.op) ? static_cast<double>(graph_[node.in[0]].shape.size()) * 8
                                       : elements / 4;
           break;

@@ -139,28 +139,6 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
   return encode(type, cell);
 }
 
-Handle Trace::multiply(ElementType sums, Handle a, Handle b, Handle c, Location location) {
-  if (shape(c, location).rank() == 2) return apply(Op::mma, sums, {a, b, c}, {}, location);
-  const Shape of_a = shape(a, location), of_b = shape(b, location), of_c = shape(c, location);
-  const int batch = of_c[0];
-  if (of_a[0] != batch || of_b[0] != batch || of_a[2] != of_b[1] || of_a[1] != of_c[1] || of_b[2] != of_c[2])
-    fail(location, fmt::format("mma: {} x {} + {}; of a batch it takes [b,m,k] x [b,k,n] + [b,m,n]", to_string(of_a),
-                               to_string(of_b), to_string(of_c)));
-  std::vector<Handle> products;
-  for (int i = 0; i < batch; ++i) {
-    const auto element = [&](Handle of) {
-      const Shape all = shape(of, location), one{1, all[1], all[2]}, matrix{all[1], all[2]};
-      const ElementType type = builder_.graph()[of.id].type;
-      const auto at = [&](int start) { return literal(ElementType::i32, start, location); };
-      const Handle part = batch == 1 ? of : apply(Op::extract, type, {of, at(i), at(0), at(0)}, {1, 1, 1}, location, one);
-      return apply(Op::reshape, type, {part}, {}, location, matrix);
-    };
-    const Handle product = apply(Op::mma, sums, {element(a), element(b), element(c)}, {}, location);
-    products.push_back(apply(Op::reshape, sums, {product}, {}, location, Shape{1, of_c[1], of_c[2]}));
-  }
-  return batch == 1 ? products[0] : apply(Op::concat, sums, products, {0}, location);
-}
-
 Handle Trace::literal(ElementType type, Number value, Location location, const Shape& shape) {
   const std::int64_t bits = literal_bits(type, value, location);
   return handle(builder_.apply(Op::constant, type, {}, {&bits, 1}, location, shape));
@@ -354,15 +332,9 @@ void Trace::require(Handle condition, std::string text, Location location) {
 
 void Trace::check(Handle condition, std::string text, Location location) {
   const Shape whole = shape(condition, location);
-  if (whole.size() > 1) {
-    Handle least = apply(Op::cast, ElementType::i32, {condition}, {}, location);
-    for (int axis = 0; axis < whole.rank(); ++axis)
-      if (whole[axis] > 1) least = apply(Op::min, ElementType::i32, {least}, {axis}, location);
-    const Handle number = apply(Op::reshape, ElementType::i32, {least}, {}, location, Shape());
-    condition = apply(Op::not_equal, ElementType::pred, {number, literal(ElementType::i32, 0, location)}, {}, location);
-  } else if (whole.rank() > 0) {
-    condition = apply(Op::reshape, ElementType::pred, {condition}, {}, location, Shape());
-  }
+  for (int axis = 0; axis < whole.rank(); ++axis)
+    if (whole[axis] > 1) condition = apply(Op::all, ElementType::pred, {condition}, {axis}, location);
+  if (whole.rank() > 0) condition = apply(Op::reshape, ElementType::pred, {condition}, {}, location, Shape());
   apply(Op::check, ElementType::pred, {condition}, {builder_.add_text(std::move(text))}, location);
 }
 

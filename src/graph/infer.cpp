@@ -280,8 +280,12 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
       return with_extent(op, shape(0), axis(), requested, std::numeric_limits<int>::max());
     case Op::mma: {
       const Shape &a = shape(0), &b = shape(1), &c = shape(2);
-      if (a.rank() != 2 || b.rank() != 2 || a[1] != b[0] || c != Shape{a[0], b[1]})
-        mismatch("mma: {} x {} + {}; it takes [m,k] x [k,n] + [m,n]", to_string(a), to_string(b), to_string(c));
+      const int rank = c.rank(), m = rank - 2, n = rank - 1;  // axes
+      const bool fits = (rank == 2 || rank == 3) && a.rank() == rank && b.rank() == rank && a[m] == c[m] &&
+                        b[n] == c[n] && a[n] == b[m] && (rank == 2 || (a[0] == c[0] && b[0] == c[0]));
+      if (!fits)
+        mismatch("mma: {} x {} + {}; it takes [m,k] x [k,n] + [m,n], or with a batch [b,m,k] x [b,k,n] + [b,m,n]",
+                 to_string(a), to_string(b), to_string(c));
       return c;
     }
     case Op::tensor:

@@ -299,10 +299,13 @@ Tile scan(Op op, const Tile& a, int axis, ScanOptions options) {
 
 Tile mma(const Tile& a, const Tile& b, const Tile& c) {
   Tile result = c;
-  const auto depth = static_cast<std::size_t>(a.shape[1]), columns = static_cast<std::size_t>(b.shape[1]);
+  const int last = c.shape.rank() - 1;
+  const auto depth = static_cast<std::size_t>(a.shape[last]), columns = static_cast<std::size_t>(b.shape[last]);
+  const auto matrix = static_cast<std::size_t>(c.shape[last - 1]) * columns;  // of those of a batch
   for (std::size_t at = 0; at < result.elements.size(); ++at) {
     const auto product = [&](std::size_t l) {
-      return binary(Op::mul, c.type, a.elements[at / columns * depth + l], b.elements[l * columns + at % columns]);
+      return binary(Op::mul, c.type, a.elements[at / columns * depth + l],
+                    b.elements[(at / matrix * depth + l) * columns + at % columns]);
     };
     if (!numbers::is_real(c.type)) {
       for (std::size_t l = 0; l < depth; ++l)

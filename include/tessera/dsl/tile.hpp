@@ -451,8 +451,8 @@ auto mma(const A& a, const B& b, const C& c, Location location = Location::curre
                 "tessera: mma adds to f32 tiles, products of f64 to f64, and of i8 and u8 to i32");
   Trace& trace = Trace::current(location);
   return Tile<Sum, A::rank>(
-      trace.multiply(element_type<Sum>, a.lower(trace, location), b.lower(trace, location), c.lower(trace, location),
-                     location));
+      trace.apply(Op::mma, element_type<Sum>,
+                  {a.lower(trace, location), b.lower(trace, location), c.lower(trace, location)}, {}, location));
 }
 template <TileExpr A, TileExpr B, Literal N>
 A mma(const A& a, const B&, N) {

@@ -157,8 +157,6 @@ class Trace {
   void require(Handle condition, std::string text, Location location);
   /// Of a pred of any shape.
   void check(Handle condition, std::string text, Location location);
-  /// a b + c, sums of a type; of rank 3 for each element of the first axis.
-  Handle multiply(ElementType sums, Handle a, Handle b, Handle c, Location location);
   /// An author's function, elementwise.
   Handle custom(const CustomFunction& function, const std::vector<Handle>& in, Location location) {
     return apply(Op::custom, function.type, in, {builder_.add_function(function, location)}, location);
