@@ -1,30 +1,31 @@
-// What was written to registers and shared memory before is seen by wgmma.
+// Makes earlier writes to registers and shared memory visible to wgmma.
 __device__ inline void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-// Closes a group: the products that this warp group started since the last.
+// Commits a group: the wgmma instructions that this warp group has issued since the last commit.
 __device__ inline void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
-// Waits until at most `Pending` groups are open.
+// Waits until at most `Pending` groups are incomplete.
 template <int Pending>
 __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
-// Keeps the compiler from moving accesses to the registers across it.
+// Keeps the compiler from moving accesses to these registers across this point.
 template <int count>
 __device__ inline void register_fence(float (&d)[count]) {
 #pragma unroll
   for (int i = 0; i < count; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
-// Eight by eight elements of 16 bits from each of four registers of a warp, to the rows whose addresses its lanes give.
+// stmatrix: stores an 8x8 matrix of 16-bit elements from each of four registers of a warp to the rows whose addresses
+// its lanes pass.
 __device__ inline void store_matrix(void* to_shared, u32 a, u32 b, u32 c, u32 d) {
   asm volatile("stmatrix.sync.aligned.m8n8.x4.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared_address(to_shared)),
                "r"(a), "r"(b), "r"(c), "r"(d)
                : "memory");
 }
 
-// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n64k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n64(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -39,7 +40,7 @@ __device__ inline void wgmma_bf16_n64(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n96k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n96(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -57,7 +58,7 @@ __device__ inline void wgmma_bf16_n96(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n128k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n128(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -78,7 +79,7 @@ __device__ inline void wgmma_bf16_n128(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n160k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n160(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -102,7 +103,7 @@ __device__ inline void wgmma_bf16_n160(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n176k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n176(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -127,7 +128,7 @@ __device__ inline void wgmma_bf16_n176(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n192k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n192(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -153,7 +154,7 @@ __device__ inline void wgmma_bf16_n192(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n256k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n256(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -186,7 +187,7 @@ __device__ inline void wgmma_bf16_n256(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n64k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n64(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -201,7 +202,7 @@ __device__ inline void wgmma_f16_n64(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n96k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n96(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -219,7 +220,7 @@ __device__ inline void wgmma_f16_n96(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n128k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n128(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -240,7 +241,7 @@ __device__ inline void wgmma_f16_n128(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n160k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n160(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -264,7 +265,7 @@ __device__ inline void wgmma_f16_n160(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n176k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n176(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -289,7 +290,7 @@ __device__ inline void wgmma_f16_n176(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n192k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n192(float* d, u64 a, u64 b, bool adds) {
   asm volatile(
@@ -315,7 +316,7 @@ __device__ inline void wgmma_f16_n192(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_a), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group; an operand's rows run along k if it is transposed.
+// wgmma m64n256k16: d = a b, or d += a b if `adds`. An operand is K-major, or M- or N-major if it is transposed.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_f16_n256(float* d, u64 a, u64 b, bool adds) {
   asm volatile(

@@ -1,11 +1,11 @@
-// Keeps the compiler from moving accesses to pairs of a left operand across it.
+// Keeps the compiler from moving accesses to these registers of a left operand across this point.
 template <int count>
 __device__ inline void fragment_fence(u32 (&a)[count]) {
 #pragma unroll
   for (int i = 0; i < count; ++i) asm volatile("" : "+r"(a[i])::"memory");
 }
 
-// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n64k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n64(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -20,7 +20,7 @@ __device__ inline void wgmma_left_bf16_n64(float* d, const u32* a, u64 b, bool a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n96k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n96(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -38,7 +38,7 @@ __device__ inline void wgmma_left_bf16_n96(float* d, const u32* a, u64 b, bool a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n128k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n128(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -59,7 +59,7 @@ __device__ inline void wgmma_left_bf16_n128(float* d, const u32* a, u64 b, bool 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n160k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n160(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -83,7 +83,7 @@ __device__ inline void wgmma_left_bf16_n160(float* d, const u32* a, u64 b, bool 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n176k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n176(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -108,7 +108,7 @@ __device__ inline void wgmma_left_bf16_n176(float* d, const u32* a, u64 b, bool 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n192k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n192(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -134,7 +134,7 @@ __device__ inline void wgmma_left_bf16_n192(float* d, const u32* a, u64 b, bool 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n256k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n256(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -166,7 +166,7 @@ __device__ inline void wgmma_left_bf16_n256(float* d, const u32* a, u64 b, bool 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 64 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n64k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_f16_n64(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -181,7 +181,7 @@ __device__ inline void wgmma_left_f16_n64(float* d, const u32* a, u64 b, bool ad
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 96 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n96k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_f16_n96(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -199,7 +199,7 @@ __device__ inline void wgmma_left_f16_n96(float* d, const u32* a, u64 b, bool ad
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 128 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n128k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_f16_n128(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -220,7 +220,7 @@ __device__ inline void wgmma_left_f16_n128(float* d, const u32* a, u64 b, bool a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 160 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n160k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_f16_n160(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -244,7 +244,7 @@ __device__ inline void wgmma_left_f16_n160(float* d, const u32* a, u64 b, bool a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 176 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n176k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_f16_n176(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -269,7 +269,7 @@ __device__ inline void wgmma_left_f16_n176(float* d, const u32* a, u64 b, bool a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 192 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n192k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_f16_n192(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(
@@ -295,7 +295,7 @@ __device__ inline void wgmma_left_f16_n192(float* d, const u32* a, u64 b, bool a
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)), "n"(transposed_b));
 }
 
-// d = a b, or d += a b, 64 x 256 by 16 of k, of a warp group, a in registers; b's rows run along k if it is transposed.
+// wgmma m64n256k16, a in registers: d = a b, or d += a b if `adds`. b is K-major, or N-major if it is transposed.
 template <int transposed_b>
 __device__ inline void wgmma_left_f16_n256(float* d, const u32* a, u64 b, bool adds) {
   asm volatile(

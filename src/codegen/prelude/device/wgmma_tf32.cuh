@@ -1,4 +1,4 @@
-// d = a b, or d += a b, 64 x 64 by 8 of k, of a warp group, of tf32, which lie along k alone.
+// wgmma m64n64k8 in tf32: d = a b, or d += a b if `adds`. Both operands are K-major.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n64(float* d, u64 a, u64 b, bool adds) {
   static_assert(transposed_a == 0 && transposed_b == 0);
@@ -14,7 +14,7 @@ __device__ inline void wgmma_tf32_n64(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
 
-// d = a b, or d += a b, 64 x 96 by 8 of k, of a warp group, of tf32, which lie along k alone.
+// wgmma m64n96k8 in tf32: d = a b, or d += a b if `adds`. Both operands are K-major.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n96(float* d, u64 a, u64 b, bool adds) {
   static_assert(transposed_a == 0 && transposed_b == 0);
@@ -33,7 +33,7 @@ __device__ inline void wgmma_tf32_n96(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
 
-// d = a b, or d += a b, 64 x 128 by 8 of k, of a warp group, of tf32, which lie along k alone.
+// wgmma m64n128k8 in tf32: d = a b, or d += a b if `adds`. Both operands are K-major.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n128(float* d, u64 a, u64 b, bool adds) {
   static_assert(transposed_a == 0 && transposed_b == 0);
@@ -55,7 +55,7 @@ __device__ inline void wgmma_tf32_n128(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
 
-// d = a b, or d += a b, 64 x 192 by 8 of k, of a warp group, of tf32, which lie along k alone.
+// wgmma m64n192k8 in tf32: d = a b, or d += a b if `adds`. Both operands are K-major.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n192(float* d, u64 a, u64 b, bool adds) {
   static_assert(transposed_a == 0 && transposed_b == 0);
@@ -82,7 +82,7 @@ __device__ inline void wgmma_tf32_n192(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
 
-// d = a b, or d += a b, 64 x 256 by 8 of k, of a warp group, of tf32, which lie along k alone.
+// wgmma m64n256k8 in tf32: d = a b, or d += a b if `adds`. Both operands are K-major.
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_tf32_n256(float* d, u64 a, u64 b, bool adds) {
   static_assert(transposed_a == 0 && transposed_b == 0);
@@ -115,7 +115,7 @@ __device__ inline void wgmma_tf32_n256(float* d, u64 a, u64 b, bool adds) {
       : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
 }
 
-// d = a b, or d += a b, 64 x 64 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
+// wgmma m64n64k8 in tf32, a in registers: d = a b, or d += a b if `adds`. b is K-major.
 template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n64(float* d, const float* a, u64 b, bool adds) {
   static_assert(transposed_b == 0);
@@ -132,7 +132,7 @@ __device__ inline void wgmma_left_tf32_n64(float* d, const float* a, u64 b, bool
         "r"(static_cast<int>(adds)));
 }
 
-// d = a b, or d += a b, 64 x 96 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
+// wgmma m64n96k8 in tf32, a in registers: d = a b, or d += a b if `adds`. b is K-major.
 template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n96(float* d, const float* a, u64 b, bool adds) {
   static_assert(transposed_b == 0);
@@ -152,7 +152,7 @@ __device__ inline void wgmma_left_tf32_n96(float* d, const float* a, u64 b, bool
         "r"(static_cast<int>(adds)));
 }
 
-// d = a b, or d += a b, 64 x 128 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
+// wgmma m64n128k8 in tf32, a in registers: d = a b, or d += a b if `adds`. b is K-major.
 template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n128(float* d, const float* a, u64 b, bool adds) {
   static_assert(transposed_b == 0);
@@ -175,7 +175,7 @@ __device__ inline void wgmma_left_tf32_n128(float* d, const float* a, u64 b, boo
         "r"(static_cast<int>(adds)));
 }
 
-// d = a b, or d += a b, 64 x 192 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
+// wgmma m64n192k8 in tf32, a in registers: d = a b, or d += a b if `adds`. b is K-major.
 template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n192(float* d, const float* a, u64 b, bool adds) {
   static_assert(transposed_b == 0);
@@ -203,7 +203,7 @@ __device__ inline void wgmma_left_tf32_n192(float* d, const float* a, u64 b, boo
         "r"(static_cast<int>(adds)));
 }
 
-// d = a b, or d += a b, 64 x 256 by 8 of k, of a warp group, of tf32, a in registers; b lies along k alone.
+// wgmma m64n256k8 in tf32, a in registers: d = a b, or d += a b if `adds`. b is K-major.
 template <int transposed_b>
 __device__ inline void wgmma_left_tf32_n256(float* d, const float* a, u64 b, bool adds) {
   static_assert(transposed_b == 0);
