@@ -55,7 +55,7 @@ Block::Block(Cluster& cluster, const Launch& launch, std::int64_t index, const S
         cluster_.left();
       } catch (const boost::context::detail::forced_unwind&) {
         throw;
-      } catch (...) {  // of the emulator, which the kernel called
+      } catch (...) {  // of the emulator itself, called by the kernel
         failure_ = std::current_exception();
       }
       return std::move(scheduler_);
@@ -66,7 +66,7 @@ Block::Block(Cluster& cluster, const Launch& launch, std::int64_t index, const S
   }
 }
 
-Block::~Block() = default;  // unwinds the threads that have not ended
+Block::~Block() = default;  // unwinds threads that have not ended
 
 bool Block::step() {
   if (stopped_) return false;
@@ -201,11 +201,11 @@ int Block::offset_in_shared(Thread& self, const void* address, int bytes, int al
   stop();
 }
 
-/// The other thread waits already: it must be for the same.
+/// `other` is waiting already; both must have come to the same operation.
 void Block::compare(const Thread& self, const Meeting& meeting, const Thread& other, Fault::Kind kind) {
   const Lines& lines = launch_.lines;
   if (meeting.code == other.meeting.code) return;
-  const bool is_copy = lines[meeting.code] == lines[other.meeting.code];  // made by the compiler, of one call
+  const bool is_copy = lines[meeting.code] == lines[other.meeting.code];  // one call, duplicated by the compiler
   if (is_copy && std::strcmp(meeting.what, other.meeting.what) == 0) return;
   report(kind, self, meeting.code,
          fmt::format("thread {} comes to {} at {} while thread {} waits in {} at {}", self.index, meeting.what,
@@ -234,7 +234,7 @@ void Block::report_stuck() {
   report_missing(*first_at_barrier_, *missing, Fault::Kind::divergent_barrier);
 }
 
-/// Who waits where, and for what.
+/// Reports where each thread waits, and for what.
 void Block::report_deadlock() {
   std::vector<std::pair<std::string, std::vector<const Thread*>>> all;
   for (const Thread& thread : threads_) {

@@ -13,7 +13,7 @@
 namespace tessera::internal::emulator {
 namespace {
 
-constexpr std::size_t most_faults = 20;  // one mistake often has many faces
+constexpr std::size_t most_faults = 20;  // a single mistake often causes many
 
 std::string_view verb(Use use) {
   switch (use) {
@@ -67,7 +67,7 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
     report(Fault::Kind::out_of_bounds, thread, code, subject(nearest(thread.block, address, bytes)));
     thread.block.stop();
   }
-  const std::optional<int> rank = thread.block.cluster().rank_of(*shadow);  // of the block whose memory it is
+  const std::optional<int> rank = thread.block.cluster().rank_of(*shadow);  // of the CTA that owns the memory
   const bool own = shadow == &thread.block.shadow();
   if (space == Space::any ? rank && !own : space == Space::cluster ? !rank : (space == Space::shared) != own) {
     report(Fault::Kind::out_of_bounds, thread, code,
@@ -116,7 +116,7 @@ void Checks::end_copy(Block& block, const char* address, std::size_t bytes, int 
   });
 }
 
-/// Registers are a thread's own, but for those that an open wgmma has.
+/// Registers are private to a thread, but a wgmma in flight owns some.
 void Checks::check_registers(Thread& thread, const char* address, std::size_t bytes, Code code) {
   for (const Lent& lent : thread.lent) {
     const char *const begin = static_cast<const char*>(lent.begin), *const end = static_cast<const char*>(lent.end);
@@ -127,7 +127,7 @@ void Checks::check_registers(Thread& thread, const char* address, std::size_t by
   }
 }
 
-/// What is wrong with the use of a cell.
+/// Returns what is wrong with an access to a cell, if anything.
 std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, const Now& now, Use use) {
   Event& written = cell.writes.last();
   if (!owner) return Verdict{.kind = Fault::Kind::out_of_bounds};
@@ -140,7 +140,7 @@ std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, con
   }
   if (use != Use::read && !owner->writable) return Verdict{.kind = Fault::Kind::read_only};
   if (const Event* other = cell.writes.unordered(now)) {
-    Now of_thread = now;  // but for the fence
+    Now of_thread = now;  // ignoring the fence
     of_thread.event.by_unit = false;
     const bool ordered = now.event.by_unit && is_ordered(*other, of_thread);
     return Verdict{.kind = ordered ? Fault::Kind::missing_fence : Fault::Kind::race, .other = *other};
@@ -152,7 +152,7 @@ std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, con
   return {};
 }
 
-/// How the sentence goes on after the subject.
+/// The rest of the message, after its subject.
 std::string Checks::story(Block& block, const Verdict& verdict, const Event& event) const {
   const Event& other = verdict.other;
   const auto who = [&] {
@@ -180,7 +180,7 @@ std::string Checks::story(Block& block, const Verdict& verdict, const Event& eve
   }
 }
 
-/// A place in memory, by name and offset.
+/// An address in memory, by name and offset.
 std::string Checks::place(Shadow& shadow, const char* address) {
   const Owner* owner = nullptr;
   shadow.visit(address, 1, [&](const Owner* found, Cell&) { owner = found; });
@@ -188,7 +188,7 @@ std::string Checks::place(Shadow& shadow, const char* address) {
   return fmt::format("byte {} of {}", address - owner->base, owner->name);
 }
 
-/// A place outside of all memory, by what is nearest.
+/// An address outside of all memory, relative to the nearest.
 std::string Checks::nearest(Block& block, const char* address, std::size_t bytes) {
   std::ptrdiff_t least = std::numeric_limits<std::ptrdiff_t>::max();
   std::string text;

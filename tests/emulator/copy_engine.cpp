@@ -15,7 +15,7 @@ namespace {
 
 constexpr int chunk = 16, box_alignment = 128;
 
-// As cvt.rn.tf32.f32 does (seen on an H200).
+// As cvt.rn.tf32.f32 (seen on an H200).
 void round_to_tf32(char* bytes, int count) {
   for (int i = 0; i < count; i += 4) {
     float x;
@@ -25,7 +25,7 @@ void round_to_tf32(char* bytes, int count) {
   }
 }
 
-// Stores go by chunks: of one that reaches over the end of a row all is written (seen on an H200).
+// TMA stores whole chunks: a chunk that extends past the end of a row is written entirely (seen on an H200).
 int whole_chunks(int bytes) { return (bytes + chunk - 1) / chunk * chunk; }
 
 BoxMap::Coordinates coordinates(std::span<const int> at) {

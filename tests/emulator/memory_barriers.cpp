@@ -11,7 +11,7 @@
 namespace tessera::internal::emulator {
 namespace {
 
-/// What the barrier's memory holds, so that it shows when somebody writes over it.
+/// A value stored in the mbarrier's memory, to detect that it is overwritten.
 std::uint64_t mark(int offset) { return 0x6d62617272696572 ^ static_cast<std::uint64_t>(offset); }
 
 /// PTX ISA, "Size and alignment of mbarrier object", "Tx-count".

@@ -10,7 +10,7 @@
 namespace tessera::internal::emulator {
 namespace {
 
-// What a kernel is compiled to have where its block has a multiprocessor to itself: in steps of 8, at most 255.
+// Registers per thread at launch, for a kernel with one CTA per SM: a multiple of 8, at most 255.
 int at_launch(int threads) { return std::min(65536 / threads, 255) / 8 * 8; }
 
 }  // namespace

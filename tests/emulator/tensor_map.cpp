@@ -35,7 +35,7 @@ MapWords encode(const TmaTensor& tma_tensors, const Parameter& parameter, const 
     const auto axis = static_cast<std::size_t>(tma_tensors.axes[a]);
     require(tma_tensors.axes[a] < parameter.rank, parameter, "it has fewer axes than its box");
     map.extent[a] = argument.extent[axis];
-    // Along an axis of one element nothing is a stride apart: the launch gives any.
+    // The stride of an axis with one element is unused, and the launch passes any.
     map.stride[a] = a > 0 && map.extent[a] == 1 ? 16 : argument.stride[axis] * map.element_bytes;
     require(map.extent[a] > 0, parameter, "an extent is 0");
     require(a == 0 ? argument.stride[axis] == 1 : map.stride[a] > 0 && map.stride[a] % 16 == 0, parameter,
