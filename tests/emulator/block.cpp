@@ -147,7 +147,8 @@ void Block::meet_warp(Thread& self, const Meeting& meeting, void (*exchange)(con
 void Block::meet_group(Thread& self, const Meeting& meeting, void (*exchange)(std::span<Thread> threads)) {
   const auto index = static_cast<std::size_t>(self.index / group_size);
   if (index >= groups_.size())
-    refuse(self, meeting.code, fmt::format("comes to {} in a warp group of less than {}", meeting.what, group_size));
+    refuse(self, meeting.code,
+           fmt::format("uses {} in a warp group of fewer than {} threads", meeting.what, group_size));
   Group& group = groups_[index];
   if (group.waiting > 0) compare(self, meeting, *group.first, Fault::Kind::missing_lane);
   if (group.waiting == 0) group.first = &self;
@@ -196,8 +197,8 @@ int Block::offset_in_shared(Thread& self, const void* address, int bytes, int al
   const bool inside = offset >= 0 && offset + bytes <= launch_.shared_bytes;
   if (inside && offset % alignment == 0) return static_cast<int>(offset);
   report(inside ? Fault::Kind::misaligned : Fault::Kind::out_of_bounds, self, code,
-         fmt::format("thread {} uses {} bytes at {} of {} in shared memory, aligned to {}, at {}", self.index, bytes,
-                     offset, launch_.shared_bytes, alignment, launch_.lines[code]));
+         fmt::format("thread {} uses {} bytes at offset {} of {} in shared memory, with alignment {}, at {}",
+                     self.index, bytes, offset, launch_.shared_bytes, alignment, launch_.lines[code]));
   stop();
 }
 
@@ -208,7 +209,7 @@ void Block::compare(const Thread& self, const Meeting& meeting, const Thread& ot
   const bool is_copy = lines[meeting.code] == lines[other.meeting.code];  // one call, duplicated by the compiler
   if (is_copy && std::strcmp(meeting.what, other.meeting.what) == 0) return;
   report(kind, self, meeting.code,
-         fmt::format("thread {} comes to {} at {} while thread {} waits in {} at {}", self.index, meeting.what,
+         fmt::format("thread {} arrives at {} at {} while thread {} waits in {} at {}", self.index, meeting.what,
                      lines[meeting.code], other.index, other.meeting.what, lines[other.meeting.code]));
   stop();
 }
@@ -248,7 +249,7 @@ void Block::report_deadlock() {
     else
       known->second.push_back(&thread);
   }
-  std::string text = "nobody can go on";
+  std::string text = "no thread can make progress";
   for (const auto& [where, threads] : all)
     text += threads.size() == 1
                 ? fmt::format("; thread {} waits {}", threads[0]->index, where)

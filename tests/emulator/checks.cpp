@@ -23,7 +23,7 @@ std::string_view verb(Use use) {
       return "writes";
     case Use::atomic:
     case Use::block_atomic:
-      return "changes";
+      return "atomically updates";
     case Use::contended:
       return "scatters to";
     case Use::copy_start:
@@ -79,7 +79,7 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
   }
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
     report(Fault::Kind::misaligned, thread, code,
-           subject(place(*shadow, address)) + fmt::format(", which is no multiple of {} bytes", alignment));
+           subject(place(*shadow, address)) + fmt::format(", which is not a multiple of {} bytes", alignment));
     thread.block.stop();
   }
   Now now = thread.block.now(thread, unit);
@@ -99,8 +99,8 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
     });
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(fmt::format(
-        "there is no memory left for what the emulator knows of the accesses of kernel '{}' to {}, of {} bytes; use a "
-        "smaller tensor, or TESSERA_EMULATOR_CHECKS=0, which leaves out the checks",
+        "there is no memory left to record the accesses of kernel '{}' to {}, of {} bytes, in the emulator; use a "
+        "smaller tensor, or TESSERA_EMULATOR_CHECKS=0, which turns the checks off",
         thread.block.launch().kernel, shadow->owners().front().name, shadow->end() - shadow->begin()));
   }
   if (wrong) {
@@ -122,7 +122,7 @@ void Checks::check_registers(Thread& thread, const char* address, std::size_t by
     const char *const begin = static_cast<const char*>(lent.begin), *const end = static_cast<const char*>(lent.end);
     if (address + bytes <= begin || address >= end) continue;
     report(Fault::Kind::in_flight, thread, code,
-           fmt::format("thread {} uses registers at {} that a product under way has until its wgmma_wait", thread.index,
+           fmt::format("thread {} uses registers at {} that a wgmma in flight owns until its wgmma_wait", thread.index,
                        lines_[code]));
   }
 }
@@ -157,26 +157,26 @@ std::string Checks::story(Block& block, const Verdict& verdict, const Event& eve
   const Event& other = verdict.other;
   const auto who = [&] {
     if (other.block == event.block) return block.order().name(other.thread);
-    return fmt::format("{} of block {}", other.by_unit ? "a unit" : fmt::format("thread {}", other.thread),
+    return fmt::format("{} of block {}",
+                       other.by_unit ? "an asynchronous unit" : fmt::format("thread {}", other.thread),
                        other.block - first_block_);
   };
   switch (verdict.kind) {
     case Fault::Kind::out_of_bounds:
-      return ", which is between the elements";
+      return ", which is between elements";
     case Fault::Kind::uninitialized:
-      return ", which nobody has written";
+      return ", which was never written";
     case Fault::Kind::read_only:
       return ", which the kernel may only read";
     case Fault::Kind::in_flight:
       if (other.by_unit)
-        return fmt::format(", while the copy there by {}, started at {}, is under way", who(), line(other));
-      return fmt::format(", while the copy there that {} started at {} waits for its copy_async_wait", who(),
-                         line(other));
+        return fmt::format(", while the copy there by {}, started at {}, is in flight", who(), line(other));
+      return fmt::format(", before the copy_async_wait of the copy there that {} started at {}", who(), line(other));
     case Fault::Kind::missing_fence:
       return fmt::format(", which {} wrote at {} with no async_proxy_fence since", who(), line(other));
     default:
-      return fmt::format(", which {} {} at {} with no barrier between", who(), verdict.other_reads ? "read" : "wrote",
-                         line(other));
+      return fmt::format(", which {} {} at {} with no barrier between them", who(),
+                         verdict.other_reads ? "read" : "wrote", line(other));
   }
 }
 

@@ -200,7 +200,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
     report.faults.push_back({.kind = Fault::Kind::misuse,
                              .kernel = kernel.name,
                              .line = {},
-                             .text = fmt::format("kernel {} leaves {} flags raised", kernel.name, raised)});
+                             .text = fmt::format("kernel {} leaves {} flags set", kernel.name, raised)});
   memory.copy_back();
   if (!reports.empty()) {
     const Reports::Told told = reports.take(board);

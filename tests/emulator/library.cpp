@@ -96,7 +96,7 @@ fs::path build(const fs::path& folder, const std::string& text, bool checks, boo
   Process compiler(command, {.folder = folder.string()});
   std::string log;
   if (!compiler.read(log) || !compiler.succeeded())
-    throw Error(fmt::format("the host's compiler refuses the emulated kernels, kept in {}:\n{}",
+    throw Error(fmt::format("the host compiler rejects the emulated kernels, kept in {}:\n{}",
                             keep_for_users(text).string(), log.substr(0, 4000)));
   return folder / "kernels.so";
 }
@@ -107,7 +107,7 @@ std::vector<Library::Entry> entries(const SharedLibrary& library, std::span<cons
     entries.push_back(library.symbol<Library::Entry>(fmt::format("enter_{}", i).c_str()));
     const int count = *library.symbol<const int*>(fmt::format("parameters_{}", i).c_str());
     if (count != static_cast<int>(kernels[i].parameters.size())) {
-      throw InternalError(fmt::format("kernel {} has {} parameters, and its description {}", kernels[i].name, count,
+      throw InternalError(fmt::format("kernel {} has {} parameters, but its description has {}", kernels[i].name, count,
                                       kernels[i].parameters.size()));
     }
   }
@@ -159,7 +159,7 @@ std::shared_ptr<const Library> Library::of(std::span<const KernelSource> kernels
       std::shared_ptr<const Library> library(new Library(kernels, Built::of(text, checks, contract)));
       latest.push_front({std::move(text), contract, std::move(library)});
     } catch (const std::system_error& error) {
-      throw Error(fmt::format("the emulator compiles kernels with g++, which fails: {}", error.what()));
+      throw Error(fmt::format("the emulator cannot compile kernels with g++: {}", error.what()));
     }
     if (latest.size() > most) latest.pop_back();
   }

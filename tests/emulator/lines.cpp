@@ -35,7 +35,7 @@ const std::string& Lines::operator[](Code code) const {
                     {.input = file_.get()});
     program.read(line);
   } catch (const std::system_error&) {
-    return line = "an unknown place (there is no addr2line)";
+    return line = "an unknown line (addr2line was not found)";
   }
   while (line.ends_with('\n')) line.pop_back();
   line.erase(0, line.rfind('\n') + 1);                                    // the outermost frame comes last

@@ -102,9 +102,9 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
   const Wgmma& first = asked[0];
   for (std::size_t i = 1; i < group_size; ++i)
     if (!asked[i].same(first))
-      block_.refuse(threads[i], code, fmt::format("asks for another product than thread {}", threads[0].index));
+      block_.refuse(threads[i], code, fmt::format("issues a different wgmma than thread {}", threads[0].index));
   if (first.type == emulated_tf32 && (first.transposed_a || first.transposed_b))
-    block_.refuse(threads[0], code, "gives wgmma tf32 whose rows do not run along k");
+    block_.refuse(threads[0], code, "passes tf32 operands to wgmma that are not K-major");
   const Matmul matmul{.type = first.type,
                         .left = first.left ? &fragments(unit, threads, asked, code) : nullptr,
                         .a = Matrix::decode(first.a, first.type, first.transposed_a, rows),
@@ -130,10 +130,10 @@ MatrixUnits::Accumulators& MatrixUnits::accumulators(Unit& unit, std::span<Threa
       apart &= !overlap(open.registers[i], open.n, asked[i].d, n);
     }
     if (same) return open;
-    if (!apart) block_.refuse(threads[0], code, "gives wgmma registers of which an open product has a part");
+    if (!apart) block_.refuse(threads[0], code, "passes registers to wgmma that overlap those of a wgmma in flight");
   }
   if (!unit.fenced)
-    block_.refuse(threads[0], code, "gives wgmma registers that it had to itself, with no wgmma_fence since");
+    block_.refuse(threads[0], code, "passes registers to wgmma that it may have accessed, with no wgmma_fence since");
   Accumulators& made = unit.open.emplace_back();
   made.n = n;
   made.sums.resize(static_cast<std::size_t>(rows * n));
@@ -157,17 +157,18 @@ MatrixUnits::Fragments& MatrixUnits::fragments(Unit& unit, std::span<Thread> thr
       same &= open.registers[i] == asked[i].left;
       apart &= open.registers[i] + pairs_of_left <= asked[i].left || asked[i].left + pairs_of_left <= open.registers[i];
     }
-    if (!same && !apart) block_.refuse(threads[0], code, "gives wgmma registers of which an open product has a part");
+    if (!same && !apart)
+      block_.refuse(threads[0], code, "passes registers to wgmma that overlap those of a wgmma in flight");
     if (!same) continue;
     for (std::size_t i = 0; i < group_size; ++i)
       if (std::any_of(asked[i].left, asked[i].left + pairs_of_left, [](unsigned pair) { return pair != poisoned; }))
-        block_.refuse(threads[i], code, "wrote registers of a left operand while a product had them");
+        block_.refuse(threads[i], code, "wrote registers of a left operand while a wgmma in flight owned them");
     open.group = group;
     open.code = code;
     return open;
   }
   if (!unit.fenced)
-    block_.refuse(threads[0], code, "gives wgmma registers that it had to itself, with no wgmma_fence since");
+    block_.refuse(threads[0], code, "passes registers to wgmma that it may have accessed, with no wgmma_fence since");
   Fragments& made = unit.left.emplace_back();
   made.group = group;
   made.code = code;
@@ -182,7 +183,8 @@ MatrixUnits::Fragments& MatrixUnits::fragments(Unit& unit, std::span<Thread> thr
 
 /// Each thread checks a part of the matrix, so all threads must know of the writes to it.
 void MatrixUnits::check(const Matrix& matrix, std::span<Thread> threads, const Unit& unit, Code code) {
-  if (matrix.row_chunks == 0) block_.refuse(threads[0], code, "gives wgmma a matrix in no known form");
+  if (matrix.row_chunks == 0)
+    block_.refuse(threads[0], code, "passes a matrix descriptor to wgmma with an unsupported layout");
   for (int i = 0; i < matrix.chunks(); ++i)
     block_.offset_in_shared(threads[static_cast<std::size_t>(i % group_size)],
                             block_.shared_memory() + matrix.address(i), core_row, core_row, Use::read, code, unit.id);
@@ -260,7 +262,8 @@ void MatrixUnits::hand_back(const Accumulators& sums, std::span<Thread> threads)
     float* const d = sums.registers[i];
     for (int r = 0; r < sums.n / 2; ++r) {
       if (std::bit_cast<std::uint32_t>(d[r]) != poisoned)
-        block_.refuse(threads[i], sums.code, fmt::format("wrote register {} of a product while it was open", r));
+        block_.refuse(threads[i], sums.code,
+                      fmt::format("wrote register {} of an accumulator while its wgmma was in flight", r));
       d[r] = sums.sums[place_of(t, r, sums.n)];
     }
     std::erase_if(threads[i].lent, [&](const Lent& lent) { return lent.begin == d; });
@@ -273,7 +276,7 @@ void MatrixUnits::hand_back(const Fragments& left, std::span<Thread> threads) {
     for (int r = 0; r < pairs_of_left; ++r) {
       if (pairs[r] != poisoned)
         block_.refuse(threads[i], left.code,
-                      fmt::format("wrote register {} of a left operand while its product was open", r));
+                      fmt::format("wrote register {} of a left operand while its wgmma was in flight", r));
       pairs[r] = left.pairs[i][static_cast<std::size_t>(r)];
     }
     std::erase_if(threads[i].lent, [&](const Lent& lent) { return lent.begin == pairs; });

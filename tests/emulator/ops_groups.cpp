@@ -64,7 +64,7 @@ void emulated_griddep_wait() {
   Thread& self = current_thread();
   if (self.outside)
     self.block.refuse(self, CALLER,
-                      fmt::format("waits for the launch before after it used its memory at {},",
+                      fmt::format("waits for the preceding launch after it accessed global memory at {},",
                                   self.block.launch().lines[self.outside]));
 }
 

@@ -24,7 +24,7 @@ constexpr std::string_view start = "tessera-emulator-";
 
 [[noreturn]] void refuse(const fs::path& folder, std::string_view why) {
   const char* const variable = std::getenv("TMPDIR");
-  throw Error(fmt::format("{}{}: the emulator compiles kernels in a folder of it, which fails: {}; let TMPDIR name "
+  throw Error(fmt::format("{}{}: the emulator cannot create a folder there to compile kernels in: {}; set TMPDIR to "
                           "another one",
                           variable ? "TMPDIR=" : "", variable ? variable : folder.native(), why));
 }
