@@ -279,7 +279,7 @@ std::pair<IndexExpression, IndexExpression> own_number(const Writer& w) {
           IndexExpression::call(clusters ? "clusters" : "grid_size", {})};
 }
 
-// Loop over grid tiles, which are distributed over the CTAs, starting with tile number = CTA index.
+// Loop over the grid tiles of this CTA, the first of which has its index.
 void open_blocks(Writer& w, IndexExpression first, int step) {
   const std::string blocks = blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data()));
   if (w.phase.schedule.snake_order) {
@@ -377,7 +377,7 @@ void emit(Writer& w, const Body& body) {
   for (const Step& step : body) emit_step(w, step);
 }
 
-// Declares, ahead of `inside`, the grid indices that it uses.
+// Declares the grid indices that `inside` uses before it.
 template <class Inside>
 static void emit_of_block(Writer& w, const Inside& inside) {
   std::string before = std::exchange(w.text, {});

@@ -133,7 +133,7 @@ class Order {
     const PreludeItem& item = items_[i];
     if (state_[i] == State::under_way) {
       throw InternalError("prelude/" + std::string(item.file) + ": " + std::string(item.name) +
-                          " uses an item that uses it");
+                          " is part of a cycle of uses");
     }
     state_[i] = State::under_way;
     Names names;

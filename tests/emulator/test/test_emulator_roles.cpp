@@ -512,7 +512,7 @@ TEST_CASE("faults in warp-specialized kernels are found without the verifier", "
          place_of<ArriveEmpty>(p, 1).drop();
        }, "", "", false, true},
       {"one of two releases", race, [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals = 1; }},
-      {"more arrivals are expected than made", "lacks 1 of 3 arrivals", [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals = 3; }},
+      {"too many expected arrivals", "lacks 1 of 3 arrivals", [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals = 3; }},
       {"fewer bytes are expected", "-1024 bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes -= 1024; }},
       {"more bytes are expected", "and 1024 bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes += 1024; }},
       {"no expect_tx", "-49152 bytes", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }},

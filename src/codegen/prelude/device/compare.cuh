@@ -14,8 +14,8 @@ __device__ inline bool less_equal(float a, float b) {
   return holds != 0;
 }
 
-// Minimum of two reals, ignoring NaN. It is the negated maximum of the negated operands, because ptxas turns max(min(x,
-// 1), 0) into a saturation, which is 0 and not 1 for NaN (seen with CUDA 13.0, for every architecture).
+// Minimum of two reals, ignoring NaN, as the negated maximum of the negated operands. ptxas would turn
+// max(min(x, 1), 0) into a saturation, which is 0 and not 1 for NaN (seen with CUDA 13.0, for every architecture).
 __device__ inline float minimum(float a, float b) {
   float smaller;
   asm("{ .reg .f32 x, y; neg.f32 x, %1; neg.f32 y, %2; max.f32 x, x, y; neg.f32 %0, x; }"
