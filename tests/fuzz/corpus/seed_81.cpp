@@ -1,5 +1,5 @@
 // A gather by constant rows made a value while the expression around it was made, which then forgot what it had read:
-// emulated: the host compiler rejects the emulated kernels: redeclaration of 'const Window gather_5_in1'
+// emulated: the host's compiler refuses the emulated kernels: redeclaration of 'const Window gather_5_in1'
 #include "fuzz/corpus.hpp"
 
 TEST_CASE("fuzz 81", "[fuzz][corpus]") {
