@@ -188,7 +188,7 @@ void Frame::run_loop(const Loop& loop, Id first) {
     run(loop.body);
     if (loop.again != no_id && index(loop.again) != 0) ++end;
     if (launch_->debug && loop.again != no_id && end > 1 << 20)
-      fail(node(loop.again), "a while_ goes on after 1048576 rounds");
+      fail(node(loop.again), "a while_ goes on after 1048576 iterations");
     for (const Carried& carried : loop.carried)
       if (carried.through_temporary) {
         const Node& argument = node(carried.argument);

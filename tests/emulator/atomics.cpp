@@ -6,7 +6,8 @@
 
 namespace tessera::internal::emulator {
 
-// Whoever reads what a word was given knows what those knew who gave it, also by way of others that changed it since.
+// A thread that reads a word learns what the threads knew that wrote it, including earlier writers whose value was
+// changed since by atomic operations.
 void Atomics::meet(Thread& self, const void* word, bool for_all) {
   Fenced& fenced = self.fenced;
   const auto found = words_.find(word);

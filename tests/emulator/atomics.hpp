@@ -1,6 +1,5 @@
-// What atomic operations on memory, and fences around them, say of the order of other accesses (PTX ISA, "Memory
-// Consistency Model"): a fence, and then an operation on a word, releases; one that reads the word, and then a fence,
-// acquires.
+// Ordering of other accesses by atomic operations and fences (PTX ISA, "Memory Consistency Model"): a fence followed by
+// an operation on a word releases; an operation that reads the word, followed by a fence, acquires.
 #pragma once
 #include <map>
 
@@ -10,8 +9,8 @@ namespace tessera::internal::emulator {
 
 struct Thread;
 
-/// Of a thread: what its last fence passed on, and what it has read from words since; for those of its block, and for
-/// all.
+/// Per thread: what its last fence released, and what it has read from words since; [0] for threads of its CTA, [1] for
+/// all threads.
 struct Fenced {
   Knowledge passed_on[2], read[2];
   bool passes[2] = {false, false};
@@ -19,7 +18,7 @@ struct Fenced {
 
 class Atomics {
  public:
-  /// A thread reads and writes a word at once; for all threads, or for those of its block.
+  /// A thread atomically reads and writes a word, with respect to all threads or to those of its CTA.
   void meet(Thread& self, const void* word, bool for_all);
   void fence(Thread& self, bool for_all);
 

@@ -55,7 +55,7 @@ Block::Block(Cluster& cluster, const Launch& launch, std::int64_t index, const S
         cluster_.left();
       } catch (const boost::context::detail::forced_unwind&) {
         throw;
-      } catch (...) {  // of the emulator, which the kernel called
+      } catch (...) {  // of the emulator itself, called by the kernel
         failure_ = std::current_exception();
       }
       return std::move(scheduler_);
@@ -66,7 +66,7 @@ Block::Block(Cluster& cluster, const Launch& launch, std::int64_t index, const S
   }
 }
 
-Block::~Block() = default;  // unwinds the threads that have not ended
+Block::~Block() = default;  // unwinds threads that have not ended
 
 bool Block::step() {
   if (stopped_) return false;
@@ -147,7 +147,8 @@ void Block::meet_warp(Thread& self, const Meeting& meeting, void (*exchange)(con
 void Block::meet_group(Thread& self, const Meeting& meeting, void (*exchange)(std::span<Thread> threads)) {
   const auto index = static_cast<std::size_t>(self.index / group_size);
   if (index >= groups_.size())
-    refuse(self, meeting.code, fmt::format("comes to {} in a warp group of less than {}", meeting.what, group_size));
+    refuse(self, meeting.code,
+           fmt::format("uses {} in a warp group of fewer than {} threads", meeting.what, group_size));
   Group& group = groups_[index];
   if (group.waiting > 0) compare(self, meeting, *group.first, Fault::Kind::missing_lane);
   if (group.waiting == 0) group.first = &self;
@@ -196,19 +197,19 @@ int Block::offset_in_shared(Thread& self, const void* address, int bytes, int al
   const bool inside = offset >= 0 && offset + bytes <= launch_.shared_bytes;
   if (inside && offset % alignment == 0) return static_cast<int>(offset);
   report(inside ? Fault::Kind::misaligned : Fault::Kind::out_of_bounds, self, code,
-         fmt::format("thread {} uses {} bytes at {} of {} in shared memory, aligned to {}, at {}", self.index, bytes,
-                     offset, launch_.shared_bytes, alignment, launch_.lines[code]));
+         fmt::format("thread {} uses {} bytes at offset {} of {} in shared memory, with alignment {}, at {}",
+                     self.index, bytes, offset, launch_.shared_bytes, alignment, launch_.lines[code]));
   stop();
 }
 
-/// The other thread waits already: it must be for the same.
+/// `other` is waiting already; both must have come to the same operation.
 void Block::compare(const Thread& self, const Meeting& meeting, const Thread& other, Fault::Kind kind) {
   const Lines& lines = launch_.lines;
   if (meeting.code == other.meeting.code) return;
-  const bool is_copy = lines[meeting.code] == lines[other.meeting.code];  // made by the compiler, of one call
+  const bool is_copy = lines[meeting.code] == lines[other.meeting.code];  // one call, duplicated by the compiler
   if (is_copy && std::strcmp(meeting.what, other.meeting.what) == 0) return;
   report(kind, self, meeting.code,
-         fmt::format("thread {} comes to {} at {} while thread {} waits in {} at {}", self.index, meeting.what,
+         fmt::format("thread {} arrives at {} at {} while thread {} waits in {} at {}", self.index, meeting.what,
                      lines[meeting.code], other.index, other.meeting.what, lines[other.meeting.code]));
   stop();
 }
@@ -234,7 +235,7 @@ void Block::report_stuck() {
   report_missing(*first_at_barrier_, *missing, Fault::Kind::divergent_barrier);
 }
 
-/// Who waits where, and for what.
+/// Reports where each thread waits, and for what.
 void Block::report_deadlock() {
   std::vector<std::pair<std::string, std::vector<const Thread*>>> all;
   for (const Thread& thread : threads_) {
@@ -248,7 +249,7 @@ void Block::report_deadlock() {
     else
       known->second.push_back(&thread);
   }
-  std::string text = "nobody can go on";
+  std::string text = "no thread can make progress";
   for (const auto& [where, threads] : all)
     text += threads.size() == 1
                 ? fmt::format("; thread {} waits {}", threads[0]->index, where)

@@ -1,4 +1,4 @@
-// A block of threads, each a fiber, and the places where they meet.
+// A CTA: its threads, each a fiber, and the synchronization between them.
 #pragma once
 #include <array>
 #include <boost/context/fiber.hpp>
@@ -30,33 +30,33 @@ namespace tessera::internal::emulator {
 
 inline constexpr int warp_size = 32;
 
-/// What all blocks of a launch share.
+/// Data that all CTAs of a launch share.
 struct Launch {
-  const std::string& kernel;  ///< its name
+  const std::string& kernel;  ///< the kernel's name
   void (*entry)(const std::uint64_t* cells);
   std::span<const std::uint64_t> cells;
-  int threads;  ///< of a block
+  int threads;  ///< per CTA
   int shared_bytes;
-  std::int64_t blocks;        ///< of the launch
-  int cluster;                ///< blocks of a cluster
-  std::uint32_t first_block;  ///< blocks of the launches before it, plus one
+  std::int64_t blocks;        ///< CTAs in the launch
+  int cluster;                ///< CTAs per cluster
+  std::uint32_t first_block;  ///< number of CTAs in earlier launches, plus one
   const Lines& lines;
   Random& random;
   Report& report;
   Flags& flags;
   Atomics& atomics;
-  Checks* checks;  ///< null: none
+  Checks* checks;  ///< null: no checks
 };
 
-/// A copy that copy_async started and no wait has covered yet.
+/// A copy started by copy_async and not yet covered by a wait.
 struct Copy {
   char* to;
-  const char* from;  ///< null: zeros
+  const char* from;  ///< null: zero fill
   int bytes;
-  int group;  ///< index of the thread's group that it belongs to
+  int group;  ///< index of its group in the thread
 };
 
-/// Registers of a thread that an open wgmma has.
+/// A thread's registers that a wgmma in flight owns.
 struct Lent {
   const void *begin, *end;
 };
@@ -71,41 +71,41 @@ struct Thread {
   bool ended = false;
   Meeting meeting{};
   std::vector<Copy> copies{};
-  int groups = 0;  ///< that the thread has closed
+  int groups = 0;  ///< groups committed by the thread
   std::vector<Lent> lent{};
   Fenced fenced{};
-  Code outside = nullptr;  ///< where it first used memory outside of the block; none yet: null
+  Code outside = nullptr;  ///< where it first accessed memory outside of the CTA; null: not yet
 
   int lane() const { return index % warp_size; }
   int warp() const { return index / warp_size; }
 };
 
-/// The thread that runs. Ops are its words.
+/// The running thread. The emulated ops are called on it.
 Thread& current_thread();
 
 class Block {
  public:
-  /// Stacks `first_stack` and after are for its threads.
+  /// Its threads use the stacks from `first_stack` on.
   Block(Cluster& cluster, const Launch& launch, std::int64_t index, const Stacks& stacks, int first_stack);
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
   ~Block();
 
-  /// Lets some warp run until all of its lanes wait or have ended, or a unit do a piece of its work. False: nothing can
-  /// go on here.
+  /// Runs one warp until all of its lanes wait or have ended, or lets an asynchronous unit do part of its work. Returns
+  /// false if nothing in this CTA can make progress.
   bool step();
   bool ended() const { return ended_ == launch_.threads; }
-  /// Does some thread wait for another block to raise a flag?
+  /// Returns true if a thread waits for another CTA to set a flag.
   bool waits_for_flag() const;
   int live_threads() const { return launch_.threads - ended_; }
-  /// Why, where the block has not ended.
+  /// Reports why the CTA has not ended.
   void report_stuck();
 
   const Launch& launch() const { return launch_; }
   std::int64_t index() const { return index_; }
   Cluster& cluster() { return cluster_; }
   char* shared_memory() { return shared_; }
-  Shadow& shadow() { return shadow_; }  ///< of shared memory
+  Shadow& shadow() { return shadow_; }  ///< for shared memory
   Order& order() { return order_; }
   MemoryBarriers& memory_barriers() { return memory_barriers_; }
   NamedBarriers& named_barriers() { return named_barriers_; }
@@ -114,48 +114,48 @@ class Block {
   MatrixUnits& matrix_units() { return matrix_units_; }
   bool stopped() const { return stopped_; }
 
-  /// An access of a thread, as far as the block knows of it; or of a unit that it gives work.
+  /// Describes an access by a thread, as far as the CTA's ordering goes, or by a unit on its behalf.
   Now now(const Thread& thread, int unit = no_unit);
-  /// Has the access looked at, if there are checks.
+  /// Checks the access if checks are enabled.
   void check(Thread& self, const void* address, std::size_t bytes, std::size_t alignment, Use use, Code code,
              Space space = Space::any, int unit = no_unit);
-  /// The same of shared memory, without checks, too. Where the place is.
+  /// The same for shared memory; bounds and alignment are checked even if checks are disabled. Returns the offset.
   int offset_in_shared(Thread& self, const void* address, int bytes, int alignment, Use use, Code code,
                        int unit = no_unit);
 
-  /// Returns when all threads of the block have come to the barrier.
+  /// Returns once all threads of the CTA have reached the barrier.
   void meet_block(Thread& self, const Meeting& meeting);
 
-  /// Returns when all lanes of the warp have come; `exchange` is called once, with what each lane brings.
+  /// Returns once all lanes of the warp have arrived; `exchange` is called once with the operands of all lanes.
   using Operands = std::array<void*, warp_size>;
   void meet_warp(Thread& self, const Meeting& meeting, void (*exchange)(const Operands&));
-  /// Returns when all 128 threads of the warp group have come; `exchange` is called once.
+  /// Returns once all 128 threads of the warp group have arrived; `exchange` is called once.
   void meet_group(Thread& self, const Meeting& meeting, void (*exchange)(std::span<Thread> threads));
 
-  /// Lets others run first, sometimes: of threads that wait for one another by what they read, each comes to its turn.
+  /// Sometimes lets other threads run first, so that threads that wait for each other by polling memory make progress.
   void pause(Thread& self);
-  /// Returns when somebody has woken the thread.
+  /// Returns once another thread has woken this one.
   void sleep(Thread& self, const Meeting& meeting);
   void wake(const Thread& thread);
 
-  /// Reports a fault of a thread that is at `code`.
+  /// Reports a fault of a thread at `code`.
   void report(Fault::Kind kind, const Thread& thread, Code code, const std::string& text);
-  /// Ends the block from inside a thread.
+  /// Ends the CTA from inside a thread.
   [[noreturn]] void stop();
-  /// Both, where an instruction is given what it does not take: "thread 3 " and `text`.
+  /// Reports an instruction with invalid operands, as "thread 3 " and `text`, and ends the CTA.
   [[noreturn]] void refuse(const Thread& thread, Code code, const std::string& text);
 
  private:
   struct Warp {
     std::uint32_t ready = ~0u;  ///< lanes that can run
-    std::uint32_t waiting = 0;  ///< lanes that wait for the others of their warp
+    std::uint32_t waiting = 0;  ///< lanes that wait for others of their warp
   };
   struct Group {
-    int waiting = 0;  ///< threads that wait for the others of their warp group
+    int waiting = 0;  ///< threads that wait for others of their warp group
     const Thread* first = nullptr;
   };
 
-  int pick(std::uint32_t set);  // one of its elements
+  int pick(std::uint32_t set);  // a random element of the set
   void run(Thread& thread);
   void suspend();
   void compare(const Thread& self, const Meeting& meeting, const Thread& other, Fault::Kind kind);
@@ -180,7 +180,7 @@ class Block {
   RegisterPool registers_;
   CopyEngine copy_engine_{*this};
   MatrixUnits matrix_units_{*this};
-  std::exception_ptr failure_;  ///< of the emulator itself, in the thread that ran last
+  std::exception_ptr failure_;  ///< an exception of the emulator itself, in the thread that ran last
   bool stopped_ = false;
   bool paused_ = false;  ///< since the last step began
 };

@@ -13,7 +13,7 @@
 namespace tessera::internal::emulator {
 namespace {
 
-constexpr std::size_t most_faults = 20;  // one mistake often has many faces
+constexpr std::size_t most_faults = 20;  // a single mistake often causes many
 
 std::string_view verb(Use use) {
   switch (use) {
@@ -23,7 +23,7 @@ std::string_view verb(Use use) {
       return "writes";
     case Use::atomic:
     case Use::block_atomic:
-      return "changes";
+      return "atomically updates";
     case Use::contended:
       return "scatters to";
     case Use::copy_start:
@@ -67,7 +67,7 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
     report(Fault::Kind::out_of_bounds, thread, code, subject(nearest(thread.block, address, bytes)));
     thread.block.stop();
   }
-  const std::optional<int> rank = thread.block.cluster().rank_of(*shadow);  // of the block whose memory it is
+  const std::optional<int> rank = thread.block.cluster().rank_of(*shadow);  // of the CTA that owns the memory
   const bool own = shadow == &thread.block.shadow();
   if (space == Space::any ? rank && !own : space == Space::cluster ? !rank : (space == Space::shared) != own) {
     report(Fault::Kind::out_of_bounds, thread, code,
@@ -79,7 +79,7 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
   }
   if (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) {
     report(Fault::Kind::misaligned, thread, code,
-           subject(place(*shadow, address)) + fmt::format(", which is no multiple of {} bytes", alignment));
+           subject(place(*shadow, address)) + fmt::format(", which is not a multiple of {} bytes", alignment));
     thread.block.stop();
   }
   Now now = thread.block.now(thread, unit);
@@ -99,8 +99,8 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
     });
   } catch (const std::bad_alloc&) {
     throw OutOfMemory(fmt::format(
-        "there is no memory left for what the emulator knows of the accesses of kernel '{}' to {}, of {} bytes; use a "
-        "smaller tensor, or TESSERA_EMULATOR_CHECKS=0, which leaves out the checks",
+        "there is no memory left to record the accesses of kernel '{}' to {}, of {} bytes, in the emulator; use a "
+        "smaller tensor, or TESSERA_EMULATOR_CHECKS=0, which turns the checks off",
         thread.block.launch().kernel, shadow->owners().front().name, shadow->end() - shadow->begin()));
   }
   if (wrong) {
@@ -116,18 +116,18 @@ void Checks::end_copy(Block& block, const char* address, std::size_t bytes, int 
   });
 }
 
-/// Registers are a thread's own, but for those that an open wgmma has.
+/// Registers are private to a thread, but a wgmma in flight owns some.
 void Checks::check_registers(Thread& thread, const char* address, std::size_t bytes, Code code) {
   for (const Lent& lent : thread.lent) {
     const char *const begin = static_cast<const char*>(lent.begin), *const end = static_cast<const char*>(lent.end);
     if (address + bytes <= begin || address >= end) continue;
     report(Fault::Kind::in_flight, thread, code,
-           fmt::format("thread {} uses registers at {} that a product under way has until its wgmma_wait", thread.index,
+           fmt::format("thread {} uses registers at {} that a wgmma in flight owns until its wgmma_wait", thread.index,
                        lines_[code]));
   }
 }
 
-/// What is wrong with the use of a cell.
+/// Returns what is wrong with an access to a cell, if anything.
 std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, const Now& now, Use use) {
   Event& written = cell.writes.last();
   if (!owner) return Verdict{.kind = Fault::Kind::out_of_bounds};
@@ -140,7 +140,7 @@ std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, con
   }
   if (use != Use::read && !owner->writable) return Verdict{.kind = Fault::Kind::read_only};
   if (const Event* other = cell.writes.unordered(now)) {
-    Now of_thread = now;  // but for the fence
+    Now of_thread = now;  // ignoring the fence
     of_thread.event.by_unit = false;
     const bool ordered = now.event.by_unit && is_ordered(*other, of_thread);
     return Verdict{.kind = ordered ? Fault::Kind::missing_fence : Fault::Kind::race, .other = *other};
@@ -152,35 +152,35 @@ std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, con
   return {};
 }
 
-/// How the sentence goes on after the subject.
+/// The rest of the message, after its subject.
 std::string Checks::story(Block& block, const Verdict& verdict, const Event& event) const {
   const Event& other = verdict.other;
   const auto who = [&] {
     if (other.block == event.block) return block.order().name(other.thread);
-    return fmt::format("{} of block {}", other.by_unit ? "a unit" : fmt::format("thread {}", other.thread),
+    return fmt::format("{} of block {}",
+                       other.by_unit ? "an asynchronous unit" : fmt::format("thread {}", other.thread),
                        other.block - first_block_);
   };
   switch (verdict.kind) {
     case Fault::Kind::out_of_bounds:
-      return ", which is between the elements";
+      return ", which is between elements";
     case Fault::Kind::uninitialized:
-      return ", which nobody has written";
+      return ", which was never written";
     case Fault::Kind::read_only:
       return ", which the kernel may only read";
     case Fault::Kind::in_flight:
       if (other.by_unit)
-        return fmt::format(", while the copy there by {}, started at {}, is under way", who(), line(other));
-      return fmt::format(", while the copy there that {} started at {} waits for its copy_async_wait", who(),
-                         line(other));
+        return fmt::format(", while the copy there by {}, started at {}, is in flight", who(), line(other));
+      return fmt::format(", before the copy_async_wait of the copy there that {} started at {}", who(), line(other));
     case Fault::Kind::missing_fence:
       return fmt::format(", which {} wrote at {} with no async_proxy_fence since", who(), line(other));
     default:
-      return fmt::format(", which {} {} at {} with no barrier between", who(), verdict.other_reads ? "read" : "wrote",
-                         line(other));
+      return fmt::format(", which {} {} at {} with no barrier between them", who(),
+                         verdict.other_reads ? "read" : "wrote", line(other));
   }
 }
 
-/// A place in memory, by name and offset.
+/// An address in memory, by name and offset.
 std::string Checks::place(Shadow& shadow, const char* address) {
   const Owner* owner = nullptr;
   shadow.visit(address, 1, [&](const Owner* found, Cell&) { owner = found; });
@@ -188,7 +188,7 @@ std::string Checks::place(Shadow& shadow, const char* address) {
   return fmt::format("byte {} of {}", address - owner->base, owner->name);
 }
 
-/// A place outside of all memory, by what is nearest.
+/// An address outside of all memory, relative to the nearest.
 std::string Checks::nearest(Block& block, const char* address, std::size_t bytes) {
   std::ptrdiff_t least = std::numeric_limits<std::ptrdiff_t>::max();
   std::string text;

@@ -1,4 +1,4 @@
-// The checks of memory: every access of the kernels comes here before it is made.
+// Memory checks. Every access of the kernels is checked before it is made.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -17,41 +17,41 @@ namespace tessera::internal::emulator {
 class Block;
 struct Thread;
 
-/// The thread itself, and not somebody who works for it.
+/// The access is by the thread itself, not by a unit on its behalf.
 inline constexpr int no_unit = -1;
 
 enum class Use {
   read,
   write,
   atomic,
-  block_atomic,  ///< for threads of the block alone
-  contended,     ///< a write where several may write; one of the values stays
-  copy_start,    ///< an asynchronous copy may write here from now on
-  copy_end,      ///< and has now done so
+  block_atomic,  ///< atomic with respect to the CTA only
+  contended,     ///< a write where several threads may write; one of the values remains
+  copy_start,    ///< from here on an asynchronous copy may write
+  copy_end,      ///< the asynchronous copy has completed
 };
 
-/// Which memory an instruction takes addresses of.
+/// The memory that an instruction can address.
 enum class Space { any, shared, cluster, global };
 
 class Checks {
  public:
-  /// Threads use their stacks as they like.
+  /// Accesses to stacks are not checked.
   Checks(const Stacks& stacks, const Lines& lines, std::vector<Shadow> tensors);
 
-  /// A launch begins whose first block has the number `block`.
+  /// Begins a launch whose first CTA has the number `block`.
   void begin_launch(std::uint32_t block, std::optional<Shadow> workspace);
 
-  /// A thread is about to use memory, or to have a unit use it. Where the access makes no sense, this does not return.
+  /// A thread is about to access memory, or to start a unit that will. Does not return if the access is invalid.
   void access(Thread& thread, const void* address, std::size_t bytes, std::size_t alignment, Use use, Code code,
               Space space = Space::any, int unit = no_unit);
-  /// A copy that a unit started there has come to its end.
+  /// A copy by a unit has completed.
   void end_copy(Block& block, const char* address, std::size_t bytes, int unit);
 
  private:
   struct Verdict {
     Fault::Kind kind;
-    Event other{};             ///< in whose way the access is
-    bool other_reads = false;  ///< else it wrote
+    Event other{};             ///< the access that this one conflicts with
+    bool other_reads = false;  ///< otherwise it wrote
   };
 
   template <class Visit>
@@ -69,7 +69,7 @@ class Checks {
   std::vector<Shadow> tensors_;
   std::optional<Shadow> workspace_;
   std::uint32_t first_block_ = 1;
-  std::set<std::tuple<Fault::Kind, std::uint32_t, std::uint32_t>> known_;  ///< a pair of lines is reported once
+  std::set<std::tuple<Fault::Kind, std::uint32_t, std::uint32_t>> known_;  ///< each pair of lines is reported once
 };
 
 }  // namespace tessera::internal::emulator

@@ -53,7 +53,7 @@ void Cluster::meet(Thread& self, const Meeting& meeting) {
 }
 
 std::string Cluster::story(const Thread&) const {
-  return fmt::format(" of the cluster, to which {} of {} threads came", waiting_.size(), live_threads());
+  return fmt::format(" of the cluster, at which {} of {} threads have arrived", waiting_.size(), live_threads());
 }
 
 void Cluster::left() {
@@ -74,7 +74,8 @@ const void* Cluster::place_in(Thread& self, const void* at, int bytes, int rank,
     self.block.refuse(self, code, fmt::format("reads memory of block {} of a cluster of {}", rank, launch_.cluster));
   if (offset < 0 || offset + bytes > launch_.shared_bytes)
     self.block.refuse(
-        self, code, fmt::format("reads byte {} of {} of another block's shared memory", offset, launch_.shared_bytes));
+        self, code,
+        fmt::format("reads byte {} of the {} bytes of another block's shared memory", offset, launch_.shared_bytes));
   Block& other = *blocks_[static_cast<std::size_t>(rank)];
   if (other.ended())
     self.block.refuse(self, code, fmt::format("reads memory of block {} of its cluster, which has ended", rank));

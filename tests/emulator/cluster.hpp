@@ -1,4 +1,4 @@
-// Blocks of threads that run at the same time, wait for each other, and read each other's shared memory.
+// A cluster: CTAs that run at the same time, synchronize, and read each other's shared memory.
 #pragma once
 #include <memory>
 #include <optional>
@@ -11,29 +11,29 @@ namespace tessera::internal::emulator {
 
 class Cluster final : public Place {
  public:
-  /// Of the launch's clusters the one of this number; its blocks' threads have stacks from `first_stack` on.
+  /// Cluster `index` of the launch; the threads of its CTAs use the stacks from `first_stack` on.
   Cluster(const Launch& launch, std::int64_t index, const Stacks& stacks, int first_stack);
 
-  /// Lets some block go on. False: all have come to their ends, or one has stopped or waits for another cluster.
+  /// Lets a CTA make progress. Returns false if all have ended, or if one has stopped or waits for another cluster.
   bool step();
   bool waits_for_flag() const;
-  /// Nobody will raise it.
+  /// Reports a deadlock: the awaited flag will never be set.
   void report_stuck();
   bool stopped() const;
 
   std::span<const std::unique_ptr<Block>> blocks() const { return blocks_; }
   int rank_of(const Block& block) const { return static_cast<int>(block.index() % launch_.cluster); }
-  /// The block whose shared memory it is.
+  /// Rank of the CTA that owns the shared memory.
   std::optional<int> rank_of(const Shadow& memory) const;
 
-  /// Returns when all threads of the cluster have come that have not ended.
+  /// Returns once all live threads of the cluster have arrived.
   void meet(Thread& self, const Meeting& meeting);
-  /// A thread has ended.
+  /// Called when a thread has ended.
   void left();
   std::string story(const Thread& waits) const override;
   const ClusterOrder* order() const { return blocks_.size() > 1 ? &order_ : nullptr; }
 
-  /// The place in the memory of block `rank` that `at` is in that of the thread's own.
+  /// The address in the shared memory of CTA `rank` that corresponds to `at` in the thread's own CTA.
   const void* place_in(Thread& self, const void* at, int bytes, int rank, Code code);
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int chunk = 16, box_alignment = 128;
 
-// As cvt.rn.tf32.f32 does (seen on an H200).
+// As cvt.rn.tf32.f32 (seen on an H200).
 void round_to_tf32(char* bytes, int count) {
   for (int i = 0; i < count; i += 4) {
     float x;
@@ -25,7 +25,7 @@ void round_to_tf32(char* bytes, int count) {
   }
 }
 
-// Stores go by chunks: of one that reaches over the end of a row all is written (seen on an H200).
+// TMA stores whole chunks: a chunk that extends past the end of a row is written entirely (seen on an H200).
 int whole_chunks(int bytes) { return (bytes + chunk - 1) / chunk * chunk; }
 
 BoxMap::Coordinates coordinates(std::span<const int> at) {
@@ -39,7 +39,8 @@ BoxMap::Coordinates coordinates(std::span<const int> at) {
 BoxMap CopyEngine::box(Thread& self, const void* map, std::span<const int> at, Code code) {
   const BoxMap box = decode(map);
   if (box.axes != at.size())
-    block_.refuse(self, code, fmt::format("copies a box at {} coordinates of {} axes", at.size(), box.axes));
+    block_.refuse(self, code,
+                  fmt::format("copies a box at {} coordinates, and its tensor map has {} axes", at.size(), box.axes));
   return box;
 }
 
@@ -49,13 +50,13 @@ void CopyEngine::load(Thread& self, const void* map, void* to, const void* at_ba
   if (!barrier.fenced) {
     block_.report(Fault::Kind::missing_fence, self, code,
                   fmt::format("thread {} starts a copy that {} counts at {}, with no barrier_init_fence since it was "
-                              "made",
+                              "initialized",
                               self.index, barrier.name(), block_.launch().lines[code]));
     block_.stop();
   }
   Load load{.map = box(self, map, at, code), .at = coordinates(at), .to = 0, .barrier = &barrier, .unit = 0, .time = 0};
   const auto [known, is_new] = load_units_.try_emplace(&barrier);
-  if (is_new) known->second = block_.order().new_unit("the copy engine for " + barrier.name());
+  if (is_new) known->second = block_.order().new_unit("TMA for " + barrier.name());
   load.unit = known->second;
   load.map.each_row(load.at, [&](int, const char* row, int first, int end) {
     if (end > first)
@@ -86,16 +87,17 @@ void CopyEngine::make(const Load& load) {
 CopyEngine::Stores& CopyEngine::stores_of(int thread) {
   const auto [known, is_new] = of_threads_.try_emplace(thread);
   if (is_new) {
-    known->second.reads = block_.order().new_unit(fmt::format("a copy that thread {} started", thread));
-    known->second.writes = block_.order().new_unit(fmt::format("a copy that thread {} started", thread));
+    known->second.reads = block_.order().new_unit(fmt::format("a TMA store that thread {} started", thread));
+    known->second.writes = block_.order().new_unit(fmt::format("a TMA store that thread {} started", thread));
   }
   return known->second;
 }
 
 void CopyEngine::store(Thread& self, const void* map, const void* from, std::span<const int> at, Code code) {
   if (std::ranges::any_of(at, [](int place) { return place < 0; }))
-    block_.refuse(self, code,
-                  fmt::format("stores a box at ({}), and no place of a store is negative", fmt::join(at, ", ")));
+    block_.refuse(
+        self, code,
+        fmt::format("stores a box at ({}), and coordinates of a store must not be negative", fmt::join(at, ", ")));
   const Stores& own = stores_of(self.index);
   Store store{.map = box(self, map, at, code),
               .at = coordinates(at),

@@ -1,4 +1,4 @@
-// The copy engine: boxes of tensors into shared memory and out of it, at moments of its own.
+// TMA: asynchronous copies of tensor boxes to and from shared memory. They take effect at arbitrary times.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,17 +16,17 @@ class CopyEngine {
  public:
   explicit CopyEngine(Block& block) : block_(block) {}
 
-  /// Starts a copy of the box at these coordinates, as many as there are axes, to shared memory. `barrier` counts it.
+  /// Starts a copy to shared memory of the box at these coordinates, one per axis. `barrier` counts its bytes.
   void load(Thread& self, const void* map, void* to, const void* barrier, std::span<const int> at, Code code);
   /// Starts a copy from shared memory.
   void store(Thread& self, const void* map, const void* from, std::span<const int> at, Code code);
-  /// Closes the group of the stores that the thread started since the last.
+  /// Commits the stores that the thread has started since the last commit as a group.
   void commit(const Thread& self);
-  /// Until all but the last `pending` groups of the thread have read shared memory.
+  /// Waits until all but the last `pending` groups of the thread have read shared memory.
   void wait(const Thread& self, int pending);
 
   int under_way() const { return static_cast<int>(loads_.size() + stores_.size()); }
-  /// Makes one of the copies under way.
+  /// Performs one of the copies in flight.
   void make(int which);
 
  private:
@@ -44,10 +44,10 @@ class CopyEngine {
     std::uint32_t from;
     int thread, group;
   };
-  /// Stores of a thread.
+  /// Stores of one thread.
   struct Stores {
-    int reads = 0, writes = 0;            ///< units: of shared memory, which a wait covers, and of the tensor
-    std::vector<std::uint32_t> closed{};  ///< when each group was
+    int reads = 0, writes = 0;            ///< units that read shared memory, which a wait covers, and write the tensor
+    std::vector<std::uint32_t> closed{};  ///< time at which each group was committed
   };
 
   BoxMap box(Thread& self, const void* map, std::span<const int> at, Code code);

@@ -12,13 +12,13 @@ namespace tessera::internal::emulator {
 namespace {
 
 constexpr std::size_t gap = std::size_t{1} << 20;  // on either side of a buffer
-constexpr std::size_t page = 4096;                 // an address keeps its place in a page, and so its alignment
+constexpr std::size_t page = 4096;                 // the offset of an address in a page is kept, and so its alignment
 
 std::unique_ptr<Mapping> mapped(std::size_t bytes, const std::string& what) {
   return std::make_unique<Mapping>(bytes + page + 2 * gap, what);
 }
 
-/// Copies what differs: pages of zeros that nobody has touched stay so, on both sides.
+/// Copies only pages that differ, so that untouched zero pages stay untouched on both sides.
 void copy_changes(char* to, const char* from, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes; done += page) {
     const std::size_t here = std::min(page, bytes - done);
@@ -37,7 +37,7 @@ bool is_empty(const Parameter& parameter, const Argument& argument) {
                      [](std::int64_t extent) { return extent == 0; });
 }
 
-/// Calls visit(offset) for every element of the tensor, offsets in elements; for rows of neighbours only once, with
+/// Calls visit(offset) for every element of the tensor, with offsets in elements; contiguous rows are visited once, by
 /// visit(offset, count).
 template <class Visit>
 void for_each_row(const Parameter& parameter, const Argument& argument, Visit&& visit, int axis = 0,
@@ -52,12 +52,12 @@ void for_each_row(const Parameter& parameter, const Argument& argument, Visit&& 
 
 }  // namespace
 
-/// `ranges` where `parts` are not, and there the owner's.
+/// `ranges` outside of `parts`; inside, the owner's.
 std::vector<Shadow::Range> DeviceMemory::laid_over(const std::vector<Shadow::Range>& ranges,
                                                    const std::vector<Part>& parts, std::size_t owner) {
   std::vector<Shadow::Range> result;
   auto range = ranges.begin();
-  std::size_t begin = 0;  // of what is left of *range, once a part covers its begin
+  std::size_t begin = 0;  // of the rest of *range, once a part covers its start
   const auto keep_before = [&](std::size_t limit) {
     for (; range != ranges.end() && range->begin < limit; ++range) {
       const std::size_t from = std::max(range->begin, begin), to = std::min(range->end, limit);
@@ -115,7 +115,7 @@ DeviceMemory::DeviceMemory(const Graph& graph, std::span<const Argument> argumen
   }
 }
 
-/// The bytes of a tensor's elements, from its buffer's begin on, in rising order.
+/// The byte ranges of a tensor's elements, relative to the start of its buffer, in ascending order.
 std::vector<DeviceMemory::Part> DeviceMemory::bytes_of_tensor(const Buffer& buffer, std::size_t tensor) const {
   std::vector<Part> rows;
   const std::int64_t bytes = bytes_of(graph_.parameters[tensor]);

@@ -39,7 +39,7 @@ class Emulator::State {
 
 namespace {
 
-/// What a launch adds to arguments and grid.
+/// Values that a launch adds to arguments and grid.
 struct LaunchCells {
   std::int64_t blocks, at_once;
   void *workspace, *flags, *reports;
@@ -78,7 +78,7 @@ std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> a
     case Kind::may_prefetch:
       return launch.ahead;
     case Kind::tensor_map:
-      break;  // takes more than one
+      break;  // occupies several cells
   }
   throw InternalError("no such kind of kernel parameter");
 }
@@ -91,8 +91,8 @@ const Library& Emulator::State::library(bool checks) {
   return *library;
 }
 
-/// Runs the clusters of a launch in a shuffled order, some at a time; most are of one block. Where blocks wait for each
-/// other they begin in the order of their numbers, as a GPU's do. False: one of them stopped.
+/// Runs the clusters of a launch, `in_flight` at a time, in a random order; most clusters are a single CTA. If CTAs
+/// wait for each other, they start in index order, as on a GPU. Returns false if one of them stopped.
 bool Emulator::State::launch(const Launch& launch, const Stacks& stacks, int in_flight, bool in_order) {
   std::vector<std::int64_t> waiting(static_cast<std::size_t>(launch.blocks / launch.cluster));
   std::iota(waiting.begin(), waiting.end(), 0);
@@ -102,7 +102,7 @@ bool Emulator::State::launch(const Launch& launch, const Stacks& stacks, int in_
   if (in_order) std::ranges::reverse(waiting);
   std::vector<std::unique_ptr<Cluster>> running(static_cast<std::size_t>(in_flight));  // each with stacks of its own
   std::vector<int> live;
-  std::set<int> stuck;  // since one went on
+  std::set<int> stuck;  // since one last made progress
   for (int i = 0; i < in_flight; ++i) live.push_back(i);
   while (!live.empty()) {
     const int pick = launch.random.below(static_cast<int>(live.size()));
@@ -200,7 +200,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
     report.faults.push_back({.kind = Fault::Kind::misuse,
                              .kernel = kernel.name,
                              .line = {},
-                             .text = fmt::format("kernel {} leaves {} flags raised", kernel.name, raised)});
+                             .text = fmt::format("kernel {} leaves {} flags set", kernel.name, raised)});
   memory.copy_back();
   if (!reports.empty()) {
     const Reports::Told told = reports.take(board);

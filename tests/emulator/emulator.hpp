@@ -1,5 +1,5 @@
-// Runs generated CUDA C++ on the CPU: the very text that NVRTC compiles, with other bodies for the prelude's device
-// helpers. The threads of a block are fibers that take turns where they meet: at barriers and warp-wide ops.
+// Runs generated CUDA C++ on the CPU: exactly the text that NVRTC compiles, with other bodies for the prelude's device
+// functions. The threads of a CTA are fibers that switch where they synchronize: at barriers and warp-wide ops.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -13,61 +13,61 @@
 
 namespace tessera::internal {
 
-/// Something wrong with a kernel, seen while it ran.
+/// A fault of a kernel, detected while it ran.
 struct Fault {
   enum class Kind : std::uint8_t {
-    missing_lane,       ///< lanes of a warp wait in an op that others never come to
-    divergent_barrier,  ///< threads of a block wait in a barrier that others never come to
+    missing_lane,       ///< lanes of a warp wait in an op that other lanes never reach
+    divergent_barrier,  ///< threads of a CTA wait at a barrier that other threads never reach
     failed_check,       ///< the kernel called debug_fail, or a check of the author's failed
-    deadlock,           ///< threads wait for what nobody is left to do
-    misuse,             ///< an instruction that is given what it does not take
-    out_of_bounds,      ///< memory that is no tensor's element, the block's shared memory or the workspace
-    misaligned,         ///< an access whose address is no multiple of its size
+    deadlock,           ///< threads wait for something that no thread can still do
+    misuse,             ///< an instruction with invalid operands
+    out_of_bounds,      ///< an address outside of tensors' elements, the CTA's shared memory and the workspace
+    misaligned,         ///< an address that is not a multiple of the access size
     read_only,          ///< a write to an In
-    uninitialized,      ///< a read of what nobody has written
-    in_flight,          ///< an access to the target of an asynchronous copy or product before the wait that covers it
-    race,               ///< two accesses, one of them a write, with no barrier between
-    missing_fence,      ///< the copy engine or wgmma uses what a thread wrote, with a barrier between, but no fence
+    uninitialized,      ///< a read of memory that was never written
+    in_flight,          ///< an access to the target of an asynchronous copy or matmul before the wait that covers it
+    race,               ///< two accesses, at least one of them a write, with no barrier between them
+    missing_fence,      ///< TMA or wgmma uses data written by a thread, after a barrier but without a fence
   };
   Kind kind{};
   std::string kernel;
   std::int64_t block = 0;  ///< index in its launch
-  int thread = 0;          ///< in its block
+  int thread = 0;          ///< index in its CTA
   std::string line;        ///< "file:line" of the author
-  std::string text;        ///< the whole story: one line
+  std::string text;        ///< the complete message, one line
 };
 
-/// What came of a run.
+/// The result of a run.
 struct Report {
-  std::vector<Fault> faults;  ///< empty: none
+  std::vector<Fault> faults;  ///< empty if there are none
   bool clean() const { return faults.empty(); }
-  std::string text() const;  ///< a line for each fault
+  std::string text() const;  ///< one line for each fault
 };
 
 struct RunOptions {
-  bool checks = true;         ///< of memory: all kinds from out_of_bounds on; takes a few times as long
-  std::uint64_t seed = 1;     ///< of the order in which blocks, warps and lanes run
-  int blocks_in_flight = 1;   ///< blocks that take turns
-  int persistent_blocks = 3;  ///< blocks of a launch of a persistent kernel; of one that takes clusters, clusters
-  int cluster = 1;            ///< blocks of a cluster, of a kernel that takes clusters
-  int lockstep_rows = 1;      ///< tiles that blocks walk through together, of a kernel whose grid shares rounds
-  bool ahead = true;          ///< launches before have ended: what they do not write may be brought ahead
+  bool checks = true;         ///< memory checks: all kinds from out_of_bounds on; a run takes a few times as long
+  std::uint64_t seed = 1;     ///< for the order in which CTAs, warps and lanes run
+  int blocks_in_flight = 1;   ///< CTAs that run concurrently
+  int persistent_blocks = 3;  ///< CTAs in a launch of a persistent kernel, or clusters, if it uses them
+  int cluster = 1;            ///< CTAs per cluster, for a kernel that uses clusters
+  int lockstep_rows = 1;      ///< tiles that CTAs process in lockstep, for a stream-K kernel
+  bool ahead = true;          ///< the kernel may prefetch before the PDL wait: launches before do not write the inputs
 };
 
-/// Compiled kernels. One thread of the host at a time may use it.
+/// Compiled kernels. Only one host thread at a time may use an instance.
 class Emulator {
  public:
-  /// Compiles the kernels with g++ as one translation unit, as soon as one of them runs: once for runs with
-  /// checks, once for runs without. With `contract`, products are added with one rounding, as NVRTC does it, but not
-  /// always at the same places.
+  /// Compiles the kernels with g++ as one translation unit, when the first of them runs: once for runs with checks,
+  /// once for runs without. With `contract`, multiplications and additions are fused, as NVRTC does, but not always at
+  /// the same places.
   static Emulator compile(std::span<const KernelSource> kernels, bool contract = false);
   Emulator(Emulator&&) noexcept;
   Emulator& operator=(Emulator&&) noexcept;
   ~Emulator();
 
   /// Runs a kernel over a grid of these extents; `graph` is the one that it was generated from. Ends early at a fault
-  /// that leaves nothing sensible to go on with. Throws Error with the compiler's words and the place of the text if
-  /// the compiler refuses it.
+  /// that makes it pointless to go on. Throws Error with the compiler's message and the location of the text if the
+  /// compiler rejects it.
   Report run(std::size_t kernel, const Graph& graph, std::span<const Argument> arguments,
              std::span<const std::int64_t> grid, const RunOptions& options = {}) const;
 

@@ -1,4 +1,5 @@
-// Flags in memory that blocks raise for each other: one that is raised passes on what its thread knows.
+// Flags in global memory that CTAs set for each other. Setting a flag releases what the thread knows; waiting for it
+// acquires.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,12 +14,12 @@ class Flags final : public Place {
  public:
   explicit Flags(std::int64_t count);
 
-  /// Where the launch has them.
+  /// The flags' address in a launch.
   std::uint32_t* data() { return words_.data(); }
   void raise(Thread& self, const void* at, Code code);
-  /// Waits until it is raised, and takes it down.
+  /// Waits until the flag is set, and clears it.
   void await(Thread& self, const void* at, Code code);
-  /// Flags that are up.
+  /// Number of flags that are set.
   int raised() const;
   std::string story(const Thread& waits) const override;
 

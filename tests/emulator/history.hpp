@@ -1,4 +1,4 @@
-// Accesses to memory: who, when and where, and which of them are in order.
+// Accesses to memory: which thread, when and where; and which accesses are ordered.
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -8,25 +8,25 @@
 
 namespace tessera::internal::emulator {
 
-/// An access to memory that has been.
+/// A past access to memory.
 struct Event {
-  std::uint32_t block = 0;   ///< from 1, counted through all launches of a run; 0: there was none
-  std::uint32_t time = 0;    ///< of its thread's last barrier. The block's clock goes on with each barrier
-  std::uint32_t code = 0;    ///< which access of the text, as an offset in the compiled kernels
-  std::uint16_t thread = 0;  ///< or unit, whose numbers go on from those of threads
+  std::uint32_t block = 0;   ///< from 1, counted over all launches of a run; 0: no access
+  std::uint32_t time = 0;    ///< of its thread's last barrier; the CTA's clock advances at each barrier
+  std::uint32_t code = 0;    ///< the access in the text, as an offset in the compiled kernels
+  std::uint16_t thread = 0;  ///< or unit; units are numbered after the threads
   bool atomic : 1 = false;
-  bool for_block : 1 = false;  ///< atomic for threads of the block alone
-  bool in_flight : 1 = false;  ///< an asynchronous copy that no wait has covered yet
+  bool for_block : 1 = false;  ///< atomic with respect to the CTA only
+  bool in_flight : 1 = false;  ///< by an asynchronous copy that no wait has covered yet
   bool write : 1 = false;
-  bool by_unit : 1 = false;  ///< the copy engine or a matrix unit, at some moment until the wait that covers it
+  bool by_unit : 1 = false;  ///< by TMA or wgmma, at an arbitrary time before the wait that covers it
 
   int warp() const { return thread / 32; }
 };
 
-/// What barriers of a cluster say of its blocks' accesses.
+/// The order that cluster barriers establish between accesses of its CTAs.
 struct ClusterOrder {
-  std::uint32_t first_block = 0;     ///< as events count them
-  std::vector<std::uint32_t> times;  ///< by block: of its clock at the last barrier
+  std::uint32_t first_block = 0;     ///< numbered as in events
+  std::vector<std::uint32_t> times;  ///< for each CTA, its clock at the last cluster barrier
 
   bool knows(const Event& past) const {
     const std::uint32_t rank = past.block - first_block;
@@ -34,14 +34,14 @@ struct ClusterOrder {
   }
 };
 
-/// An access that is being made.
+/// An access that is about to be made.
 struct Now {
   Event event;
-  std::uint16_t thread = 0;              ///< for whom, where it is a unit's
-  std::uint32_t barrier = 0;             ///< time of the block's last barrier
-  std::uint32_t warp_barrier = 0;        ///< of the warp's last barrier, be it its own or the block's
-  std::uint32_t launch = 0;              ///< first block of the launch
-  const Knowledge* knowledge = nullptr;  ///< of the thread, beyond what those barriers say; null: none
+  std::uint16_t thread = 0;              ///< on whose behalf, if a unit makes the access
+  std::uint32_t barrier = 0;             ///< time of the CTA's last barrier
+  std::uint32_t warp_barrier = 0;        ///< time of the warp's last barrier, its own or the CTA's
+  std::uint32_t launch = 0;              ///< first CTA of the launch
+  const Knowledge* knowledge = nullptr;  ///< of the thread, beyond these barriers; null: none
   const ClusterOrder* cluster = nullptr;
 };
 
@@ -59,12 +59,13 @@ inline bool is_ordered(const Event& past, const Now& now) {
          (past.warp() == now.thread / 32 && past.time < now.warp_barrier) || is_known;
 }
 
-/// The accesses to one place, all reads or all writes. It keeps two. Of barriers of blocks and warps, whoever is
-/// unordered with any access is so with one of these; of others, mostly.
+/// The accesses to one location, either all reads or all writes. Only two are kept. If CTAs and warps synchronize by
+/// barriers alone, an access that is unordered with any past access is unordered with one of these two; otherwise it
+/// nearly always is.
 class History {
  public:
   bool empty() const { return first_.block == 0; }
-  /// The last access; an older one if others race with it.
+  /// The last access, or an older one if others race with it.
   Event& last() { return first_; }
 
   void add(const Now& now) {
@@ -72,11 +73,12 @@ class History {
     if (second_.block != 0 && is_over(second_, now)) second_ = {};
     if (first_.block == 0 || is_over(first_, now)) first_ = std::exchange(second_, {});
     if (first_.block == 0) return void(first_ = event);
-    // Whoever is in order with one of two, far apart, is rarely so with the other.
+    // An access that is ordered after one of two accesses far apart is rarely ordered after the other.
     if (second_.block == 0 || distance(event, first_) > distance(second_, first_)) second_ = event;
   }
 
-  /// One that races with `now`, or null. Atomic accesses do not race with each other, if each is so for the other.
+  /// Returns an access that races with `now`, or null. Atomic accesses do not race with each other if each is atomic
+  /// with respect to the other.
   const Event* unordered(const Now& now) const {
     for (const Event* past : {&first_, &second_}) {
       if (past->block != 0 && !is_ordered(*past, now) && !are_atomic(*past, now.event)) return past;
@@ -88,7 +90,8 @@ class History {
   static bool are_atomic(const Event& a, const Event& b) {
     return a.atomic && b.atomic && (a.block == b.block || (!a.for_block && !b.for_block));
   }
-  /// Whoever races with `past` does so with `now`. An atomic access stands for no other.
+  /// Returns true if any access that races with `past` also races with `now`, so that `past` can be dropped. An atomic
+  /// access does not replace a plain one.
   static bool is_over(const Event& past, const Now& now) {
     if (now.event.atomic && !past.atomic) return past.block < now.launch;
     return is_ordered(past, now) || (past.block == now.event.block && past.thread == now.event.thread);

@@ -1,4 +1,4 @@
-// The functions that -fsanitize=thread calls before accesses to memory: here they reach the emulator's checks.
+// The functions that -fsanitize=thread calls before memory accesses; here they call the emulator's checks.
 #pragma once
 #include "machine.hpp"
 
@@ -19,7 +19,7 @@ ACCESSES(4)
 ACCESSES(8)
 ACCESSES(16)
 
-// Of larger objects the hook does not know the alignment: those that vectors of the prelude fill need 16.
+// The hook does not get the alignment of larger objects; the prelude's vectors are 16-byte aligned.
 HOOK __tsan_read_range(void* address, unsigned long bytes) {
   emulated_access(address, bytes, bytes % 16 == 0 ? 16 : 1, false, HERE);
 }

@@ -1,4 +1,4 @@
-// What somebody knows of the accesses of others: of each, those up to a time.
+// Knowledge of other threads' accesses: for each thread, all accesses up to a time (a vector clock).
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tessera::internal::emulator {
 
-/// A time for each thread of a block and each unit that works for them. 0: nothing is known of it.
+/// A time for each thread of a CTA and each unit. 0: no access of it is known.
 class Times {
  public:
   std::uint32_t operator[](std::size_t who) const { return who < times_.size() ? times_[who] : 0; }
@@ -25,8 +25,8 @@ class Times {
   std::vector<std::uint32_t> times_;
 };
 
-/// Two kinds of it: the units see of what threads wrote only that which a fence has passed on to them. And what is
-/// known of other blocks' threads, by block.
+/// `fenced` is the part of `known` that units see as well, as a fence passed it on. `of_others` is known about threads
+/// of other CTAs, by CTA.
 struct Knowledge {
   Times known, fenced;
   std::map<std::uint32_t, Times> of_others;

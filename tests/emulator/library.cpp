@@ -24,15 +24,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where the kernel begins, behind the prelude.
+/// Where the kernel begins, after the prelude.
 std::size_t begin_of(const std::string& text) {
   constexpr std::string_view mark = "// ---- kernel ----\n";
   const std::size_t found = text.find(mark);
   return found == text.npos ? 0 : found + mark.size();
 }
 
-/// A `#line` for what begins there: the line of the whole text; of one that was edited, which itself begins with a
-/// `#line`, of its file.
+/// A `#line` directive for the text from `begin` on: its line in the whole text; for a text that was edited, which
+/// itself starts with a `#line`, its line in that file.
 std::string line_of(const KernelSource& kernel, std::size_t begin) {
   constexpr std::string_view first = "#line 1 ";
   const std::string_view text = kernel.text;
@@ -42,7 +42,7 @@ std::string line_of(const KernelSource& kernel, std::size_t begin) {
   return fmt::format("#line {} \"{}.cu\"", line + 1, kernel.name);
 }
 
-/// The kernel as a function of whatever namespace it is put into.
+/// The kernel as a function in any namespace.
 std::string body(const KernelSource& kernel) {
   constexpr std::string_view head = "extern \"C\" __global__";
   std::string text = kernel.text.substr(begin_of(kernel.text));
@@ -64,8 +64,8 @@ std::string translation_unit(std::span<const KernelSource> kernels, bool checks)
   return text;
 }
 
-/// Where the emulator's functions are that kernels call: a library to link them with, or nothing, where it is part of
-/// the program, which exports them.
+/// The library with the emulator's functions, to link kernels against; empty if the functions are part of the program,
+/// which exports them.
 std::string emulator_library() {
   Dl_info here{};
   const bool library = ::dladdr(reinterpret_cast<void*>(&emulated_barrier), &here) != 0 && here.dli_fname &&
@@ -73,16 +73,16 @@ std::string emulator_library() {
   return library ? fs::canonical(here.dli_fname).string() : "";
 }
 
-/// Writes, compiles and links the text; the file that came of it.
+/// Writes, compiles and links the text; returns the path of the resulting file.
 fs::path build(const fs::path& folder, const std::string& text, bool checks, bool contract) {
   {
     OutputFile file(folder / "kernels.cpp");
     file.write(text);
     file.publish();
   }
-  // Memory is read as whatever type it is written. No libraries: what the text calls is in this program, and
-  // -fsanitize=thread brings no ThreadSanitizer with it. With checks to optimise takes longer than most kernels run;
-  // GCC contracts only where it optimises.
+  // Memory is read as other types than it was written as, so no strict aliasing. No libraries: the program has all
+  // functions that the text calls, and -fsanitize=thread must not add ThreadSanitizer itself. With checks, optimizing
+  // would take longer than most kernels run; but GCC contracts only when it optimizes.
   std::vector<std::string> command{"g++", "-std=c++20", checks && !contract ? "-O0" : "-O1",
                                    contract ? "-ffp-contract=fast" : "-ffp-contract=off"};
   if (checks) command.push_back("-fsanitize=thread");
@@ -96,7 +96,7 @@ fs::path build(const fs::path& folder, const std::string& text, bool checks, boo
   Process compiler(command, {.folder = folder.string()});
   std::string log;
   if (!compiler.read(log) || !compiler.succeeded())
-    throw Error(fmt::format("the host's compiler refuses the emulated kernels, kept in {}:\n{}",
+    throw Error(fmt::format("the host compiler rejects the emulated kernels, kept in {}:\n{}",
                             keep_for_users(text).string(), log.substr(0, 4000)));
   return folder / "kernels.so";
 }
@@ -107,7 +107,7 @@ std::vector<Library::Entry> entries(const SharedLibrary& library, std::span<cons
     entries.push_back(library.symbol<Library::Entry>(fmt::format("enter_{}", i).c_str()));
     const int count = *library.symbol<const int*>(fmt::format("parameters_{}", i).c_str());
     if (count != static_cast<int>(kernels[i].parameters.size())) {
-      throw InternalError(fmt::format("kernel {} has {} parameters, and its description {}", kernels[i].name, count,
+      throw InternalError(fmt::format("kernel {} has {} parameters, but its description has {}", kernels[i].name, count,
                                       kernels[i].parameters.size()));
     }
   }
@@ -116,7 +116,8 @@ std::vector<Library::Entry> entries(const SharedLibrary& library, std::span<cons
 
 }  // namespace
 
-/// Loaded, the file needs no name: its folder goes at once, however this process may end.
+/// Once it is loaded, the file needs no name: its folder is removed at once, so nothing is left however the process
+/// ends.
 struct Library::Built {
   std::string folder;
   Descriptor file;
@@ -158,7 +159,7 @@ std::shared_ptr<const Library> Library::of(std::span<const KernelSource> kernels
       std::shared_ptr<const Library> library(new Library(kernels, Built::of(text, checks, contract)));
       latest.push_front({std::move(text), contract, std::move(library)});
     } catch (const std::system_error& error) {
-      throw Error(fmt::format("the emulator compiles kernels with g++, which fails: {}", error.what()));
+      throw Error(fmt::format("the emulator cannot compile kernels with g++: {}", error.what()));
     }
     if (latest.size() > most) latest.pop_back();
   }

@@ -15,12 +15,12 @@ namespace tessera::internal::emulator {
 
 class Library {
  public:
-  /// With `checks`, the code reports its accesses to memory; with `contract`, it adds products with one rounding.
-  /// Throws Error with the compiler's words if it refuses. The latest hundred are kept: models made anew have the
-  /// same kernels.
+  /// With `checks`, the code reports its memory accesses; with `contract`, multiplications and additions are fused.
+  /// Throws Error with the compiler's message if it rejects the text. The latest hundred libraries are cached, since
+  /// models that are created anew have the same kernels.
   static std::shared_ptr<const Library> of(std::span<const KernelSource> kernels, bool checks, bool contract);
 
-  /// Calls the kernel with the cells of its parameters, in order: one for each 8 bytes.
+  /// Calls the kernel with the cells of its parameters, in order: one cell for each 8 bytes.
   using Entry = void (*)(const std::uint64_t* cells);
   Entry entry(std::size_t kernel) const { return entries_[kernel]; }
   const Lines& lines() const { return lines_; }

@@ -12,7 +12,7 @@
 namespace tessera::internal::emulator {
 namespace {
 
-/// Where the library is loaded that has this address; null: none has.
+/// Base address of the library that contains the address; null if there is none.
 const char* base_of(const void* address) {
   Dl_info info{};
   return dladdr(address, &info) ? static_cast<const char*>(info.dli_fbase) : nullptr;
@@ -35,12 +35,12 @@ const std::string& Lines::operator[](Code code) const {
                     {.input = file_.get()});
     program.read(line);
   } catch (const std::system_error&) {
-    return line = "an unknown place (there is no addr2line)";
+    return line = "an unknown line (addr2line was not found)";
   }
   while (line.ends_with('\n')) line.pop_back();
   line.erase(0, line.rfind('\n') + 1);                                    // the outermost frame comes last
   line.resize(std::min(line.rfind(" (discriminator"), line.size()));      // "file:3 (discriminator 3)"
-  const std::string folder = folder_ + "/";                               // which stands before relative names
+  const std::string folder = folder_ + "/";                               // the prefix of relative names
   if (line.starts_with(folder)) line.erase(0, folder.size());
   return line;
 }

@@ -1,4 +1,4 @@
-// From an address in compiled kernels to the author's line.
+// Maps addresses in compiled kernels to the author's lines.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -9,21 +9,21 @@
 
 namespace tessera::internal::emulator {
 
-/// An address to which a call returns: the call stands right before it.
+/// A return address: the call is the instruction before it.
 using Code = const void*;
 
 class Lines {
  public:
-  /// Lines of the shared library in `file`, compiled in `folder`, loaded where `inside` is an address in it.
+  /// Lines of the shared library in `file`, compiled in `folder` and loaded where `inside` is an address in it.
   Lines(std::string folder, Descriptor file, Code inside);
 
-  /// "file:line" of the kernel's statement that the address belongs to, whatever helpers are inlined there.
+  /// "file:line" of the kernel's statement that the address belongs to, regardless of functions inlined there.
   const std::string& operator[](Code code) const;
 
   /// An address as an offset in the library, and back.
   std::uint32_t offset(Code code) const { return static_cast<std::uint32_t>(static_cast<const char*>(code) - base_); }
   Code code(std::uint32_t offset) const { return base_ + offset; }
-  /// Whether an address is in the library.
+  /// Returns true if the address is in the library.
   bool contain(const void* address) const;
 
  private:

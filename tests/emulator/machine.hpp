@@ -1,5 +1,5 @@
-// What emulated helpers of the prelude ask of the emulator: the emulated text includes this and little else, and the
-// emulator defines it. Every function finds out by its return address which line of the text called it.
+// The interface between emulated device functions and the emulator: the emulated text includes this and little else,
+// and the emulator defines it. Each function finds the calling line of the text by its return address.
 #pragma once
 
 extern "C" {
@@ -10,10 +10,10 @@ char* emulated_shared_memory();
 void emulated_barrier();
 void emulated_warp_barrier();
 
-/// The value that lane `source` brings to the op `what`.
+/// Returns the value that lane `source` passes to the op `what`.
 unsigned long long emulated_shuffle(const char* what, unsigned long long value, int source);
 
-/// One register of `out` for each of the `matrices` (2 or 4) of 8x8 elements of 16 bits.
+/// Writes one register of `out` for each of the `matrices` (2 or 4), which are 8x8 of 16-bit elements.
 void emulated_load_matrix(unsigned* out, const void* row, int matrices, bool transposed);
 enum EmulatedOperand { emulated_f16, emulated_bf16, emulated_tf32 };
 void emulated_mma(EmulatedOperand type, float* c, const unsigned* a, const unsigned* b);
@@ -23,18 +23,18 @@ void emulated_copy_async(void* to, const void* from, int bytes, bool valid);
 void emulated_copy_async_commit();
 void emulated_copy_async_wait(int pending);
 
-// Of clusters.
+// Clusters.
 int emulated_cluster_rank();
 int emulated_cluster_size();
 void emulated_cluster_barrier();
-/// What block `rank` of the cluster has at the place of `at`.
+/// Reads the shared memory of CTA `rank` of the cluster at the address that corresponds to `at`.
 void emulated_load_from_block(void* out, const void* at, int bytes, int rank);
 
-// Of blocks that share tiles.
+// Stream-K.
 void emulated_set_flag(void* flag);
 void emulated_wait_flag(void* flag);
 
-// Of warp groups.
+// Warp groups.
 void emulated_barrier_init(void* at, int arrivals);
 void emulated_barrier_init_fence();
 void emulated_griddep_wait();
@@ -50,17 +50,17 @@ void emulated_box_store_commit();
 void emulated_box_store_wait(int pending);
 void emulated_proxy_fence();
 
-/// d[64,n] = or += a[64,16] b[16,n], a and b by their descriptors; of tf32 8 of k, which their rows run along.
+/// d[64,n] = or += a[64,16] b[16,n], with a and b given by their descriptors. For tf32 k is 8, and both are K-major.
 void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, float* d, unsigned long long a,
                     unsigned long long b, bool adds);
-/// The same of a in registers, two elements in each or a tf32.
+/// The same with a in registers, each with two elements or one tf32.
 void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, float* d, const unsigned* a,
                          unsigned long long b, bool adds);
 void emulated_wgmma_fence();
 void emulated_wgmma_commit();
 void emulated_wgmma_wait(int pending);
 
-/// Four matrices of 8x8 elements of 16 bits, a register of each.
+/// Stores four 8x8 matrices of 16-bit elements, one from each register.
 void emulated_store_matrix(void* row, const unsigned* registers);
 
 void emulated_contended_write(void* to, const void* from, unsigned long bytes);
@@ -83,18 +83,18 @@ enum EmulatedWord {
   emulated_long,
   emulated_unsigned_long
 };
-/// Of a scope: 0 the block, 1 the device, 2 more than it. `old` becomes what was there.
+/// Scopes: 0 the CTA, 1 the device, 2 the system. `old` receives the previous value.
 void emulated_atomic(EmulatedAtomic op, EmulatedWord type, int scope, void* to, const void* x, const void* expected,
                      void* old);
 void emulated_fence(int scope);
 
-// Of a kernel that tells the host: its board, of which only these know.
+// Host reports: the mailbox, which is accessed only by these functions.
 void emulated_fail_check(unsigned* board, int text, long long block);
 unsigned* emulated_new_record(unsigned* board, int text, long long block, unsigned words);
 void emulated_record(unsigned* to, const void* from, unsigned long bytes);
 
 void emulated_fail(const char* what, int line);
 
-/// Text compiled with checks calls this before each access to memory. `from` is the access's address in the code.
+/// Text compiled with checks calls this before each memory access. `from` is the address of the access in the code.
 void emulated_access(const void* address, unsigned long bytes, unsigned long alignment, bool write, const void* from);
 }

@@ -1,4 +1,4 @@
-// Memory straight from the system: zeros, of which untouched pages cost nothing.
+// Memory mapped from the system: zeros; untouched pages take no memory.
 #pragma once
 #include <sys/mman.h>
 
@@ -13,7 +13,7 @@ namespace tessera::internal::emulator {
 
 class Mapping {
  public:
-  /// At least a byte: the system has no mapping of none. OutOfMemory says for what it was.
+  /// Maps at least one byte, as the system has no empty mappings. `what` appears in the message of OutOfMemory.
   explicit Mapping(std::size_t bytes, const std::string& what = "its own use") : bytes_(bytes > 0 ? bytes : 1) {
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) refuse(what);
@@ -26,7 +26,7 @@ class Mapping {
   char* data() const { return data_; }
   std::size_t size() const { return bytes_; }
 
-  /// Lets nobody touch some pages.
+  /// Makes some pages inaccessible.
   void close(std::size_t offset, std::size_t bytes, const std::string& what) {
     if (mprotect(data_ + offset, bytes, PROT_NONE) != 0) refuse(what);
   }

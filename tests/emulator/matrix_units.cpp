@@ -60,15 +60,16 @@ Matrix Matrix::decode(std::uint64_t descriptor, EmulatedOperand type, bool trans
                 .transposed = transposed,
                 .other = other,
                 .in_chunk = core_row / bytes_of(type)};
-  constexpr std::uint32_t chunks_of_mode[] = {1, 8, 4, 2};  // bits 62 and 63: no swizzle, of 128 bytes, of 64, of 32
-  const bool other_base = field(49, 7) != 0;                // rows that begin elsewhere: no kernel has any
+  constexpr std::uint32_t chunks_of_mode[] = {1, 8, 4, 2};  // bits 62 and 63: no swizzle, 128-byte, 64-byte, 32-byte
+  const bool other_base = field(49, 7) != 0;                // base offsets are not supported: no kernel uses them
   matrix.row_chunks = other_base ? 0 : chunks_of_mode[field(62, 3)];
   return matrix;
 }
 
-/// PTX ISA, "Strides": without a swizzle chunks of a row of k are `leading` apart, and groups of eight rows `stride`;
-/// with one a row is as long as the swizzle. Where rows run along the other axis, so many chunks of it are side by
-/// side, the next `leading` on, and groups of eight k are `stride` apart; without a swizzle it is the other way round.
+/// PTX ISA, "Strides". K-major: without a swizzle, chunks of a row are `leading` apart and groups of eight rows
+/// `stride`; with a swizzle, a row is as long as the swizzle. M- or N-major (`transposed`): as many chunks as the
+/// swizzle has are side by side, the next ones are `leading` apart, and groups of eight k are `stride` apart; without a
+/// swizzle, leading and stride are exchanged.
 std::uint32_t Matrix::address(int i) const {
   const auto u = [](int x) { return static_cast<std::uint32_t>(x); };
   const std::uint32_t row = row_chunks * core_row;
@@ -101,9 +102,9 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
   const Wgmma& first = asked[0];
   for (std::size_t i = 1; i < group_size; ++i)
     if (!asked[i].same(first))
-      block_.refuse(threads[i], code, fmt::format("asks for another product than thread {}", threads[0].index));
+      block_.refuse(threads[i], code, fmt::format("issues a different wgmma than thread {}", threads[0].index));
   if (first.type == emulated_tf32 && (first.transposed_a || first.transposed_b))
-    block_.refuse(threads[0], code, "gives wgmma tf32 whose rows do not run along k");
+    block_.refuse(threads[0], code, "passes tf32 operands to wgmma that are not K-major");
   const Matmul matmul{.type = first.type,
                         .left = first.left ? &fragments(unit, threads, asked, code) : nullptr,
                         .a = Matrix::decode(first.a, first.type, first.transposed_a, rows),
@@ -118,7 +119,7 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
   unit.matmuls.push_back(matmul);
 }
 
-/// Those of an open product go on; others are taken from the registers.
+/// Returns the accumulators of a wgmma in flight, or takes new ones from the registers.
 MatrixUnits::Accumulators& MatrixUnits::accumulators(Unit& unit, std::span<Thread> threads,
                                                      std::span<const Wgmma> asked, Code code) {
   const int n = asked[0].n;
@@ -129,10 +130,10 @@ MatrixUnits::Accumulators& MatrixUnits::accumulators(Unit& unit, std::span<Threa
       apart &= !overlap(open.registers[i], open.n, asked[i].d, n);
     }
     if (same) return open;
-    if (!apart) block_.refuse(threads[0], code, "gives wgmma registers of which an open product has a part");
+    if (!apart) block_.refuse(threads[0], code, "passes registers to wgmma that overlap those of a wgmma in flight");
   }
   if (!unit.fenced)
-    block_.refuse(threads[0], code, "gives wgmma registers that it had to itself, with no wgmma_fence since");
+    block_.refuse(threads[0], code, "passes registers to wgmma that it may have accessed, with no wgmma_fence since");
   Accumulators& made = unit.open.emplace_back();
   made.n = n;
   made.sums.resize(static_cast<std::size_t>(rows * n));
@@ -146,7 +147,7 @@ MatrixUnits::Accumulators& MatrixUnits::accumulators(Unit& unit, std::span<Threa
   return made;
 }
 
-/// The same of a left operand. Whoever uses the registers before the wait sees nothing of them.
+/// The same for a left operand. Accesses to the registers before the wait see poison.
 MatrixUnits::Fragments& MatrixUnits::fragments(Unit& unit, std::span<Thread> threads, std::span<const Wgmma> asked,
                                                Code code) {
   const int group = static_cast<int>(unit.closed.size());
@@ -156,17 +157,18 @@ MatrixUnits::Fragments& MatrixUnits::fragments(Unit& unit, std::span<Thread> thr
       same &= open.registers[i] == asked[i].left;
       apart &= open.registers[i] + pairs_of_left <= asked[i].left || asked[i].left + pairs_of_left <= open.registers[i];
     }
-    if (!same && !apart) block_.refuse(threads[0], code, "gives wgmma registers of which an open product has a part");
+    if (!same && !apart)
+      block_.refuse(threads[0], code, "passes registers to wgmma that overlap those of a wgmma in flight");
     if (!same) continue;
     for (std::size_t i = 0; i < group_size; ++i)
       if (std::any_of(asked[i].left, asked[i].left + pairs_of_left, [](unsigned pair) { return pair != poisoned; }))
-        block_.refuse(threads[i], code, "wrote registers of a left operand while a product had them");
+        block_.refuse(threads[i], code, "wrote registers of a left operand while a wgmma in flight owned them");
     open.group = group;
     open.code = code;
     return open;
   }
   if (!unit.fenced)
-    block_.refuse(threads[0], code, "gives wgmma registers that it had to itself, with no wgmma_fence since");
+    block_.refuse(threads[0], code, "passes registers to wgmma that it may have accessed, with no wgmma_fence since");
   Fragments& made = unit.left.emplace_back();
   made.group = group;
   made.code = code;
@@ -179,9 +181,10 @@ MatrixUnits::Fragments& MatrixUnits::fragments(Unit& unit, std::span<Thread> thr
   return made;
 }
 
-/// Each thread answers for a part of the matrix: all of them must know of what was written there.
+/// Each thread checks a part of the matrix, so all threads must know of the writes to it.
 void MatrixUnits::check(const Matrix& matrix, std::span<Thread> threads, const Unit& unit, Code code) {
-  if (matrix.row_chunks == 0) block_.refuse(threads[0], code, "gives wgmma a matrix in no known form");
+  if (matrix.row_chunks == 0)
+    block_.refuse(threads[0], code, "passes a matrix descriptor to wgmma with an unsupported layout");
   for (int i = 0; i < matrix.chunks(); ++i)
     block_.offset_in_shared(threads[static_cast<std::size_t>(i % group_size)],
                             block_.shared_memory() + matrix.address(i), core_row, core_row, Use::read, code, unit.id);
@@ -207,7 +210,7 @@ void MatrixUnits::make_first(Unit& unit) {
     for (int t = 0; t < group_size; ++t)
       for (int i = 0; i < word * pairs_of_left; ++i) {
         const unsigned pair = matmul.left->pairs[static_cast<std::size_t>(t)][static_cast<std::size_t>(i / word)];
-        // Of tf32 a register is where a pair is, and k is half.
+        // For tf32, a register holds one element instead of a pair, and k is halved.
         const int at = 2 / word * i;
         a[row_of(t, at)][column_of(t, at) / (2 / word)] = operand(matmul.type, pair >> i % word * 16);
       }
@@ -239,7 +242,7 @@ void MatrixUnits::wait(std::span<Thread> threads, int pending) {
   hand_back(unit, unit.left, over, threads);
 }
 
-/// Those that no group from number `over` on has.
+/// Returns registers to the threads, except those used by groups from `over` on.
 template <class Registers>
 void MatrixUnits::hand_back(Unit& unit, std::list<Registers>& open, int over, std::span<Thread> threads) {
   for (auto at = open.begin(); at != open.end();) {
@@ -259,7 +262,8 @@ void MatrixUnits::hand_back(const Accumulators& sums, std::span<Thread> threads)
     float* const d = sums.registers[i];
     for (int r = 0; r < sums.n / 2; ++r) {
       if (std::bit_cast<std::uint32_t>(d[r]) != poisoned)
-        block_.refuse(threads[i], sums.code, fmt::format("wrote register {} of a product while it was open", r));
+        block_.refuse(threads[i], sums.code,
+                      fmt::format("wrote register {} of an accumulator while its wgmma was in flight", r));
       d[r] = sums.sums[place_of(t, r, sums.n)];
     }
     std::erase_if(threads[i].lent, [&](const Lent& lent) { return lent.begin == d; });
@@ -272,7 +276,7 @@ void MatrixUnits::hand_back(const Fragments& left, std::span<Thread> threads) {
     for (int r = 0; r < pairs_of_left; ++r) {
       if (pairs[r] != poisoned)
         block_.refuse(threads[i], left.code,
-                      fmt::format("wrote register {} of a left operand while its product was open", r));
+                      fmt::format("wrote register {} of a left operand while its wgmma was in flight", r));
       pairs[r] = left.pairs[i][static_cast<std::size_t>(r)];
     }
     std::erase_if(threads[i].lent, [&](const Lent& lent) { return lent.begin == pairs; });

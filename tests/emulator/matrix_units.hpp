@@ -1,5 +1,5 @@
-// The matrix units of warp groups (PTX ISA, "wgmma"): products of matrices in shared memory, or of one in registers and
-// one there, at moments of their own.
+// The tensor cores as used by warp groups (PTX ISA, "wgmma"): asynchronous matmuls of matrices in shared memory, or of
+// one in registers and one in shared memory. They take effect at arbitrary times.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -18,16 +18,16 @@ class Block;
 
 inline constexpr int group_size = 128;
 
-/// A product as one thread of its warp group asks for it. d[64,n] = or += a[64,16] b[16,n]; of tf32 8 of k.
+/// A wgmma as issued by one thread of its warp group. d[64,n] = or += a[64,16] b[16,n]; for tf32 k is 8.
 struct Wgmma {
   EmulatedOperand type{};
   int n = 0;
-  bool transposed_a = false, transposed_b = false;  ///< rows of the matrix in memory run along k
+  bool transposed_a = false, transposed_b = false;  ///< the matrix in memory is M- or N-major: its rows are k
   float* d = nullptr;
-  unsigned* left = nullptr;    ///< registers of a, two elements in each or a tf32; null: it is in memory
+  unsigned* left = nullptr;    ///< registers of a, each with two elements or one tf32; null: a is in memory
   std::uint64_t a = 0, b = 0;  ///< descriptors
   bool adds = false;
-  /// The same but for the registers, whose addresses are each thread's own.
+  /// Compares all but the registers, whose addresses differ between threads.
   bool same(const Wgmma& other) const;
 };
 
@@ -35,31 +35,31 @@ struct Wgmma {
 /// `other`.
 struct Matrix {
   std::uint32_t start = 0, leading = 0, stride = 0;  ///< bytes
-  std::uint32_t row_chunks = 0;                      ///< of a swizzled row; 0: no such mode
+  std::uint32_t row_chunks = 0;                      ///< per swizzled row; 0: unsupported mode
   bool transposed = false;
   int other = 0;
   int in_chunk = 8;  ///< elements
 
   static Matrix decode(std::uint64_t descriptor, EmulatedOperand type, bool transposed, int other);
   int chunks() const { return 2 * other; }
-  /// Where chunk `i` of 16 bytes lies; element j of it belongs to k and other(i, j).
+  /// Address of the 16-byte chunk `i`; its element j has position k(i, j) along k and along(i, j) across.
   std::uint32_t address(int i) const;
   int k(int i, int j) const { return transposed ? i % 16 : i % 2 * in_chunk + j; }
   int along(int i, int j) const { return transposed ? i / 16 * 8 + j : i / 2; }
 };
 
-/// The warp groups' units of a block. Threads come in a warp group's order, all 128 of them.
+/// wgmma units of a CTA, one per warp group. `threads` are all 128 threads of a warp group, in order.
 class MatrixUnits {
  public:
   explicit MatrixUnits(Block& block) : block_(block) {}
 
   void fence(std::span<Thread> threads);
-  /// Starts a product. Until a wait covers it, nobody may use the registers.
+  /// Starts a wgmma. Its registers must not be used until a wait covers it.
   void start(std::span<Thread> threads, std::span<const Wgmma> asked, Code code);
   void commit(std::span<Thread> threads);
   void wait(std::span<Thread> threads, int pending);
 
-  /// Products that are to be made next, one for each warp group that has any.
+  /// Number of warp groups that have a wgmma to execute next.
   int under_way() const;
   void make(int which);
 
@@ -67,32 +67,32 @@ class MatrixUnits {
   struct Accumulators {
     std::array<float*, group_size> registers;
     int n;
-    int group;                ///< of the last product
-    Code code;                ///< where that was asked for
+    int group;                ///< of the last wgmma
+    Code code;                ///< where it was issued
     std::vector<float> sums;  ///< [64, n]
   };
-  /// A left operand in registers: those of each thread, and what they hold.
+  /// A left operand in registers: the registers of each thread, and their contents.
   struct Fragments {
     std::array<unsigned*, group_size> registers;
     std::array<std::array<unsigned, 4>, group_size> pairs;
-    int group;  ///< of the last product
-    Code code;  ///< where that was asked for
+    int group;  ///< of the last wgmma
+    Code code;  ///< where it was issued
   };
   struct Matmul {
     EmulatedOperand type;
-    const Fragments* left;  ///< null: a
+    const Fragments* left;  ///< null: a is in shared memory
     Matrix a, b;
     bool adds;
     int group;
     Accumulators* sums;
   };
   struct Unit {
-    int id = 0;  ///< in the block's order
+    int id = 0;  ///< unit number in the CTA's order
     bool fenced = false;
     std::deque<Matmul> matmuls{};
     std::list<Accumulators> open{};
     std::list<Fragments> left{};
-    std::vector<std::uint32_t> closed{};  ///< when each group was
+    std::vector<std::uint32_t> closed{};  ///< time at which each group was committed
   };
 
   Unit& unit_of(const Thread& thread);

@@ -11,7 +11,7 @@
 namespace tessera::internal::emulator {
 namespace {
 
-/// What the barrier's memory holds, so that it shows when somebody writes over it.
+/// A value stored in the mbarrier's memory, to detect that it is overwritten.
 std::uint64_t mark(int offset) { return 0x6d62617272696572 ^ static_cast<std::uint64_t>(offset); }
 
 /// PTX ISA, "Size and alignment of mbarrier object", "Tx-count".
@@ -20,7 +20,7 @@ constexpr std::int64_t most_bytes = (1 << 20) - 1;
 
 }  // namespace
 
-std::string MemoryBarrier::name() const { return fmt::format("the barrier at byte {} of shared memory", offset); }
+std::string MemoryBarrier::name() const { return fmt::format("the mbarrier at byte {} of shared memory", offset); }
 
 std::string MemoryBarrier::lacks() const {
   return fmt::format("lacks {} of {} arrivals and {} bytes", pending, arrivals, bytes);
@@ -35,9 +35,9 @@ void MemoryBarriers::init(Thread& self, const void* at, int arrivals, Code code)
   const int offset = block_.offset_in_shared(self, at, barrier_bytes, barrier_bytes, Use::write, code);
   MemoryBarrier& barrier = barriers_[offset];
   if (arrivals < 1)
-    block_.refuse(self, code, fmt::format("makes a barrier of {} arrivals at byte {}", arrivals, offset));
+    block_.refuse(self, code, fmt::format("initializes an mbarrier for {} arrivals at byte {}", arrivals, offset));
   if (!barrier.waiting.empty())
-    block_.refuse(self, code, fmt::format("makes {} while others wait there", barrier.name()));
+    block_.refuse(self, code, fmt::format("initializes {} while other threads wait there", barrier.name()));
   barrier = {};
   barrier.offset = offset;
   barrier.arrivals = barrier.pending = arrivals;
@@ -55,13 +55,15 @@ MemoryBarrier& MemoryBarriers::find(Thread& self, const void* at, Code code) {
   const auto found = barriers_.find(offset);
   const std::uint64_t text = mark(offset);
   if (found == barriers_.end())
-    block_.refuse(self, code, fmt::format("takes byte {} of shared memory for a barrier, where none was made", offset));
+    block_.refuse(self, code,
+                  fmt::format("uses byte {} of shared memory as an mbarrier, which was not initialized", offset));
   if (std::memcmp(block_.shared_memory() + offset, &text, sizeof text) != 0)
-    block_.refuse(self, code, "comes to " + found->second.name() + ", over which somebody wrote");
+    block_.refuse(self, code, "uses " + found->second.name() + ", which was overwritten");
   if (!is_ordered(found->second.made, block_.now(self))) {
-    block_.report(Fault::Kind::race, self, code,
-                  fmt::format("thread {} comes to {} at {}, which thread {} made with no barrier between", self.index,
-                              found->second.name(), block_.launch().lines[code], found->second.made.thread));
+    block_.report(
+        Fault::Kind::race, self, code,
+        fmt::format("thread {} uses {} at {}, which thread {} initialized with no barrier between them", self.index,
+                    found->second.name(), block_.launch().lines[code], found->second.made.thread));
     block_.stop();
   }
   return found->second;
@@ -77,7 +79,7 @@ void MemoryBarriers::arrive(Thread& self, const void* at, int bytes, Code code) 
   if (bytes < 0 || barrier.bytes > most_bytes)
     block_.refuse(
         self, code,
-        fmt::format("has {} expect {} bytes, and {} are the most", barrier.name(), barrier.bytes, most_bytes));
+        fmt::format("makes {} expect {} bytes, and the maximum is {}", barrier.name(), barrier.bytes, most_bytes));
   barrier.coming.join(block_.order().release(self.index));
   --barrier.pending;
   end_phase(barrier);

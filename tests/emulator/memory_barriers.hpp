@@ -1,4 +1,4 @@
-// Barriers in shared memory (PTX ISA, "mbarrier"): phases, arrivals, and bytes of asynchronous copies.
+// mbarriers in shared memory (PTX ISA, "mbarrier"): phases, arrivals, and bytes of asynchronous copies.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -14,13 +14,13 @@ class Block;
 
 struct MemoryBarrier final : Place {
   int offset = 0;          ///< in shared memory
-  int arrivals = 0;        ///< that end a phase
-  int pending = 0;         ///< of this phase
-  std::int64_t bytes = 0;  ///< that are still to come; below 0: came before they were expected
+  int arrivals = 0;        ///< per phase
+  int pending = 0;         ///< in this phase
+  std::int64_t bytes = 0;  ///< still expected; negative: completed before they were expected
   std::uint32_t phase = 0;
-  Event made{};            ///< when, and by which thread
-  bool fenced = false;     ///< the copy engine knows of it
-  Knowledge coming, over;  ///< what those know who came to this phase, or to those that are over
+  Event made{};            ///< when and by which thread it was initialized
+  bool fenced = false;     ///< TMA sees it
+  Knowledge coming, over;  ///< what threads knew that arrived in this phase, and in the phases before
   std::vector<Thread*> waiting;
 
   std::string name() const;
@@ -33,15 +33,15 @@ class MemoryBarriers {
   explicit MemoryBarriers(Block& block) : block_(block) {}
 
   void init(Thread& self, const void* at, int arrivals, Code code);
-  /// Those that the thread made are seen by the copy engine.
+  /// Makes mbarriers that the thread initialized visible to TMA.
   void fence(const Thread& self);
-  /// Arrives, and has the phase wait for so many bytes more.
+  /// Arrives, and makes the phase wait for `bytes` more.
   void arrive(Thread& self, const void* at, int bytes, Code code);
   void wait(Thread& self, const void* at, std::uint32_t parity, Code code);
 
-  /// The barrier at an address. Ends the block where there is none.
+  /// The mbarrier at an address. Ends the CTA if there is none.
   MemoryBarrier& find(Thread& self, const void* at, Code code);
-  /// A unit has brought the bytes that it was given at `time`.
+  /// A unit has completed the copy of `bytes` that was started at `time`.
   void complete(MemoryBarrier& barrier, int bytes, int unit, std::uint32_t time);
 
  private:

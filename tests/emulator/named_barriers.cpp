@@ -9,7 +9,7 @@
 namespace tessera::internal::emulator {
 
 std::string NamedBarrier::story(const Thread&) const {
-  return fmt::format(" at barrier {}, to which {} of {} threads came", id, came, threads);
+  return fmt::format(" at barrier {}, at which {} of {} threads have arrived", id, came, threads);
 }
 
 NamedBarriers::NamedBarriers(Block& block) : block_(block) {
@@ -18,10 +18,12 @@ NamedBarriers::NamedBarriers(Block& block) : block_(block) {
 
 void NamedBarriers::come(Thread& self, int id, int threads, bool waits, Code code) {
   if (id < 0 || id >= static_cast<int>(barriers_.size()))
-    block_.refuse(self, code, fmt::format("comes to barrier {}, and there are {}", id, barriers_.size()));
+    block_.refuse(self, code, fmt::format("uses barrier {}, and there are {}", id, barriers_.size()));
   const int all = block_.launch().threads;
   if (threads < warp_size || threads % warp_size != 0 || threads > all)
-    block_.refuse(self, code, fmt::format("comes to barrier {} for {} threads of the block's {}", id, threads, all));
+    block_.refuse(
+        self, code,
+        fmt::format("uses barrier {} for {} threads of the block's {}, which must be whole warps", id, threads, all));
   NamedBarrier& barrier = barriers_[static_cast<std::size_t>(id)];
   const Meeting meeting{.what = waits ? "named_barrier" : "named_barrier_arrive", .code = code, .place = &barrier};
   if (barrier.came == 0) {
@@ -30,7 +32,7 @@ void NamedBarriers::come(Thread& self, int id, int threads, bool waits, Code cod
   } else if (barrier.threads != threads) {
     block_.report(
         Fault::Kind::divergent_barrier, self, code,
-        fmt::format("thread {} comes to barrier {} for {} threads at {}, and others for {} at {}", self.index, id,
+        fmt::format("thread {} arrives at barrier {} for {} threads at {}, and others for {} at {}", self.index, id,
                     threads, block_.launch().lines[code], barrier.threads, block_.launch().lines[barrier.first.code]));
     block_.stop();
   }

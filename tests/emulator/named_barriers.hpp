@@ -1,4 +1,4 @@
-// The barriers of the hardware, by number (PTX ISA, "bar"): some threads wait there, others only come.
+// Named barriers (PTX ISA, "bar"): some threads wait there, others only arrive.
 #pragma once
 #include <array>
 #include <string>
@@ -13,10 +13,10 @@ class Block;
 
 struct NamedBarrier final : Place {
   int id = 0;
-  int threads = 0;  ///< that it is for, as the first of them said
+  int threads = 0;  ///< expected, as given by the first arrival
   int came = 0;
-  Meeting first;       ///< of the thread that came first
-  Knowledge coming{};  ///< what those know who came
+  Meeting first;       ///< of the first thread that arrived
+  Knowledge coming{};  ///< what the arrived threads know
   std::vector<Thread*> waiting;
 
   std::string story(const Thread& waits) const override;
@@ -26,7 +26,7 @@ class NamedBarriers {
  public:
   explicit NamedBarriers(Block& block);
 
-  /// A thread comes to barrier `id`, which is for `threads` threads, and may wait for the others.
+  /// A thread arrives at barrier `id` for `threads` threads, and waits for the others if `waits`.
   void come(Thread& self, int id, int threads, bool waits, Code code);
 
  private:

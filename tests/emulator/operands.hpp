@@ -1,4 +1,4 @@
-// What the bits of the matrix instructions' operands stand for.
+// Conversions of the operands of matrix instructions.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -17,7 +17,7 @@ inline float bf16_operand(std::uint32_t bits) { return std::bit_cast<float>(bits
 
 inline float tf32_operand(std::uint32_t bits) { return std::bit_cast<float>(bits & 0xffffe000); }
 
-// Integers as what their sums wrap as.
+// Integers, in the unsigned type in which their accumulators wrap.
 inline std::uint32_t i8_operand(std::uint32_t bits) {
   return static_cast<std::uint32_t>(static_cast<std::int8_t>(bits));
 }

@@ -1,4 +1,4 @@
-// What the emulated helpers do: the functions of machine.hpp, but for those of warp groups (ops_groups.cpp).
+// The emulated device functions of machine.hpp, except those of warp groups (ops_groups.cpp).
 #include <array>
 #include <cstring>
 
@@ -41,7 +41,7 @@ struct LoadMatrix {
   bool transposed;
 };
 
-/// PTX ISA, ldmatrix: of each matrix, lane l has elements 2 (l % 4) and the next of row l / 4; lane 8 m + r gives the
+/// PTX ISA, ldmatrix: lane l gets elements 2 (l % 4) and the next of row l / 4 of each matrix; lane 8 m + r passes the
 /// address of row r of matrix m.
 void load_matrices(const Block::Operands& lanes) {
   const auto& first = *static_cast<const LoadMatrix*>(lanes[0]);
@@ -67,10 +67,10 @@ struct Mma {
   const unsigned* b;
 };
 
-/// PTX ISA, "Matrix Fragments for mma.m16n8k16", "mma.m16n8k8" and "mma.m16n8k32": a register has `Packed` neighbours
-/// in k. With g = lane / 4 and t = lane % 4, registers a0 and a2 are of row g, a1 and a3 of row g + 8, b0 and b1 of
-/// column g; a2, a3 and b1 are half of k further on; c0 and c1 are of row g, c2 and c3 of row g + 8, columns 2 t and 2
-/// t + 1.
+/// PTX ISA, "Matrix Fragments for mma.m16n8k16", "mma.m16n8k8" and "mma.m16n8k32": a register holds `Packed` neighbors
+/// along k. With g = lane / 4 and t = lane % 4, registers a0 and a2 belong to row g, a1 and a3 to row g + 8, b0 and b1
+/// to column g; a2, a3 and b1 are half of k further on; c0 and c1 belong to row g, c2 and c3 to row g + 8, columns 2 t
+/// and 2 t + 1.
 template <int Packed, class Sum, Sum (*Value)(std::uint32_t bits)>
 void mma_sync(const Block::Operands& lanes) {
   constexpr int half = 4 * Packed, depth = 2 * half, bits = 32 / Packed;
@@ -96,7 +96,7 @@ void mma_sync(const Block::Operands& lanes) {
   }
 }
 
-/// What an element becomes by an instruction.
+/// The value that an instruction stores.
 template <class T>
 T changed(EmulatedAtomic op, T a, T b, T c) {
   const auto of_integers = [&]<Op Which>(std::integral_constant<Op, Which>) {
@@ -284,7 +284,7 @@ unsigned* emulated_new_record(unsigned* board, int text, long long block, unsign
   std::uint64_t at = 0;
   std::memcpy(&at, board + board::used, sizeof at);
   const std::uint64_t end = at + length;
-  std::memcpy(board + board::used, &end, sizeof end);  // also where there is no room: what comes behind is lost as well
+  std::memcpy(board + board::used, &end, sizeof end);  // even without space: later records are lost as well
   if (end > board::room) {
     board[board::lost] = 1;
     return nullptr;

@@ -1,4 +1,4 @@
-// What the emulated helpers of warp groups do: barriers in memory, the copy engine, wgmma.
+// The emulated device functions of warp groups: mbarriers, TMA, wgmma.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ struct StoreMatrix {
   const unsigned* registers;
 };
 
-/// PTX ISA, stmatrix: as ldmatrix the other way.
+/// PTX ISA, stmatrix: the inverse of ldmatrix.
 void store_matrices(const Block::Operands& lanes) {
   for (int matrix = 0; matrix < 4; ++matrix) {
     for (int lane = 0; lane < warp_size; ++lane) {
@@ -32,7 +32,7 @@ void store_matrices(const Block::Operands& lanes) {
   }
 }
 
-/// All threads of the warp group come; `work` is done once, for the block's matrix units.
+/// Waits for all threads of the warp group; `work` is done once, for the CTA's wgmma units.
 template <class Work>
 void with_group(const char* what, Code code, void* operands, Work) {
   Thread& self = current_thread();
@@ -64,7 +64,7 @@ void emulated_griddep_wait() {
   Thread& self = current_thread();
   if (self.outside)
     self.block.refuse(self, CALLER,
-                      fmt::format("waits for the launch before after it used its memory at {},",
+                      fmt::format("waits for the preceding launch after it accessed global memory at {},",
                                   self.block.launch().lines[self.outside]));
 }
 

@@ -86,7 +86,7 @@ std::string Order::name(int who) const {
 Knowledge& Order::of(int thread) {
   if (knowledge_.empty()) {
     knowledge_.resize(times_.size());
-    for (std::size_t i = 0; i < times_.size(); ++i)  // what barriers of warps said until now
+    for (std::size_t i = 0; i < times_.size(); ++i)  // from the warp barriers so far
       for (std::size_t mate = i / warp * warp; mate < (i / warp + 1) * warp; ++mate)
         if (const std::uint32_t time = warp_barriers_[i / warp]) knowledge_[i].known.raise(mate, time - 1);
   }

@@ -1,4 +1,4 @@
-// A place in the text where a thread meets others, as it comes to it.
+// A point in the text at which a thread synchronizes with others.
 #pragma once
 #include <string>
 
@@ -8,18 +8,18 @@ namespace tessera::internal::emulator {
 
 struct Thread;  // block.hpp
 
-/// What a thread may wait for that is there for longer than the wait.
+/// An object that threads wait for and that outlives the wait.
 struct Place {
   virtual ~Place() = default;
-  /// What is missing, as a thread that waits there sees it.
+  /// Describes what a thread that waits here is waiting for.
   virtual std::string story(const Thread& waits) const = 0;
 };
 
 struct Meeting {
-  const char* what = nullptr;  ///< "barrier", "shuffle_xor"; null: the thread waits nowhere
+  const char* what = nullptr;  ///< "barrier", "shuffle_xor"; null: the thread does not wait
   Code code = nullptr;
-  void* operands = nullptr;      ///< what the thread brings and takes; lives until the meeting is over
-  const Place* place = nullptr;  ///< null: its warp, warp group or block
+  void* operands = nullptr;      ///< of the thread, in and out; valid until the meeting is over
+  const Place* place = nullptr;  ///< null: its warp, warp group or CTA
 };
 
 }  // namespace tessera::internal::emulator

@@ -1,4 +1,4 @@
-// The prelude as kernels see it under the emulator: its device items have bodies of the emulator's own.
+// The prelude as kernels see it in the emulator, with the emulator's own bodies for device items.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,10 +11,11 @@ struct EmulatedItem {
   std::string text;
 };
 
-/// All of them, from tests/emulator/prelude/*.hpp: items with one blank line between, in the order of the files' names.
+/// All items of tests/emulator/prelude/*.hpp, which are separated by one blank line; files are in the order of their
+/// names.
 std::vector<EmulatedItem> emulated_items();
 
-/// All items of the prelude, each after those it uses.
+/// All items of the prelude, each after those that it uses.
 std::string emulated_prelude();
 
 }  // namespace tessera::internal::emulator

@@ -1,4 +1,4 @@
-// A small generator of pseudo-random numbers, the same everywhere (SplitMix64).
+// A small pseudo-random number generator that is the same on all platforms (SplitMix64).
 #pragma once
 #include <cstdint>
 

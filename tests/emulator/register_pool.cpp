@@ -10,7 +10,7 @@
 namespace tessera::internal::emulator {
 namespace {
 
-// What a kernel is compiled to have where its block has a multiprocessor to itself: in steps of 8, at most 255.
+// Registers per thread at launch, for a kernel with one CTA per SM: a multiple of 8, at most 255.
 int at_launch(int threads) { return std::min(65536 / threads, 255) / 8 * 8; }
 
 }  // namespace
@@ -22,13 +22,13 @@ int& RegisterPool::owned(const Thread& thread) { return owned_[static_cast<std::
 
 void RegisterPool::check(Thread& self, int registers, Code code) {
   if (registers < 24 || registers > 256 || registers % 8 != 0)
-    block_.refuse(self, code, fmt::format("sets {} registers, no multiple of 8 from 24 to 256", registers));
+    block_.refuse(self, code, fmt::format("sets {} registers, which is not a multiple of 8 from 24 to 256", registers));
 }
 
 void RegisterPool::give(Thread& self, int registers, Code code) {
   check(self, registers, code);
   if (registers > owned(self))
-    block_.refuse(self, code, fmt::format("gives up all but {} of {} registers", registers, owned(self)));
+    block_.refuse(self, code, fmt::format("reduces its registers to {} and has {}", registers, owned(self)));
   free_ += std::exchange(owned(self), registers) - registers;
   for (Thread* thread : std::exchange(waiting_, {})) block_.wake(*thread);
 }
@@ -36,7 +36,8 @@ void RegisterPool::give(Thread& self, int registers, Code code) {
 void RegisterPool::take(Thread& self, int registers, Code code) {
   check(self, registers, code);
   int more = registers - owned(self);
-  if (more < 0) block_.refuse(self, code, fmt::format("takes up to {} registers and has {}", registers, owned(self)));
+  if (more < 0)
+    block_.refuse(self, code, fmt::format("increases its registers to {} and has {}", registers, owned(self)));
   while (free_ < more) {
     waiting_.push_back(&self);
     block_.sleep(self, {.what = "setmaxnreg_inc", .code = code, .operands = &more, .place = this});
@@ -46,7 +47,7 @@ void RegisterPool::take(Thread& self, int registers, Code code) {
 }
 
 std::string RegisterPool::story(const Thread& waits) const {
-  return fmt::format(" for {} registers more of {} that are free", *static_cast<const int*>(waits.meeting.operands),
+  return fmt::format(" for {} more registers, of which {} are free", *static_cast<const int*>(waits.meeting.operands),
                      free_);
 }
 

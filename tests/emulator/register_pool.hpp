@@ -1,4 +1,4 @@
-// The registers that a block's threads have together, which warps pass on to each other (PTX ISA, "setmaxnreg").
+// The registers of a CTA, which warps release and acquire (PTX ISA, "setmaxnreg").
 #pragma once
 #include <string>
 #include <vector>
@@ -13,7 +13,8 @@ class RegisterPool final : public Place {
  public:
   RegisterPool(Block& block, int threads);
 
-  /// A thread gives up all but so many, or takes up to so many: waits until others have given enough.
+  /// A thread releases all but `registers`, or acquires more up to `registers`, waiting until others have released
+  /// enough.
   void give(Thread& self, int registers, Code code);
   void take(Thread& self, int registers, Code code);
 

@@ -12,7 +12,7 @@ constexpr std::size_t largest_access = 16;
 
 std::size_t lowest_bit(std::size_t x) { return x & -x; }
 
-/// Every element `times` times.
+/// Repeats each element `times` times.
 template <class T>
 std::vector<T> repeated(const std::vector<T>& elements, std::size_t times) {
   std::vector<T> result;
@@ -23,7 +23,7 @@ std::vector<T> repeated(const std::vector<T>& elements, std::size_t times) {
 
 }  // namespace
 
-// More than that the system gives, too, and then ends the process.
+// The system would grant more than that, too, and then kill the process.
 std::size_t Shadow::most_bytes =
     static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 

@@ -1,4 +1,4 @@
-// What is known of each place in memory: whether it holds anything, who read and wrote it last.
+// The state of each location in memory: whether it is initialized, and its last accesses.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -11,42 +11,42 @@
 
 namespace tessera::internal::emulator {
 
-/// Who may do what with a part of memory.
+/// A part of memory, and which accesses to it are allowed.
 struct Owner {
   std::string name;          ///< "shared memory", "argument 2 (Out<f32, 1>)"
-  const char* base;          ///< where its offset 0 is
+  const char* base;          ///< address of its offset 0
   bool initialized = false;  ///< before the launch
   bool writable = true;
-  bool early = false;  ///< no launch before writes it: it may be read before those have ended
+  bool early = false;  ///< no preceding launch writes it: it may be read before the PDL wait
 };
 
-/// The history of a place in memory.
+/// The history of a location in memory.
 struct Cell {
   History reads, writes;
 };
 
-/// A contiguous part of memory. What has been accessed has a cell for every granule: as many bytes as the
-/// smallest access to its page so far. What has not takes no memory.
+/// The shadow of a contiguous part of memory. Pages that have been accessed have a cell for every granule, whose size
+/// is the smallest access to the page so far. Other pages take no memory.
 class Shadow {
  public:
-  /// Bytes of one of the owners. The rest is nobody's.
+  /// A byte range that belongs to one of the owners. Bytes in no range have no owner.
   struct Range {
     std::size_t begin, end, owner;
   };
-  /// All is the first owner's.
+  /// The first owner has all bytes.
   Shadow(const char* begin, std::size_t bytes, std::vector<Owner> owners);
-  /// Ranges in rising order, apart from each other.
+  /// Ranges are in ascending order and disjoint.
   Shadow(const char* begin, std::size_t bytes, std::vector<Owner> owners, std::vector<Range> ranges);
 
-  /// The most memory that the cells of one may take: at first, as much as the machine has.
+  /// The maximum size of the cells of one shadow; initially the size of the machine's memory.
   static std::size_t most_bytes;
 
   const char* begin() const { return begin_; }
   const char* end() const { return begin_ + bytes_; }
   const std::vector<Owner>& owners() const { return owners_; }
 
-  /// Calls visit(owner, cell) for every granule of [address, address + bytes); null owner: nobody's. Throws
-  /// std::bad_alloc where the cells would take more than most_bytes.
+  /// Calls visit(owner, cell) for every granule of [address, address + bytes); the owner is null if there is none.
+  /// Throws std::bad_alloc if the cells would take more than most_bytes.
   template <class Visit>
   void visit(const char* address, std::size_t bytes, Visit&& visit) {
     for (auto offset = static_cast<std::size_t>(address - begin_); bytes > 0;) {

@@ -12,8 +12,8 @@ namespace tessera::internal::emulator {
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t stride = 32 * page;  // of which the lowest page is never touched: an overflow ends there
-constexpr std::size_t color = 5 * 64;     // stacks that start at other lines of the cache do not evict each other
+constexpr std::size_t stride = 32 * page;  // the lowest page is inaccessible, so that overflows fault
+constexpr std::size_t color = 5 * 64;     // stacks start at different cache lines, so that they do not evict each other
 constexpr std::size_t colors = 12;
 
 std::string text_of(int count) { return "the stacks of " + std::to_string(count) + " threads"; }
@@ -40,7 +40,7 @@ LentStacks::LentStacks(int count) {
     }
   }
   if (stacks_ && stacks_->count() >= count) return;
-  stacks_.reset();  // ahead of those that replace them
+  stacks_.reset();  // frees them before others are allocated
   stacks_ = std::make_unique<const Stacks>(count);
 }
 
@@ -56,7 +56,7 @@ boost::context::stack_context Stacks::operator[](int index) const {
   boost::context::stack_context stack;
   stack.sp = memory_.data() + (i + 1) * stride - i % colors * color;
   stack.size = stride - page - i % colors * color;
-  // A thread that did not end left AddressSanitizer's marks here, if this program has it.
+  // A thread that did not end may have left AddressSanitizer's poison here, if the program uses it.
   ASAN_UNPOISON_MEMORY_REGION(memory_.data() + i * stride, stride);
   return stack;
 }

@@ -1,4 +1,4 @@
-// The stacks of threads: mapped once, used again by block after block, and by run after run of whatever kernel.
+// The stacks of threads, mapped once and reused for all CTAs and runs of all kernels.
 #pragma once
 #include <boost/context/stack_context.hpp>
 #include <cstddef>
@@ -23,8 +23,8 @@ class Stacks {
   Mapping memory_;
 };
 
-/// Stacks for a run, at least `count`, of those of the process. There are as many as runs at a time, however many
-/// kernels there are: each stack takes two of the mappings that a process may have.
+/// At least `count` stacks for a run, from a pool of the process. The pool has as many as there are concurrent runs,
+/// not kernels, because each stack takes two of the mappings that a process may have.
 class LentStacks {
  public:
   explicit LentStacks(int count);

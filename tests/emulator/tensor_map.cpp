@@ -12,7 +12,7 @@ namespace {
 constexpr std::uint32_t map_mark = 0x70616d74;
 
 void require(bool holds, const Parameter& parameter, const char* what) {
-  if (!holds) throw InternalError(fmt::format("the copy engine cannot address {}: {}", to_string(parameter), what));
+  if (!holds) throw InternalError(fmt::format("TMA cannot address {}: {}", to_string(parameter), what));
 }
 
 }  // namespace
@@ -28,18 +28,18 @@ MapWords encode(const TmaTensor& tma_tensors, const Parameter& parameter, const 
   map.mark = map_mark;
   map.element_bytes = static_cast<std::uint16_t>(info(parameter.type).bytes);
   map.to_tf32 = tma_tensors.to_tf32;
-  require(!tma_tensors.to_tf32 || parameter.type == ElementType::f32, parameter, "what it rounds to tf32 is f32");
+  require(!tma_tensors.to_tf32 || parameter.type == ElementType::f32, parameter, "only f32 can be converted to tf32");
   map.base = static_cast<char*>(argument.data);
-  require(reinterpret_cast<std::uintptr_t>(map.base) % 16 == 0, parameter, "it begins at no multiple of 16 bytes");
+  require(reinterpret_cast<std::uintptr_t>(map.base) % 16 == 0, parameter, "its address is not a multiple of 16 bytes");
   for (std::size_t a = 0; a < BoxMap::most_axes && tma_tensors.axes[a] >= 0; ++a, ++map.axes) {
     const auto axis = static_cast<std::size_t>(tma_tensors.axes[a]);
     require(tma_tensors.axes[a] < parameter.rank, parameter, "it has fewer axes than its box");
     map.extent[a] = argument.extent[axis];
-    // Along an axis of one element nothing is a stride apart: the launch gives any.
+    // The stride of an axis with one element is unused, and the launch passes any.
     map.stride[a] = a > 0 && map.extent[a] == 1 ? 16 : argument.stride[axis] * map.element_bytes;
     require(map.extent[a] > 0, parameter, "an extent is 0");
     require(a == 0 ? argument.stride[axis] == 1 : map.stride[a] > 0 && map.stride[a] % 16 == 0, parameter,
-            a == 0 ? "elements of the fastest axis are no neighbours" : "a stride is no multiple of 16 bytes");
+            a == 0 ? "elements along the fastest axis are not contiguous" : "a stride is not a multiple of 16 bytes");
     require(tma_tensors.box[a] >= 1 && tma_tensors.box[a] <= 256, parameter,
             "a box has 1 to 256 elements along an axis");
     map.box[a] = static_cast<std::uint16_t>(tma_tensors.length(a, map.extent[a]));

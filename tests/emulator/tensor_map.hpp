@@ -1,4 +1,4 @@
-// A tensor as the copy engine knows it: what a kernel's TensorMap holds under the emulator, and the rows of its boxes.
+// Tensor maps: the contents of a kernel's TensorMap in the emulator, and the rows of its boxes.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -19,13 +19,13 @@ struct BoxMap {
   char* base = nullptr;
   std::array<std::int64_t, most_axes> extent{}, stride{};  ///< fastest axis first; strides in bytes
   std::array<std::uint16_t, most_axes> box{};
-  std::uint16_t to_tf32 = 0;  ///< f32 becomes tf32 on its way to shared memory
+  std::uint16_t to_tf32 = 0;  ///< f32 is converted to tf32 by the copy to shared memory
 
   int row_bytes() const { return box[0] * element_bytes; }
   int bytes() const;
 
-  /// Calls visit(offset, row, first, end) for each row of the box at these coordinates: it lies `offset` bytes from the
-  /// box's first in shared memory; bytes [first, end) of it are in the tensor, from `row` on.
+  /// Calls visit(offset, row, first, end) for each row of the box at these coordinates: `offset` is the row's byte
+  /// offset in shared memory, relative to the box; bytes [first, end) of it are in the tensor, from `row` on.
   template <class Visit>
   void each_row(const Coordinates& at, Visit&& visit) const {
     const int rows = bytes() / row_bytes();
@@ -45,12 +45,12 @@ struct BoxMap {
   }
 };
 
-/// The 128 bytes that a kernel is passed. Throws InternalError for what the hardware does not take (CUDA Driver API,
-/// "cuTensorMapEncodeTiled").
+/// The 128 bytes that are passed to a kernel. Throws InternalError for tensors that the hardware does not support (CUDA
+/// Driver API, "cuTensorMapEncodeTiled").
 using MapWords = std::array<std::uint64_t, 16>;
 MapWords encode(const TmaTensor& tma_tensors, const Parameter& parameter, const Argument& argument);
 
-/// What was encoded; of no axes if `map` is none.
+/// The encoded map; with 0 axes if `map` is not one.
 BoxMap decode(const void* map);
 
 }  // namespace tessera::internal::emulator

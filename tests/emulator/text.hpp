@@ -1,4 +1,4 @@
-// Included by the emulated text, first: what CUDA's words mean on a CPU.
+// Included first by the emulated text: CUDA keywords and functions on a CPU.
 #pragma once
 #include "machine.hpp"
 
@@ -8,8 +8,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 
-// The functions that NVRTC has built in and kernels use. With <math.h> the text would take three times as long to
-// compile.
+// Functions that NVRTC has built in and kernels use. With <math.h>, the text would take three times as long to compile.
 extern "C" {
 float expf(float);
 float exp2f(float);
@@ -22,7 +21,7 @@ float fminf(float, float);
 float fmaxf(float, float);
 float fmaf(float, float, float);
 }
-// By overloads, as of CUDA's functions there is one for each real type.
+// Overloads: CUDA has a function for each real type.
 #define REAL_FUNCTION(name)                                                \
   __device__ inline float name(float x) { return __builtin_##name##f(x); } \
   __device__ inline double name(double x) { return __builtin_##name(x); }
@@ -59,7 +58,7 @@ __device__ inline float fma(float x, float y, float z) { return __builtin_fmaf(x
 __device__ inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 __device__ inline float rsqrt(float x) { return 1.0f / __builtin_sqrtf(x); }
 __device__ inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
-// Of f32 the prelude has its own.
+// The prelude has its own for f32.
 __device__ inline double fmin(double x, double y) { return __builtin_fmin(x, y); }
 __device__ inline double exp2(double x) { return __builtin_exp2(x); }
 __device__ inline double sin(double x) { return __builtin_sin(x); }
@@ -68,7 +67,7 @@ __device__ inline double tan(double x) { return __builtin_tan(x); }
 __device__ inline double tanh(double x) { return __builtin_tanh(x); }
 __device__ inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 
-// What the bodies in prelude/ are made of.
+// Used by the bodies in prelude/.
 namespace emulated {
 
 template <class T>
@@ -124,7 +123,7 @@ struct Call {
 /// Calls the kernel with the cells of each parameter: one for each 8 bytes.
 template <class... Parameters>
 UNCHECKED void call(void (*kernel)(Parameters...), Cells cells) {
-  Call<Parameters...>{kernel, cells.take<Parameters>()...};  // braces: from left to right
+  Call<Parameters...>{kernel, cells.take<Parameters>()...};  // braces: evaluated from left to right
 }
 
 template <class... Parameters>
@@ -134,7 +133,7 @@ constexpr int parameters(void (*)(Parameters...)) {
 
 }  // namespace emulated
 
-/// What the emulator looks for of kernel `index`.
+/// The symbols that the emulator looks up for kernel `index`.
 #define ENTRY(index, name)                                                            \
   extern "C" EXPORTED UNCHECKED void enter_##index(const unsigned long long* cells) { \
     emulated::call(kernel_##index::name, {cells});                                    \

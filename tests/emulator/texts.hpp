@@ -4,7 +4,7 @@
 
 namespace tessera::internal::emulator {
 
-/// Their folder: that of the sources, or, where the emulator was installed, the one beside it.
+/// Their folder: in the source tree, or beside the emulator if it was installed.
 std::filesystem::path texts_folder();
 
 }  // namespace tessera::internal::emulator

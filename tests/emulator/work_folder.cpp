@@ -24,7 +24,7 @@ constexpr std::string_view start = "tessera-emulator-";
 
 [[noreturn]] void refuse(const fs::path& folder, std::string_view why) {
   const char* const variable = std::getenv("TMPDIR");
-  throw Error(fmt::format("{}{}: the emulator compiles kernels in a folder of it, which fails: {}; let TMPDIR name "
+  throw Error(fmt::format("{}{}: the emulator cannot create a folder there to compile kernels in: {}; set TMPDIR to "
                           "another one",
                           variable ? "TMPDIR=" : "", variable ? variable : folder.native(), why));
 }
@@ -36,12 +36,12 @@ fs::path temporary_folder() {
   return folder;
 }
 
-/// False: another process has it.
+/// Returns false if another process holds the lock.
 bool lock(const Descriptor& folder) { return folder && ::flock(folder.get(), LOCK_EX | LOCK_NB) == 0; }
 
 Descriptor open_folder(const fs::path& path) { return Descriptor(path, O_RDONLY | O_DIRECTORY); }
 
-/// Folders of this user that no process has locked.
+/// Removes folders of this user that no process has locked.
 void remove_left_behind(const fs::path& among) {
   std::error_code error;
   for (fs::directory_iterator entry(among, fs::directory_options::skip_permission_denied, error), end;
@@ -61,7 +61,7 @@ WorkFolder::WorkFolder() {
   const fs::path among = temporary_folder();
   static std::once_flag first;
   std::call_once(first, [&] { remove_left_behind(among); });
-  do {  // until nobody removes it for one that was left behind
+  do {  // until no other process removes it as left behind
     std::string name = (among / fmt::format("{}XXXXXX", start)).native();
     if (!::mkdtemp(name.data())) refuse(among, std::generic_category().message(errno));
     path_ = name;

@@ -1,4 +1,4 @@
-// Where kernels are compiled: a folder under TMPDIR that lives no longer than that takes.
+// Temporary folders under TMPDIR in which kernels are compiled.
 #pragma once
 #include <filesystem>
 #include <string_view>
@@ -7,8 +7,8 @@
 
 namespace tessera::internal::emulator {
 
-/// A new folder for this user alone, removed with all that is in it. The first one of a process also removes those of
-/// processes that were killed. Throws Error that names TMPDIR.
+/// A new folder that only this user can access; removed with its contents. The first one in a process also removes
+/// those of processes that were killed. Throws Error that names TMPDIR.
 class WorkFolder {
  public:
   WorkFolder();
@@ -21,11 +21,11 @@ class WorkFolder {
 
  private:
   std::filesystem::path path_;
-  Descriptor lock_;  // held while it is in use
+  Descriptor lock_;  // held while the folder is in use
 };
 
-/// Writes a text to a new file under TMPDIR, or over the one that this process wrote before, and returns its path: what
-/// users may look at.
+/// Writes a text to a new file under TMPDIR, or over the one that this process wrote before, for users to read. Returns
+/// its path.
 std::filesystem::path keep_for_users(std::string_view text);
 
 }  // namespace tessera::internal::emulator

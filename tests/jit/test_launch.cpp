@@ -82,7 +82,7 @@ TEST_CASE("a while_ without an end is an error on the CPU in a debug build of a 
   CHECK(run(1 << 20, true) == "1048576");
   CHECK(run((1 << 20) + 1, false) == "1048577");
   CHECK(says(run((1 << 20) + 1, true),
-             {"kernel 'rounds', ", "test_launch.cpp:", "a while_ goes on after 1048576 rounds (block 0)"}));
+             {"kernel 'rounds', ", "test_launch.cpp:", "a while_ goes on after 1048576 iterations (block 0)"}));
 }
 
 TEST_CASE("where there is no memory for a launch, the error names the kernel and its tensors", "[api]") {

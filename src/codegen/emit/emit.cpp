@@ -1,5 +1,5 @@
-// emit: a plan, spelled as CUDA C++. Nothing is decided here: a line stands for a step of the plan, or for what
-// steps name.
+// Emits a plan as CUDA C++. Nothing is decided here: each line spells a step of the plan or something that a step
+// names.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::string_view name_of(Store::Kind kind) {
   return "";
 }
 
-// What the author called it.
+// The name of the op that the author called.
 std::string_view scan_name(Op reduction) {
   for (const OpInfo& op : detail::table::ops)
     if (op.group == OpGroup::scan && reduction_of(static_cast<Op>(&op - detail::table::ops)) == reduction)
@@ -38,7 +38,8 @@ std::string_view scan_name(Op reduction) {
   return name(reduction);
 }
 
-// What the author wrote: the ops of an expression, then the step's own. Nothing of steps that follow from others.
+// The ops that the author wrote: those of the expression, then the step's own. Empty for steps that only follow from
+// others.
 std::string ops_of(const Step& step) {
   const auto ops = [](const Expression& expression, std::string_view own) {
     std::vector<std::string_view> ops;
@@ -91,7 +92,7 @@ std::string ops_of(const Step& step) {
   return visit_kind(own, step.action);
 }
 
-// One comment, and a line directive, for what the author wrote in one place.
+// Writes a comment and a line directive for the ops that the author wrote in one place.
 void comment(Writer& w, const Step& step) {
   const std::string ops = ops_of(step);
   if (ops.empty() || !step.location.file || !*step.location.file) return;
@@ -159,12 +160,12 @@ std::string_view block_type(const Plan& plan) { return plan.variant.index64 ? "i
 bool is_persistent(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::persistent; }
 bool has_tile_loops(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::tiles; }
 
-// "blocks": how many the grid of a phase has; of several phases "blocks0" and so on.
+// "blocks", the number of grid tiles of a phase; "blocks0" and so on if there are several phases.
 std::string blocks_name(const Plan& plan, int phase) {
   return plan.phases.size() == 1 ? "blocks" : fmt::format("blocks{}", phase);
 }
 
-// Does a text name a variable?
+// Returns true if `text` uses the variable `name`.
 bool names(std::string_view text, std::string_view name) {
   const auto continues = [&](std::size_t at) {
     return at < text.size() && (text[at] == '_' || std::isalnum(static_cast<unsigned char>(text[at])));
@@ -174,9 +175,9 @@ bool names(std::string_view text, std::string_view name) {
   return false;
 }
 
-// Where the threads of a role, and what the body names of the plan, are found.
+// Declares the thread indices of a role and the plan's objects that the body uses.
 void declarations(Writer& w, const Writer& body) {
-  // Where conditions and offsets were folded, the text does not name all that was asked for.
+  // The text may not use every term that was requested, because conditions and offsets were folded.
   std::vector<std::string> terms;
   for (const ThreadTerm& term : body.terms)
     if (names(body.text, term.name))
@@ -185,7 +186,7 @@ void declarations(Writer& w, const Writer& body) {
     return names(body.text, name) ||
            std::ranges::any_of(terms, [&](const std::string& term) { return names(term, name); });
   };
-  // Of a team's threads or warps, the block having `index` of them.
+  // Index of a thread or warp within its consumer group, from its `index` in the CTA.
   const auto of_consumer_group = [&](const char* index, int first, int count) {
     const IndexExpression in_role = IndexExpression::call(index, {}) - first;
     return w.role.consumer_groups == 1 ? in_role : (first % count ? in_role : IndexExpression::call(index, {})) % count;
@@ -204,7 +205,7 @@ void declarations(Writer& w, const Writer& body) {
     w.line("const u64 {}_priority = priority_of_read({});", tensor_name(w.plan, parameter), bytes);
   }
   for (const std::string& term : terms) w.line("{}", term);
-  std::set<std::string> known;  // of one name there may be several, in the same place
+  std::set<std::string> known;  // several storages may have the same name and place
   for (StorageId id : body.storages) {
     const Storage& storage = w.plan.storages[id];
     if (storage.storage_class != StorageClass::shared && storage.storage_class != StorageClass::workspace) continue;
@@ -229,8 +230,8 @@ void declarations(Writer& w, const Writer& body) {
   }
 }
 
-// Which block of the phase's grid `block` is: the last axis runs fastest; or the first two go in groups, inside of the
-// others.
+// Computes the indices of `block` in the phase's grid. The last axis varies fastest; or the first two axes are
+// rasterized in groups, inside of the other axes.
 void block_indices(Writer& w, const Writer& body) {
   const Plan& plan = w.plan;
   const Phase& phase = w.phase;
@@ -271,14 +272,14 @@ void block_indices(Writer& w, const Writer& body) {
   }
 }
 
-// The number of a block of threads, or of its cluster, and how many there are.
+// Index and number of CTAs, or of clusters with cluster split-K.
 std::pair<IndexExpression, IndexExpression> own_number(const Writer& w) {
   const bool clusters = w.phase.schedule.split_k == SplitK::cluster;
   return {IndexExpression::call(clusters ? "cluster_index" : "block_index", {}),
           IndexExpression::call(clusters ? "clusters" : "grid_size", {})};
 }
 
-// The blocks of threads share out those of the grid, starting with their own number.
+// Loop over the grid tiles of this CTA, the first of which has its index.
 void open_blocks(Writer& w, IndexExpression first, int step) {
   const std::string blocks = blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data()));
   if (w.phase.schedule.snake_order) {
@@ -330,7 +331,7 @@ std::string parameter_text(const Plan& plan, const KernelParameter& p) {
   switch (p.kind) {
     case Kind::pointer: {
       const Parameter& tensor = plan.tensors[static_cast<std::size_t>(p.argument)];
-      // What other blocks write and then release is not what it was.
+      // Other CTAs may change the tensor and then release it, so it must not be __restrict__.
       const bool alone = tensor.access != Access::in_out || !plan.learns_of_others();
       return fmt::format("{}{}*{} {}", tensor.access == Access::in ? "const " : "", memory_type(tensor.type),
                          alone ? " __restrict__" : "", tensor_name(plan, p.argument));
@@ -376,7 +377,7 @@ void emit(Writer& w, const Body& body) {
   for (const Step& step : body) emit_step(w, step);
 }
 
-// What `inside` needs to know of its block of the grid stands ahead of it.
+// Declares the grid indices that `inside` uses before it.
 template <class Inside>
 static void emit_of_block(Writer& w, const Inside& inside) {
   std::string before = std::exchange(w.text, {});
@@ -403,7 +404,7 @@ void emit(Writer& w, const TileLoop& loop) {
   w.close();
 }
 
-// A launch has no more blocks of threads than the grid has blocks.
+// A launch has at most as many CTAs as grid tiles.
 void emit(Writer& w, const PrefetchBeforeWait& bring) {
   w.uses.thread = true;
   w.line("int brought = 0;");
@@ -426,7 +427,7 @@ void emit(Writer& w, const PrefetchBeforeWait& bring) {
 }
 
 std::string emit(const Plan& plan) {
-  // What the roles turn out to need is declared above them.
+  // Each role is emitted before the declarations above it, which depend on what it uses.
   const bool phases = plan.phases.size() > 1;
   std::string text;
   bool uses_shared = false;
@@ -459,8 +460,9 @@ std::string emit(const Plan& plan) {
       line(depth, "const int warp_of_block = warp_index();");
       for (const Role& role : phase.roles) {
         line(depth, fmt::format("{}if ({}) {{", &role == &first ? "" : "} else ", is_of_role(role)));
-        line(depth + 1, fmt::format("// role {}: warps {} to {}{}", role.name, role.first_warp, role.end_warp() - 1,
-                                    role.consumer_groups > 1 ? fmt::format(", {} teams", role.consumer_groups) : ""));
+        line(depth + 1,
+             fmt::format("// role {}: warps {} to {}{}", role.name, role.first_warp, role.end_warp() - 1,
+                         role.consumer_groups > 1 ? fmt::format(", {} consumer groups", role.consumer_groups) : ""));
         role_at(phase, role, depth + 1);
       }
       line(depth, "}");

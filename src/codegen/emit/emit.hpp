@@ -1,4 +1,4 @@
-// From a plan to text.
+// Emits a plan as text.
 #pragma once
 #include <string>
 

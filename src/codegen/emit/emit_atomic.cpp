@@ -4,7 +4,7 @@
 namespace tessera::internal::codegen {
 namespace {
 
-// As template arguments; what the functions of the prelude take if nothing is said is not said.
+// Order and scope as template arguments; empty if they are the prelude's defaults.
 std::string in_order(const Atomic& atomic) {
   constexpr std::string_view orders[] = {"Relaxed", "Acquire", "Release", "AcquireRelease"};
   constexpr std::string_view scopes[] = {"BlockScope", "DeviceScope", "SystemScope"};
@@ -29,7 +29,7 @@ void emit(Writer& w, const Atomic& atomic) {
     operands += ", " + value;
     const std::string change = fmt::format("{}{}({})", name(atomic.op), in_order(atomic), operands);
     const IndexExpression exists = both(mine, at.inside);
-    // Of minimum and maximum a NaN is not kept.
+    // Minimum and maximum ignore NaN.
     if (atomic.op != Op::atomic_max && atomic.op != Op::atomic_min) check_number(w, type, value, exists);
     if (atomic.out)
       w.line("{} = {};", element(w, atomic.out, index), where(exists, change, number(type, Cell{})));

@@ -3,7 +3,7 @@
 namespace tessera::internal::codegen {
 namespace {
 
-// Is a bit set that tells partial sums apart?
+// True for the threads in which none of the bits that distinguish partial sums is set.
 IndexExpression is_first_part(Writer& w, const Compute& compute) {
   const auto no_bit = [](const IndexExpression& of, int bits) {
     return bits ? equal(of & bits, 0) : IndexExpression::always();
@@ -14,7 +14,7 @@ IndexExpression is_first_part(Writer& w, const Compute& compute) {
               no_bit(IndexExpression::variable("warp"), compute.zero_warps));
 }
 
-// Two neighbours in a register each.
+// Packs two neighboring elements into each register.
 void compute_pairs(Writer& w, const Compute& compute) {
   const std::string_view type = name(w.plan.storage(compute.out).type);
   declare(w, compute.out, true);

@@ -6,11 +6,11 @@
 namespace tessera::internal::codegen {
 namespace {
 
-// Early rounds have a loop of their own, so that the others have no condition around a product or a fetch: ptxas then
-// moves the one into the other.
+// The prologue is a loop of its own, so that the main loop has no condition around a matmul or a fetch: ptxas can then
+// interleave them.
 void fetching_within(Writer& w, const Loop& loop, const Mma& matmul, const IndexExpression& count) {
   const std::string counter = name_of(w.plan, loop.loop);
-  w.line("// {} rounds are under way at a time.", loop.stages);
+  w.line("// Software pipeline: {} iterations are in flight.", loop.stages);
   w.open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, loop.stages - 1);
   w.open("if ({} < {}) {{", counter, count);
   emit(w, loop.ahead);
@@ -38,7 +38,7 @@ void emit_fetch_ahead(Writer& w, const Loop& loop) {
   w.open("{{");
   w.line("const int {} = {};", counter, fetching);
   w.fetched_if = IndexExpression::variable(fetching) < scalar(w, loop.count);
-  w.apart([&] { emit(w, loop.ahead); });  // the round at hand may have places of these names
+  w.apart([&] { emit(w, loop.ahead); });  // the current iteration may have declared the same names
   w.fetched_if = IndexExpression::always();
   w.close();
   emit(w, loop.issued);
@@ -63,7 +63,8 @@ void emit(Writer& w, const Loop& loop) {
   const int ahead = loop.stages - 1;
   if (const Mma* matmul = fetching_matmul(loop)) return fetching_within(w, loop, *matmul, count);
   const std::string fetching = "fetching_" + counter;
-  w.line("// {} rounds are under way at a time.", loop.stages);  // one loop, so that a fetch is compiled once
+  // One loop, so that a fetch is compiled once.
+  w.line("// Software pipeline: {} iterations are in flight.", loop.stages);
   if (loop.unrolled > 0) w.unroll_by(loop.unrolled);
   w.open("for (int {0} = 0; {0} - {1} < {2}; ++{0}) {{", fetching, ahead, count);
   w.open("if ({} >= {}) {{", fetching, ahead);

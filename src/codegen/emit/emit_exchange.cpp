@@ -57,13 +57,13 @@ std::string keep(Writer& w, ValueId out, ValueId best, const IndexExpression& in
   return fmt::format("keep_best({}, {}, {}, {});", x, at, of_best, element(w, out, index));
 }
 
-// --- warps that hold parts of one result: each puts its own into a slot, and takes all in the same order
+// --- warps that hold partial results: each stores its own in a slot, and all read the slots in the same order
 
-// Calls each(warp) for every warp whose index differs from this warp's in the bits only, those of one factor, in
-// rising order.
+// Calls each(warp), in ascending order, for every warp whose index differs from this warp's only in `bits`, which
+// belong to one factor.
 void over_members(Writer& w, int bits, const Each& each) {
   const int unit = bits & -bits, others = ~bits & (w.role.warps - 1);
-  if ((bits / unit & (bits / unit + 1)) != 0) throw InternalError("warps of two factors hold parts of one result");
+  if ((bits / unit & (bits / unit + 1)) != 0) throw InternalError("partial results are in warps of two factors");
   const IndexExpression first = w.warp() & others;
   each(first);
   if (bits == unit) return each(first + unit);
@@ -74,7 +74,7 @@ void over_members(Writer& w, int bits, const Each& each) {
   w.close();
 }
 
-// Registers of this round: i, of result c + i.
+// Calls each(i, c + i) for the registers of this chunk: slot i, and register c + i of the result.
 template <class EachPair>
 void over_chunk(Writer& w, int registers, int chunk, const EachPair& each) {
   if (chunk == 1) return each(IndexExpression(0), IndexExpression(0));
@@ -93,11 +93,11 @@ std::string slot(Writer& w, const IndexExpression& i, const IndexExpression& war
   return fmt::format("[{}]", (i * w.role.warps + warp) * 32 + w.lane());
 }
 
-// What a round's values are put through.
+// The step by which a chunk's values are stored.
 const StoreWarpPartials& put_of(const CrossWarpReduce& partials) {
   for (const Step& step : partials.per_chunk)
     if (const auto* put = step.action.as<StoreWarpPartials>()) return *put;
-  throw InternalError("warps take parts of a result that none puts");
+  throw InternalError("warps reduce partial results that no step stores");
 }
 
 }  // namespace
@@ -215,7 +215,7 @@ void emit(Writer& w, const ReduceWarpPartials& take) {
 
 namespace {
 
-/// Where an element is in scratch memory, and whether it is there.
+/// Offset of an element in scratch memory, and the condition that it exists.
 struct InScratch {
   IndexExpression at, inside;
 };
@@ -228,7 +228,7 @@ InScratch picked(Writer& w, const LoadScratch& get, const IndexExpression& index
         extent == 1 ? IndexExpression(0) : coordinate(w, get.sweep.layout, static_cast<int>(axis), index);
     const IndexExpression first = scalar(w, pick.first), at = first + i * pick.step;
     if (pick.extent != 1) place.at = place.at + at * get.strides[axis];
-    // What numbers say needs no condition.
+    // A condition that constants decide is left out.
     const std::int64_t reach = std::int64_t{extent - 1} * pick.step;
     const auto is_there = [&](std::int64_t j) { return j >= 0 && j < pick.extent; };
     if (first.is_constant() && is_there(first.value()) && is_there(first.value() + reach)) continue;

@@ -1,4 +1,4 @@
-// Elementwise expressions: the patterns of ops.def, filled in.
+// Elementwise expressions, from the patterns in ops.def.
 #include <cctype>
 #include <cmath>
 
@@ -10,17 +10,16 @@
 namespace tessera::internal::codegen {
 namespace {
 
-// Longer ones get a name.
+// Longer expressions get a name.
 constexpr std::size_t longest = 60;
 
-// Narrow reals are computed with as f32.
+// Narrow reals are held as f32, so a cast to f32 leaves them unchanged.
 bool is_kept(const Term& term) {
   return term.op == Op::broadcast ||
          (term.op == Op::cast && term.type == ElementType::f32 && host_type(term.operand) == HostType::f32);
 }
 
-// The bits of a value as a tensor holds them, and a value of such bits: of integers themselves, or what is left of
-// them.
+// Reinterprets the bits that a tensor would store for a value. Integers are their own bits, or the low ones if narrow.
 std::string bitcast(ElementType from, ElementType to, const std::string& value) {
   const auto narrow = [](ElementType type) { return info(type).bytes < 4; };
   const auto real = [](ElementType type) { return info(type).kind == ElementKind::real; };
@@ -81,7 +80,7 @@ Spelled operand(Writer& w, const Sweep& sweep, const std::vector<Spelled>& made,
   return {};
 }
 
-// Of a select's operands the first is its condition.
+// The first operand of a select is its condition.
 ElementType type_of_operand(const Term& term, std::size_t k) {
   return term.op == Op::select && k == 0 ? ElementType::pred : term.operand;
 }
@@ -91,7 +90,7 @@ ElementType type_of_operand(const Term& term, std::size_t k) {
 Spelled substitute(std::string_view pattern, const Spelled& a, const Spelled& b, const Spelled& c) {
   using Binds = Spelled::Binds;
   const bool call = pattern.find('(') != pattern.npos;
-  // Of "a - b" and the like a may be one more of its kind, b is tighter.
+  // In "a - b" and the like, a may be an operation of the same precedence; b must bind tighter.
   const char infix = pattern.size() == 5 ? pattern[2] : ' ';
   const bool sum = infix == '+' || infix == '-', matmul = infix == '*' || infix == '/';
   Spelled result{"", call ? Binds::primary : sum ? Binds::sum : matmul ? Binds::matmul : Binds::other};
@@ -155,7 +154,7 @@ bool is_zero(const Expression& expression) {
       continue;
     }
     if (in.kind != Operand::Kind::literal || info(term.operand).kind != ElementKind::real) return false;
-    return in.literal == 0;  // of -0 the sign is not
+    return in.literal == 0;  // -0 is not
   }
 }
 

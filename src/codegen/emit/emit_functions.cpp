@@ -16,7 +16,7 @@ std::string function_head(std::string_view type, std::string_view name, std::siz
 std::string function_text(const CustomFunction& function) {
   const std::string head = function_head(codegen::register_type(function.type), "user_" + function.name,
                                          static_cast<std::size_t>(function.operands));
-  // Its last line may end in a comment.
+  // The last line may end in a comment.
   const bool comment = function.expression.find("//") != std::string::npos;
   return fmt::format("#line 1 \"cuda_op {}\"\n__device__ inline {} {{ return {}{}; }}", function.name, head,
                      function.expression, comment ? "\n" : "");

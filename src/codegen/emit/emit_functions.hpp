@@ -1,4 +1,4 @@
-// The device functions that authors write as cuda_op.
+// Device functions that authors write as cuda_op.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,10 +7,10 @@
 
 namespace tessera::internal {
 
-/// "float name(float a, float b)", of so many operands.
+/// "float name(float a, float b)", for the given number of operands.
 std::string function_head(std::string_view type, std::string_view name, std::size_t operands);
-/// The function of a cuda_op. The compiler names the op where its expression is wrong, as a directive gives it as the
-/// file.
+/// The function of a cuda_op. A line directive gives the op as the file name, so compiler errors in its expression name
+/// it.
 std::string function_text(const CustomFunction& function);
 
 }  // namespace tessera::internal

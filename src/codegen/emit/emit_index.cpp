@@ -15,7 +15,7 @@ bool is_int(std::int64_t value) {
 
 }  // namespace
 
-// Nothing where the text would not compute a number: beyond 64 bits, or divided by 0.
+// Empty where the text would not compute a number: overflow of 64 bits, or division by 0.
 std::optional<std::int64_t> IndexExpression::computed(Kind kind, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   const bool divides = b != 0 && !(b == -1 && a == std::numeric_limits<std::int64_t>::min());
@@ -37,8 +37,8 @@ std::optional<std::int64_t> IndexExpression::computed(Kind kind, std::int64_t a,
   }
 }
 
-// What is folded: constants, as the text would compute them; neutral elements; quotients, remainders and comparisons
-// that a bound decides. What has 64 bits keeps them, so that what is added to it is computed in 64 bits, too.
+// Folds constants, as the text would compute them; neutral elements; and quotients, remainders and comparisons that a
+// bound decides. A 64-bit expression stays 64-bit, so that additions to it are computed in 64 bits, too.
 IndexExpression IndexExpression::binary(Kind kind, const IndexExpression& a, const IndexExpression& b) {
   const bool wide = a.wide_ || b.wide_, constants = a.is_constant() && b.is_constant();
   if (constants)
@@ -189,7 +189,7 @@ std::string beyond(std::string_view pointer, const Index& offset) {
   return fmt::format("{} + {}{}{}", pointer, alone ? "" : "(", offset.text(), alone ? "" : ")");
 }
 
-// C++'s, the tightest first.
+// As in C++; the tightest binding first.
 int IndexExpression::precedence(Kind kind) {
   switch (kind) {
     case Kind::constant:
@@ -221,7 +221,8 @@ int IndexExpression::precedence(Kind kind) {
 std::string IndexExpression::text() const {
   const auto infix = [&](std::string_view spelling) {
     const int own = precedence(kind_);
-    // a + (b + c) is a + b + c, and so are conditions; of a - (b - c) and the like the right side stays together.
+    // a + (b + c) is printed as a + b + c, and conditions likewise; the right side of a - (b - c) and the like keeps
+    // its parentheses.
     const bool associative = kind_ == Kind::sum || kind_ == Kind::both;
     const auto operand = [&](const IndexExpression& in, bool together) {
       const int of_operand = precedence(in.kind_);

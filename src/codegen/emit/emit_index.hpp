@@ -1,5 +1,5 @@
-// Integers that generated text computes: where elements lie, and the conditions on them. An expression is built by
-// operators, folded on the way, and printed with as many parentheses as C++ needs.
+// Integer expressions of generated text: element offsets, and conditions on them. An expression is built with
+// operators, folded as it is built, and printed with only the parentheses that C++ needs.
 #pragma once
 #include <fmt/format.h>
 
@@ -13,14 +13,14 @@ namespace tessera::internal::codegen {
 
 class IndexExpression {
  public:
-  /// An int, if it is one; else of 64 bits.
+  /// An int if the constant fits, else 64-bit.
   IndexExpression(std::int64_t constant);
-  /// Of a variable that is at least 0 the bound it stays below may be known.
+  /// A variable that is at least 0 may have a known upper bound, `below`, which is exclusive; 0 if it is unknown.
   static IndexExpression variable(std::string name, std::int64_t below = 0);
   static IndexExpression call(std::string function, std::vector<IndexExpression> arguments);
-  /// Text that needs no parentheses around it: what is printed without folding.
+  /// Text that needs no parentheses around it and is printed without folding.
   static IndexExpression raw(std::string text) { return variable(std::move(text)); }
-  /// The condition that always holds: both() with it is the other one.
+  /// The condition that always holds: both(always(), c) is c.
   static IndexExpression always() { return truth(true); }
   static IndexExpression never() { return truth(false); }
 
@@ -28,9 +28,9 @@ class IndexExpression {
   bool is_always() const { return kind_ == Kind::truth && constant_; }
   bool is_never() const { return kind_ == Kind::truth && !constant_; }
   bool is_constant() const { return kind_ == Kind::constant; }
-  /// Of a constant.
+  /// Only for a constant.
   std::int64_t value() const { return constant_; }
-  /// One name, number or call.
+  /// A single name, number or call.
   bool is_primary() const;
   std::string text() const;
 
@@ -44,10 +44,10 @@ class IndexExpression {
   friend IndexExpression operator>=(const IndexExpression& a, const IndexExpression& b);
   friend IndexExpression equal(const IndexExpression& a, const IndexExpression& b);
   friend IndexExpression both(const IndexExpression& a, const IndexExpression& b);
-  /// In parentheses, needed or not, unless it is primary.
+  /// Adds parentheses, needed or not, unless it is primary.
   friend IndexExpression grouped(const IndexExpression& a);
   friend IndexExpression cast_i64(const IndexExpression& a);
-  /// "pointer + offset", the offset being computed by itself.
+  /// "pointer + offset", with the offset computed separately.
   friend std::string beyond(std::string_view pointer, const IndexExpression& offset);
 
  private:
@@ -79,8 +79,8 @@ class IndexExpression {
 
   Kind kind_{};
   std::int64_t constant_ = 0;
-  bool wide_ = false;       // of 64 bits, as far as is known
-  std::int64_t below_ = 0;  // at least 0 and below it; 0: not known
+  bool wide_ = false;       // 64-bit, as far as is known
+  std::int64_t below_ = 0;  // the value is in [0, below_); 0: not known
   std::string name_;
   std::vector<IndexExpression> in_;
 };

@@ -18,7 +18,7 @@ std::string converted(const MatmulOperand& operand, std::string text) {
   return text;
 }
 
-// What factors and sums of a product without matrix units are held as, and a step of it.
+// The type in which a SIMT matmul or gemv holds operands and accumulators.
 std::string_view held(const Matmul& matmul) { return register_type(sum_type(matmul.type)); }
 
 std::string multiply_add(const Matmul& matmul, const std::string& a, const std::string& b, const std::string& c) {
@@ -32,14 +32,14 @@ std::string multiply_add(const Matmul& matmul, const std::string& a, const std::
   }
 }
 
-// Neighbours of a tile in memory that one access brings, of four: they lie in one chunk.
+// Number of neighboring elements of a tile, up to four, that one access loads; they are in one chunk.
 int at_once(const Buffer& from) { return std::min(4, 16 / info(from.type).bytes); }
 
 std::string tile_of(Writer& w, const MatmulOperand& operand) { return stage_of(w, operand.buffer, operand.stage); }
 
 // --- mma.sync
 
-// Accumulators of a warp, in tiles of one instruction.
+// Tiles of one instruction in the accumulators of a warp.
 struct Tiles {
   int m, n;
 };
@@ -57,11 +57,11 @@ std::string warp_column(Writer& w, const Matmul& matmul, int columns) {
   return (w.warp() % matmul.warps_n * columns).text();
 }
 
-// How far apart four accumulators of one instruction are, in registers.
+// Distance in registers between the four accumulators of one instruction.
 int apart(const Matmul& p) { return p.pairs().columns ? 2 : 1; }
 
-// Calls each(c, i, j), c being the first accumulator of one instruction, those of a thread counted by i and j. Those in
-// memory are worked on one instruction at a time.
+// Calls each(c, i, j) for the tiles of a thread, counted by i and j; c is the first accumulator of an instruction. If
+// the accumulators are in memory, each instruction's are copied to registers and back.
 template <class EachAccumulators>
 void over_accumulators(Writer& w, const Mma& mma, Tiles t, const EachAccumulators& each) {
   const int apart_by = apart(mma.matmul);
@@ -80,13 +80,14 @@ void over_accumulators(Writer& w, const Mma& mma, Tiles t, const EachAccumulator
   });
 }
 
-// The instruction's name. That of bytes says how far apart its sums are.
+// The instruction's name. For 8-bit types it has the distance between its accumulators.
 std::string instruction(const Matmul& p) {
   const std::string_view type = name(p.type);
   return info(p.type).bytes == 1 ? fmt::format("mma_{}<{}>", type, apart(p)) : fmt::format("mma_{}", type);
 }
 
-// `to`[i] of 16 rows: from a tile, or from accumulators that are, two by two, the left operand's registers.
+// Loads to[i], each with 16 rows: from a tile, or from accumulators, which are packed in pairs to registers of the left
+// operand.
 void left_fragments(Writer& w, const Matmul& p, int count, const std::string& to) {
   if (p.a.value) {
     const std::string from = w.name(p.a.value);
@@ -117,7 +118,7 @@ void left_fragments(Writer& w, const Matmul& p, int count, const std::string& to
   }
 }
 
-// `to`[j] of all columns, two instructions' at a time.
+// Loads to[j] for all columns, two instructions at a time.
 void right_fragments(Writer& w, const Matmul& p, int count, const std::string& to) {
   const int chunks = w.buffer(p.b.buffer).chunks(), rows = 8 * 16 * chunks;  // bytes of 8 rows
   if (p.pairs().columns) {
@@ -145,7 +146,7 @@ void right_fragments(Writer& w, const Matmul& p, int count, const std::string& t
   if (count % 2) read(count - 1, 2);
 }
 
-// Two sets of fragments: of a round of k, and of the one that is read ahead.
+// Two sets of fragments: of the current k-step, and of the next, which is loaded ahead.
 void declare_fragments(Writer& w, Tiles t, std::string_view start) {
   w.line("u32 a[2][{0}][4]{2}, b[2][{1}][2]{2};", t.m, t.n, start);
 }
@@ -156,8 +157,8 @@ void multiply_fragments(Writer& w, const Mma& mma, Tiles t, std::string_view set
   });
 }
 
-// All rounds of k, each of which reads what the next multiplies; behind the first reads stands the fetch. Where the
-// last is held, the first multiplies what the loop's round before has left.
+// All k-steps; each loads the fragments of the next. The fetch follows the first loads. If the last fragments are held,
+// the first k-step multiplies those of the previous iteration of the loop.
 void k_steps_ahead(Writer& w, const Mma& mma, Tiles t, int k_steps) {
   const Matmul& p = mma.matmul;
   const bool holds = mma.holds_last;
@@ -205,7 +206,7 @@ void mma_sync_matmul(Writer& w, const Mma& mma) {
   w.close();
 }
 
-// Two neighbours along k.
+// Loads two neighbors along k.
 void pair(Writer& w, const MatmulOperand& operand, std::string_view tile, const std::string& out,
           const std::string& other) {
   const Buffer& from = w.buffer(operand.buffer);
@@ -234,7 +235,7 @@ void left_fragment_tf32(Writer& w, const Matmul& p, int k_steps, const IndexExpr
   }
 }
 
-// k is permuted within an instruction, for both operands alike: a lane's two positions are neighbours.
+// k is permuted within an instruction, for both operands alike, so that a lane's two positions are neighbors.
 void tf32_matmul(Writer& w, const Mma& mma) {
   const Matmul& p = mma.matmul;
   const Tiles t = tiles_of(mma);
@@ -264,7 +265,7 @@ void tf32_matmul(Writer& w, const Mma& mma) {
 
 // --- fused multiply-add from shared memory
 
-// Four neighbours along k at one position of the other axis.
+// Loads four neighbors along k at one position of the other axis.
 void four(Writer& w, const MatmulOperand& operand, std::string_view tile, const std::string& out,
           const IndexExpression& other) {
   const Buffer& from = w.buffer(operand.buffer);
@@ -279,7 +280,8 @@ void four(Writer& w, const MatmulOperand& operand, std::string_view tile, const 
       w.line("read_tile<1, {}, {}>({} + {}, {}, k + {}, {});", type, from.chunks(), out, e, tile, e, other);
 }
 
-// Digits of a register of `from` along its axis that make a register of `to` along the axis that is the same.
+// Maps the index of a register of `from` to that of a register of `to`, where both have the same position along an
+// axis.
 std::vector<Digit> matched(const Layout& from, int from_axis, const Layout& to, int to_axis) {
   std::vector<Digit> map;
   for (const Digit& f : from.register_digits(from_axis))
@@ -289,7 +291,7 @@ std::vector<Digit> matched(const Layout& from, int from_axis, const Layout& to, 
   return map;
 }
 
-// What a thread reads of an operand, whose layout along its own axis is `layout`.
+// The part of an operand that a thread loads; `layout` is the layout along the operand's m or n axis.
 struct Fragment {
   const MatmulOperand& operand;
   std::string_view name, tile;
@@ -297,11 +299,11 @@ struct Fragment {
   Layout layout;
 
   int count() const { return layout.registers(); }
-  // Neighbours that one access brings, of a row across k.
+  // Number of neighbors, of a row across k, that one access loads.
   int run(const Buffer& from) const { return !operand.k_major && layout.run(axis) % 4 == 0 ? at_once(from) : 1; }
 };
 
-// Bytes from a thread's first position to the others, where chunks are permuted alike at all of them.
+// Byte distances from a thread's first position to its others; empty where the swizzle differs among them.
 std::optional<std::vector<Digit>> bytes_apart(const Fragment& f, const Buffer& from) {
   const int bytes = info(from.type).bytes, chunks = from.chunks();
   if (at_once(from) < 4) return std::nullopt;
@@ -315,7 +317,7 @@ std::optional<std::vector<Digit>> bytes_apart(const Fragment& f, const Buffer& f
   return apart;
 }
 
-// Of rows along k four steps, name[position][step]; of others step e of them, name[position].
+// Loads a fragment: for K-major operands four k-steps, name[position][step]; for others k-step e, name[position].
 void read(Writer& w, const Matmul& p, const Fragment& f) {
   const Buffer& from = w.buffer(f.operand.buffer);
   const std::string_view type = memory_type(from.type);
@@ -347,9 +349,10 @@ void read(Writer& w, const Matmul& p, const Fragment& f) {
   w.close();
 }
 
-// One step of k. Of two FFMA in a row that have a factor in common the second does not read it anew; then the other
-// factor and the sum are read, at once if they are in registers of different banks. So sums go column by column, to and
-// fro. But step e of rows along k is in registers of one bank: there they go row by row.
+// One k-step. If two successive FFMAs share a factor, the second does not read it again; the other factor and the
+// accumulator are read in the same cycle if their registers are in different banks. So accumulators are visited column
+// by column, back and forth. But k-step e of a K-major operand is in registers of one bank; then they are visited row
+// by row.
 void multiply_add(Writer& w, const Mma& mma, const Fragment& a, const Fragment& b) {
   const Layout& layout = mma.layout;
   const auto line = [&](const IndexExpression& r, const IndexExpression& i, const IndexExpression& j) {
@@ -411,7 +414,7 @@ void simt_matmul(Writer& w, const Mma& mma) {
   w.close();
 }
 
-// --- registers times registers: what a thread holds of k adds up in it
+// --- gemv: operands in registers; a thread accumulates its elements along k
 
 int row_unit(const Layout& layout) {
   const auto rows = layout.register_digits(0);

@@ -41,7 +41,8 @@ void emit(Writer& w, const Load& load) {
 
 namespace {
 
-// The pair in `out` joins those of its row, of four instructions; when both rows of these are whole they are stored.
+// Collects the pair in `out` with the others of its row, which come from four instructions; stores both rows when they
+// are complete.
 void store_quads(Writer& w, const Store& store) {
   const TileAccess& access = store.access;
   const std::string_view type = memory_type(w.tensor(access.parameter).type);
@@ -52,7 +53,7 @@ void store_quads(Writer& w, const Store& store) {
   w.line("exchange_quads(pairs[half]);");
   w.line("const int first = g / 16 * 16 + half * 2;");
   const IndexExpression first = IndexExpression::variable("first", store.sweep.layout.registers());
-  // Its own two of the row's first eight columns, and eight of the columns that it has now.
+  // The exchange gives a lane eight columns of a row instead of its own two of each eight.
   const int last = store.sweep.shape.rank() - 1;
   std::vector<IndexExpression> place(static_cast<std::size_t>(last - 1), 0);  // all other axes have an extent of 1
   place.push_back(coordinate(w, store.sweep, last - 1, first));
@@ -63,7 +64,7 @@ void store_quads(Writer& w, const Store& store) {
   w.close();
 }
 
-// A group of neighbours is gathered in `out` and stored by one access.
+// Collects a group of neighbors in `out` and stores it with one access.
 void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
   const TileAccess& access = store.access;
   const ElementType type = w.tensor(access.parameter).type;
@@ -142,11 +143,12 @@ void emit(Writer& w, const Fetch& fetch) {
     };
     const std::string by = access.vector > 1 ? fmt::format(" * {}", access.vector) : "";
     std::string from, into = fmt::format("tile + element_offset<{}, {}>(row, column)", type, to.chunks());
-    // Elements that are neighbours in memory lie in a column: lanes follow it, and each thread keeps to a row.
+    // Neighbors in memory are in a column of the tile: consecutive lanes follow the column, and each thread stays in
+    // one row.
     const int last = static_cast<int>(access.axes.size()) - 1;
     const bool in_rows = access.fast == last - 1 && tile.copy == Fetch::Copy::async && threads % to.rows == 0 &&
                          to.permuted() == 1;
-    // Where each thread keeps to a column, one address and a stride lead to all of its pieces.
+    // If each thread stays in one column, one address and a stride reach all of its pieces.
     const bool in_columns = !in_rows && tile.copy == Fetch::Copy::async && threads % per_row == 0;
     if (in_rows) {
       const int step = threads / to.rows;
@@ -166,7 +168,7 @@ void emit(Writer& w, const Fetch& fetch) {
       w.line("const {}* const from = {};", type, address(access, spot_in("first")));
       const IndexExpression stride = access.axes[rows].tensor_axis < 0 ? 0 : stride_of(w, access, rows) * step;
       from = beyond("from", i * stride);
-      if (step % 8 == 0 || to.permuted() == 1) {  // chunks are permuted alike
+      if (step % 8 == 0 || to.permuted() == 1) {  // the swizzle is the same in all of these rows
         w.line("char* const into = tile + element_offset<{}, {}>(first, column);", type, to.chunks());
         into = beyond("into", i * (step * to.chunks() * 16));
       }
@@ -213,7 +215,7 @@ void emit(Writer& w, const Fetch& fetch) {
 
 namespace {
 
-// Where an element of the sweep goes in the buffer.
+// Address of an element of the sweep in the buffer.
 std::string staged_at(Writer& w, const StoreShared& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
   const IndexExpression column = coordinate(w, stage.sweep.layout, 1, index),
@@ -224,8 +226,8 @@ std::string staged_at(Writer& w, const StoreShared& stage, const IndexExpression
                      column);
 }
 
-// In a pipeline's stage: where a thread's first element is, and the others from there on. Their rows differ in other
-// bits than those of threads, and so do the swizzles, which are the same for all threads.
+// In a pipeline stage: the offset of a thread's first element, and of the others relative to it. Registers differ in
+// other bits of the row than threads do, so their part of the swizzle is separate and the same for all threads.
 void declare_first(Writer& w, const StoreShared& stage) {
   const Buffer& to = w.buffer(stage.buffer);
   const int last = stage.sweep.shape.rank() - 1;
@@ -244,12 +246,12 @@ std::string from_first(Writer& w, const StoreShared& stage, const IndexExpressio
                      beyond(permuted, row * 128 + column / to.panel_columns() * to.panel_bytes()));
 }
 
-// Four matrices of eight rows and columns, two by two; each lane gives the address of a row of one of them.
+// stmatrix of four 8x8 matrices, two by two; each lane passes the address of a row of one of them.
 void store_matrices(Writer& w, const StoreShared& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
   const std::vector<Digit> blocks = stage.sweep.layout.register_digits(0),
                            columns = stage.sweep.layout.register_digits(1);
-  // Of the register of a lane's first row and column.
+  // The lane's row and column at this register.
   const IndexExpression row = digits(blocks, index) + w.warp() / 4 * (to.rows / (w.role.warps / 4)) +
                               w.warp() % 4 * 16 + w.lane() % 16,
                         column = digits(columns, index) + w.lane() / 16 * 8;
@@ -298,8 +300,8 @@ void emit(Writer& w, const StoreShared& stage) {
   }
 }
 
-// What tells a thread's registers apart are other bits than tell threads apart, so each is a constant away from the
-// thread's first element.
+// Registers and threads differ in separate bits of the coordinates, so each register is at a constant distance from the
+// thread's first element, but for an exclusive or.
 void emit(Writer& w, const LoadFragment& read) {
   const Buffer& from = w.buffer(read.buffer);
   const Sweep& sweep = read.sweep;
@@ -338,7 +340,7 @@ std::string stage_of(Writer& w, BufferId id, LoopId loop) {
 
 int threads_from_first(const Writer& w) {
   if (w.role.first_warp != 0)
-    throw InternalError("role '" + w.role.name + "' runs what only the block's first warps can");
+    throw InternalError("role '" + w.role.name + "' runs a step that only the CTA's first warps can run");
   return w.role.threads();
 }
 

@@ -1,4 +1,4 @@
-// Pipelines, the copy engine, wgmma, and clusters.
+// Pipelines, TMA, wgmma, clusters and split-K.
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
@@ -13,7 +13,7 @@ const Pipeline& pipeline_of(Writer& w, PipelineStateId id) {
   return w.plan.pipelines[w.plan.states[id].pipeline];
 }
 
-// The barrier of the stage at a cursor.
+// The mbarrier of the stage of a pipeline state.
 std::string barrier_at(Writer& w, PipelineStateId id, std::string_view which) {
   pipeline_of(w, id);
   return fmt::format("{}_{} + {}.stage", name_of(w.plan, w.plan.states[id].pipeline), which, name_of(w.plan, id));
@@ -30,13 +30,13 @@ std::string coordinates(Writer& w, const std::vector<TileCoordinate>& at) {
   return text;
 }
 
-// Rows of its panels that boxes fill.
+// Number of rows of a buffer's panels that TMA boxes fill.
 IndexExpression rows_filled(const Writer& w, const ClippedRows& clipped) {
   return IndexExpression::call("minimum",
                                {w.extent(clipped.argument, clipped.axis), w.plan.buffers[clipped.buffer].rows});
 }
 
-// What a warp group has of a role's rows.
+// A warp group's share of a role's rows.
 int rows_of_group(const Writer& w, int rows) { return rows / (w.role.warps / 4); }
 
 }  // namespace
@@ -64,7 +64,7 @@ void emit(Writer& w, const ElectOne& elected) {
   emit(w, elected.body);
   const std::string body = w.text.substr(begin);
   w.close();
-  // A statement on a line by itself needs no braces.
+  // A single statement on one line needs no braces.
   const std::size_t text = body.find_first_not_of(' ');
   const bool is_line = !body.empty() && body.find('\n') + 1 == body.size();
   if (!is_line || body.find_first_of("#{}") != body.npos || body.compare(text, 2, "if") == 0) return;
@@ -136,7 +136,7 @@ void emit(Writer& w, const WarpBarrier&) { w.line("warp_barrier();"); }
 
 void emit(Writer& w, const OrderedBarrier& turn) {
   w.uses.warp = true;
-  constexpr int threads = 2 * 128;  // one group waits, another comes
+  constexpr int threads = 2 * 128;  // one warp group waits, another arrives
   const int groups = w.role.warps / 4;
   const IndexExpression group = IndexExpression::variable("warp", w.role.warps) / 4;
   if (turn.kind == OrderedBarrier::Kind::wait) return w.line("named_barrier({}, {});", group + turn.id, threads);
@@ -190,7 +190,7 @@ void emit(Writer& w, const ZeroFillPastEnd& clear) {
          stage_at(w, clear.buffer, clear.state), buffer.stage_bytes() / buffer.panel_bytes(), scalar(w, clear.filled));
 }
 
-// The first use of each stage waits for the phase before the first, which counts as over.
+// The first use of each stage waits for the phase before the first, which counts as complete.
 void emit(Writer& w, const WaitEmpty& acquire) {
   w.line("barrier_wait({}, {}.phase ^ 1);", barrier_at(w, acquire.state, "empty"), name_of(w.plan, acquire.state));
 }
@@ -250,7 +250,7 @@ void emit(Writer& w, const Wgmma& s) {
   const int rows = rows_of_group(w, s.m), blocks = rows / 64;
   const int groups = w.role.warps / 4;
   const int depth = wgmma_depth(s.type), first = s.first_k / depth, end = first + s.k / depth;
-  // k's steps stay within a panel, whose rows of 128 bytes the swizzle permutes.
+  // k-steps stay within a panel, whose 128-byte rows are swizzled.
   const auto step = [&](const Buffer& buffer, bool k_major, int k_step) {
     const int in_panel = k_major ? buffer.panel_columns() / depth : 0;
     if (!k_major || buffer.columns <= buffer.panel_columns()) return fmt::format("k * {}", k_step);
@@ -264,7 +264,7 @@ void emit(Writer& w, const Wgmma& s) {
     left = descriptor_of(a, s.a_k_major);
     of_block = (s.a_k_major ? 64 * 128 : a.panel_bytes()) / 16;
     std::string at = stage_at(w, s.a, s.a_state);
-    // Rows of a warp group: further rows of each panel, or other panels.
+    // The rows of a warp group: further rows of each panel, or other panels.
     const std::int64_t of_group = s.a_k_major ? std::int64_t{rows} * 128 : a.panel_bytes() * (rows / a.panel_columns());
     if (groups > 1) at += fmt::format(" + {} / 4 * {}", w.warp(), of_group);
     w.line("const u64 left_matrix = matrix_descriptor<{}, {}>({});", left.leading, left.stride, at);

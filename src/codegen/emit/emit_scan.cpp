@@ -1,5 +1,5 @@
-// Scans along an axis: of a thread's neighbours, over lanes, over rounds, and last over warps, always in
-// order.
+// Scans along an axis: over a thread's neighboring elements, over lanes, over the outer registers, and last over warps,
+// always in order.
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/spelling.hpp"
 #include "graph/evaluate.hpp"
@@ -20,7 +20,7 @@ class LineText {
         type_(register_type(w.plan.storage(out).type)),
         none_(number(w.plan.storage(out).type, identity(by.op, w.plan.storage(out).type))) {}
 
-  /// Scans within a warp, over rounds too if there is no other.
+  /// Scans within a warp, and over the outer registers if no other warp takes part.
   void within_warps() {
     const bool alone = line_.warps.size == 1, carries = outer_size() > 1 && alone;
     const bool exclusive = by_.options.exclusive && alone, only_runs = line_.lanes.size == 1 && !carries;
@@ -85,7 +85,7 @@ class LineText {
   std::string lanes() const {
     return fmt::format("{}, {}{}", line_.lanes.size, line_.lanes.unit, by_.options.reverse ? ", true" : "");
   }
-  /// A number of `count` in the order of the scan, from one in the order of elements, and back.
+  /// Position in scan order from the position in element order, and back, among `count`.
   IndexExpression ordered(const IndexExpression& number, int count) const {
     return by_.options.reverse ? IndexExpression(count - 1) - number : number;
   }
@@ -123,7 +123,7 @@ class LineText {
   void combine_run(const IndexExpression& line, const IndexExpression& outer) {
     over("v", 0, line_.run.size, [&](const IndexExpression& v) { combine("before", at(line, outer, v)); });
   }
-  // Each has what comes before the run and its neighbour; the first has what comes before it.
+  // Makes a run exclusive: each element gets `before` combined with its predecessor; the first gets `first`.
   void shift(const IndexExpression& line, const IndexExpression& outer, const std::string& before,
              const std::string& first) {
     const int run = line_.run.size;
@@ -134,7 +134,7 @@ class LineText {
       });
     w_.line("{} = {};", at(line, outer, 0), first);
   }
-  // What warps have scanned of a round, behind what comes before it.
+  // Combines a warp's scan of an outer register with the total before it.
   void finish(const IndexExpression& line, const IndexExpression& outer) {
     if (!by_.options.exclusive) return combine_run(line, outer);
     if (line_.lanes.size == 1) return shift(line, outer, "before", "before");
@@ -143,21 +143,21 @@ class LineText {
     shift(line, outer, "before", "first");
   }
 
-  // Of a warp's total, among those of lanes that are of other lines.
+  // Index of a warp's total; lanes of other lines have slots of their own.
   IndexExpression slot(const IndexExpression& line, const IndexExpression& outer, const IndexExpression& warp) {
     const Factor& of_line = line_.lanes;
     const IndexExpression other = w_.lane() % of_line.unit + w_.lane() / (of_line.unit * of_line.size) * of_line.unit;
     return ((line * outer_size() + outer) * w_.role.warps + warp) * (32 / of_line.size) +
            (of_line.size == 32 ? IndexExpression(0) : other);
   }
-  // The warp that has a number along the line, and is otherwise as this one.
+  // The warp at position `number` along the line that otherwise corresponds to this one.
   IndexExpression member(const IndexExpression& number) {
     const int bits = (line_.warps.size - 1) * line_.warps.unit, others = ~bits & (w_.role.warps - 1);
     return (others ? w_.warp() & others : IndexExpression(0)) + ordered(number, line_.warps.size) * line_.warps.unit;
   }
 
-  // Where all lanes are of one line, each takes one of its totals, of all rounds or of each in turn, and they are
-  // scanned as elements are.
+  // If all lanes belong to one line, each takes one of its totals, either of all outer registers at once or of one
+  // after another, and the totals are scanned as elements are.
   void add_by_lanes(const IndexExpression& line) {
     const int warps = line_.warps.size;
     const auto scan = [&](const IndexExpression& outer, const IndexExpression& warp, int count) {
@@ -189,7 +189,7 @@ class LineText {
     over("k", 0, outer_size(), [&](const IndexExpression& k) {
       w_.open("{{");
       w_.line("{} before = {};", type_, none_);
-      w_.unroll_by(1);  // or ptxas has all totals ahead
+      w_.unroll_by(1);  // otherwise ptxas loads all totals ahead
       w_.open("for (int other = 0; other < {}; ++other) {{", line_.warps.size);
       const IndexExpression other = IndexExpression::variable("other", line_.warps.size);
       w_.line("if ({}) before = sum;", equal(warp_digit(), other));
@@ -206,9 +206,9 @@ class LineText {
   const Layout& layout_;
   const Line line_;
   const Layout of_lines_;
-  const std::vector<Digit> first_;  // a line's first register
+  const std::vector<Digit> first_;  // the first register of a line
   const std::string_view type_;
-  const std::string none_;  // what a scan starts from
+  const std::string none_;  // the identity, from which a scan starts
 };
 
 }  // namespace
@@ -216,7 +216,7 @@ class LineText {
 void emit(Writer& w, const Scan& scan) {
   declare(w, scan.out, false);
   const ElementType type = w.plan.storage(scan.out).type;
-  // What the layout covers beyond the tile comes first in reverse.
+  // In reverse order, the padding that the layout covers beyond the tile comes first.
   const bool padded = scan.by.options.reverse && scan.sweep.layout.covers_more(scan.axis, scan.sweep.shape);
   sweep(w, scan.sweep, scan.out, [&](const IndexExpression& index) {
     const Spelled value = expression(w, scan.sweep, index);

@@ -1,11 +1,12 @@
-// Orders along an axis, by a network of comparisons in registers and over lanes, and through memory; and counts.
+// Sorting along an axis, with a network of comparisons in registers and across lanes and with merges through memory;
+// and histograms.
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/spelling.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
 
-// What elements are compared by: integers that have their order, or, with their places, theirs.
+// Type of sort keys: unsigned integers with the order of the elements, or keys that include the index.
 std::string_view key_type(ElementType type, bool with_place) {
   const bool wide = host_bytes(host_type(type)) == 8;
   if (with_place) return wide ? "PlacedKey" : "u64";
@@ -60,7 +61,7 @@ void emit(Writer& w, const Merge& merge) {
   if (merge.to) w.line("{}* const to = {};", scratch_type(type), w.scratch(merge.to, type));
   if (merge.to_at) w.line("int* const to_at = {};", w.scratch(merge.to_at, ElementType::i32));
   const IndexExpression mine = first_copy(w, merge.sweep.layout);
-  // Of the line, whatever the place along it.
+  // Offset of the line, regardless of the position along it.
   const auto line_in = [&](Strides strides, const IndexExpression& index) {
     strides[static_cast<std::size_t>(merge.axis)] = 0;
     return linear(w, merge.sweep, strides, 0, index);
@@ -99,7 +100,7 @@ void emit(Writer& w, const HistogramUpdate& count) {
     const IndexExpression at =
         linear(w, count.sweep, of_line, 0, index) +
         IndexExpression::variable("bin", count.bins) * count.strides[static_cast<std::size_t>(count.axis)];
-    // Lanes that count the same number mostly have copies of their own.
+    // Lanes that increment the same bin mostly use different copies of it.
     const IndexExpression copy = count.copies > 1 ? w.lane() % count.copies : IndexExpression(0);
     w.line("{}atomic_add({}, 1);", guard(both(both(mine, inside_tile(w, count.sweep, index)), counted)),
            beyond("counts", at * count.copies + copy));

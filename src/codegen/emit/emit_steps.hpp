@@ -1,10 +1,10 @@
-// How each kind of step is printed, in the file of its idea.
+// Emits each kind of step; the implementations are grouped in files by topic.
 #pragma once
 #include "codegen/emit/emit_tiles.hpp"
 
 namespace tessera::internal::codegen {
 
-/// emit.cpp: steps one after another, with the author's lines above them.
+/// emit.cpp: a sequence of steps, preceded by comments with the author's lines
 void emit(Writer& w, const Body& body);
 
 // emit_compute.cpp
@@ -21,7 +21,7 @@ void emit(Writer& w, const ZeroFill& clear);
 // emit_atomic.cpp
 void emit(Writer& w, const Atomic& atomic);
 
-// emit_exchange.cpp: what goes across threads
+// emit_exchange.cpp: data exchange between threads
 void emit(Writer& w, const Reduce& reduce);
 void emit(Writer& w, const Argmax& argmax);
 void emit(Writer& w, const LaneReduce& replicas);
@@ -31,21 +31,22 @@ void emit(Writer& w, const ReduceWarpPartials& take);
 void emit(Writer& w, const StoreScratch& put);
 void emit(Writer& w, const LoadScratch& get);
 
-// emit_scan.cpp: sums along an axis
+// emit_scan.cpp: scans along an axis
 void emit(Writer& w, const Scan& scan);
 void emit(Writer& w, const WriteScanTotals& put);
 void emit(Writer& w, const AddScanPrefix& add);
 
-// emit_sort.cpp: orders along an axis, and counts
+// emit_sort.cpp: sorting along an axis, and histograms
 void emit(Writer& w, const Sort& sort);
 void emit(Writer& w, const Merge& merge);
 void emit(Writer& w, const HistogramUpdate& count);
 void emit(Writer& w, const HistogramReduce& add);
 
-// emit_products.cpp
+// emit_matmul.cpp
 void emit(Writer& w, const Mma& mma);
 
-// emit_control.cpp: loops and branches, and what orders steps
+// emit_control.cpp: loops, branches and synchronization; HostReport is in emit_tell.cpp, the conditions by thread or
+// group in emit_roles.cpp
 void emit(Writer& w, const Loop& loop);
 void emit(Writer& w, const Branch& branch);
 void emit(Writer& w, const HostReport& tell);
@@ -61,7 +62,7 @@ void emit(Writer& w, const TileLoop& loop);     // emit.cpp
 void emit(Writer& w, const PrefetchBeforeWait& bring);  // emit.cpp
 void emit(Writer& w, const IfNotPrefetched& unless);
 
-// emit_roles.cpp: pipelines, the copy engine, wgmma, and clusters
+// emit_roles.cpp: pipelines, TMA, wgmma, clusters and split-K
 void emit(Writer& w, const SplitKRange& share);
 void emit(Writer& w, const StorePartial& put);
 void emit(Writer& w, const ReducePartials& add);
@@ -96,18 +97,20 @@ void emit(Writer& w, const NamedBarrier& barrier);
 void emit(Writer& w, const GridDependencyWait& wait);
 void emit(Writer& w, const GridDependencyTrigger& let);
 
-/// Ahead of a loop's rounds, and behind them: what of the product that has the fetch within goes over rounds.
+/// Text before and after the iterations of a loop whose fetch is inside the matmul: the fragments that are held from
+/// one iteration to the next.
 void begin_fetching(Writer& w, const Mma& mma);
 void end_fetching(Writer& w, const Mma& mma);
-/// The fetch of a later round, within a product.
+/// The fetch for a later iteration, inside a matmul.
 void emit_fetch_ahead(Writer& w, const Loop& loop);
-/// Where a buffer starts; of one with stages that of a loop's round.
+/// Address of a buffer; of the stage of the loop's iteration if the buffer has stages.
 std::string stage_of(Writer& w, BufferId id, LoopId loop);
-/// The same of the stage at a cursor, if there is one.
+/// Address of a buffer; of the stage of a pipeline state if there is one.
 std::string stage_at(Writer& w, BufferId id, PipelineStateId state);
-/// The number of a team's barrier, of which there is one for each from `first` on; or that of the next team.
+/// Id of a consumer group's named barrier, `first` being that of group 0; or of the next group's.
 IndexExpression consumer_group_barrier(Writer& w, int first, bool next = false);
-/// Threads of a role, for a function of the prelude that counts them from the block's first.
+/// Number of threads of a role, for a function of the prelude that counts them from the CTA's first thread. Throws if
+/// the role does not start there.
 int threads_from_first(const Writer& w);
 
 }  // namespace tessera::internal::codegen

@@ -4,7 +4,7 @@
 namespace tessera::internal::codegen {
 namespace {
 
-// As the grid counts its blocks, whichever order they run in.
+// Index of the grid tile in row-major order, whatever the order in which the tiles run.
 IndexExpression number_of_block(Writer& w, const HostReport& tell) {
   IndexExpression number = 0;
   for (std::size_t axis = 0; axis < tell.block.size(); ++axis) {
@@ -18,7 +18,7 @@ IndexExpression number_of_block(Writer& w, const HostReport& tell) {
 
 }  // namespace
 
-// A check's condition is the same for all threads, and so is the record of a print.
+// A check's condition is uniform across threads, and so is the record of a print.
 void emit(Writer& w, const HostReport& tell) {
   const IndexExpression block = number_of_block(w, tell);
   if (tell.unless) {

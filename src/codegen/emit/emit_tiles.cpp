@@ -19,13 +19,13 @@ IndexExpression start_name(const TileAccess& access, std::size_t axis) {
   return IndexExpression::variable(fmt::format("{}_at{}", name_of(access.label), axis));
 }
 
-// Where a tile starts along an axis of the view that it is a tile of. 64 bits: it may be far outside.
+// Start of a tile along an axis of the view that it belongs to. 64-bit, since it may be far outside.
 IndexExpression start_in_view(Writer& w, const TileAccess::Axis& axis) {
   const IndexExpression index = scalar(w, axis.index);
   return axis.extent == 1 && axis.slices.empty() ? index : cast_i64(index) * axis.extent;
 }
 
-// The same of the tensor.
+// Start of a tile along an axis of the tensor.
 IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
   IndexExpression start = access.is_gathered(i) ? cast_i64(0) : start_in_view(w, axis);
@@ -33,7 +33,7 @@ IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
   return start;
 }
 
-// How many positions there are along an axis of a view that no slice moves: below 1 where no window is whole.
+// Number of positions along an axis of a view before slicing; below 1 if not even one window fits.
 IndexExpression extent_of(Writer& w, const TileAccess& access, const TileAccess::Axis& axis) {
   if (axis.viewed.within > 0) return axis.viewed.within;
   IndexExpression extent = w.extent(access.parameter, axis.tensor_axis);
@@ -43,22 +43,24 @@ IndexExpression extent_of(Writer& w, const TileAccess& access, const TileAccess:
   return extent;
 }
 
-// To be asked of a position p of a tile's axis: 0 <= start + p * step < extent, of a view on the way, or of the tensor.
+// The condition on a position p of a tile's axis that 0 <= start + p * step < extent, for a view in between or for the
+// tensor.
 struct Range {
   IndexExpression start, extent;
   std::int64_t step;
-  bool positive;  // it is known that start >= 0
+  bool positive;  // start >= 0 is known
 };
 
-// Which positions of a tile's axis are inside: none but [low, high), as numbers say; of those what all ranges hold.
+// The positions of a tile's axis that are inside: those in [low, high), which are known as constants, for which all
+// ranges hold.
 struct Inside {
   std::int64_t low, high;
-  std::vector<Range> ranges;  // the tensor's is the last, unless all is known of it
+  std::vector<Range> ranges;  // the tensor's is the last, unless it is decided by constants
 
   bool is_none() const { return low >= high; }
-  // Is the end of the tensor all that there is to say of positions from the first on?
+  // Returns true if the only condition is the end of the tensor, counted from the first position.
   bool is_from_first() const { return low == 0 && ranges.size() == 1 && ranges[0].start.is(0) && ranges[0].step == 1; }
-  // Of a tile of one position: is it within the tensor?
+  // Returns true for a tile of one position with a single condition, that it is in the tensor.
   bool is_one(const TileAccess::Axis& axis) const { return axis.extent == 1 && ranges.size() == 1; }
 };
 
@@ -91,7 +93,7 @@ Inside inside_of(Writer& w, const TileAccess& access, std::size_t i) {
   return inside;
 }
 
-// Is a position of a tile's axis inside?
+// The condition that a position of a tile's axis is inside.
 IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& at) {
   const TileAccess::Axis& axis = access.axes[i];
   const Inside inside = inside_of(w, access, i);
@@ -107,7 +109,8 @@ IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, 
                                               : IndexExpression::call("within", {declared, at});
 }
 
-// The window of an axis is what lies in all ranges. The tile starts at `of_tensor`, which is `at` in the text.
+// Declares the window of an axis, the intersection of all ranges. The tile starts at `of_tensor`, which the text calls
+// `at`.
 void declare_window(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& of_tensor,
                     const IndexExpression& at) {
   const Inside inside = inside_of(w, access, i);
@@ -137,7 +140,7 @@ void declare_window(Writer& w, const TileAccess& access, std::size_t i, const In
   w.line("const Window {} = {};", window_name(access, i), all);
 }
 
-// Of a gathered axis: within every view on the way, and the tensor.
+// For a gathered axis: the condition that the row is inside every view in between and the tensor.
 IndexExpression row_inside(Writer& w, const TileAccess& access, const TileAccess::Axis& axis,
                            const IndexExpression& row) {
   IndexExpression inside = IndexExpression::always(), position = row;
@@ -188,7 +191,7 @@ Spot checked(Writer& w, const TileAccess& access, Spot spot) {
   return spot;
 }
 
-// Elements that the layout has beyond the tile's are none.
+// Elements beyond the tile that the layout covers do not exist.
 Spot spot_of_element(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index) {
   for (std::size_t i = 0; i < access.axes.size(); ++i)
     w.line("const int {} = {};", row_name(access, i),
@@ -203,21 +206,21 @@ Spot spot_of_element(Writer& w, const Sweep& sweep, const TileAccess& access, co
 std::string_view reader(const TileAccess& access) {
   return access.kept ? "read_evict_last" : access.in_order ? "read_no_hoist" : "read_input";
 }
-// What the reader is given last.
+// The last argument of the read function.
 std::string priority(Writer& w, const TileAccess& access) {
   if (!access.kept) return "";
   w.uses.kept.insert(access.parameter);
   return fmt::format(", {}_priority", tensor_name(w.plan, access.parameter));
 }
 
-// Place and mask of a read, and what stands for the elements outside; of an input that is 0 if not said.
+// Address, mask and padding of a read. The padding of an input may be omitted if it is 0.
 std::string source(Writer& w, const TileAccess& access, const Spot& at) {
   return fmt::format("{}, {}{}", address(access, at), at.inside,
                      access.read_only && access.padding == 0 ? priority(w, access) : ", " + padding(w, access));
 }
 
-// Where the thread's first element is. What the others are further on is a multiple of a stride, the same for all
-// threads: an address then takes one instruction, and neighbours share it.
+// The address of the thread's first element. The others are at multiples of a stride from it, the same for all threads,
+// so an address takes one instruction and neighbors share it.
 std::string run_name(const TileAccess& read) { return name_of(read.label) + "_run"; }
 void declare_run(Writer& w, const Sweep& sweep, const TileAccess& read) {
   w.line("const auto* const {} = {};", run_name(read), address(read, spot(w, sweep, read, 0)));
@@ -241,7 +244,7 @@ void read_run(Writer& w, const Sweep& sweep, const TileAccess& read, const Index
   }
 }
 
-// Are a tile's first and last element inside of the tensor, and with them all?
+// The condition that a tile's first and last element, and so all of it, are in the tensor.
 IndexExpression is_whole(Writer& w, const TileAccess& access) {
   IndexExpression whole = IndexExpression::always();
   for (std::size_t i = 0; i < access.axes.size(); ++i)
@@ -304,7 +307,8 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
     around(end, group);
     w.close();
   };
-  // Conditions would be as many instructions as reads: most tiles have none.
+  // Conditions would take as many instructions as reads, and most tiles are entirely inside: these get a text without
+  // conditions.
   IndexExpression whole = IndexExpression::always();
   bool runs = false;
   for (const TileAccess& read : sweep.reads) {
@@ -327,7 +331,7 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
 IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
   const IndexExpression stride = w.stride(access.parameter, axis.tensor_axis) * axis.step();
-  // A wide variant's strides have 64 bits, but for constants.
+  // Strides of a variant with 64-bit offsets are 64-bit, except for constants.
   const bool far = w.plan.variant.index64 && beyond_narrow(static_cast<std::uint64_t>(access.reach(axis.tensor_axis)));
   return stride.is_constant() && far ? cast_i64(stride) : stride;
 }
@@ -335,7 +339,7 @@ IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t
 void place(Writer& w, const TileAccess& access, bool writes) {
   const std::string name = name_of(access.label);
   IndexExpression offset = 0;
-  // Of a tile that is outside along one axis nobody asks where it lies along the others.
+  // If a tile is outside along one axis, its position along the others does not matter.
   bool none = false;
   for (std::size_t i = 0; i < access.axes.size(); ++i)
     none |= access.axes[i].tensor_axis >= 0 && !access.is_gathered(i) && inside_of(w, access, i).is_none();
@@ -369,7 +373,7 @@ Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexEx
   if (!access.rows) return spot(w, access, at);
   w.line("const int {} = {};", row_name(access, 0), element(w, access.rows, digits(access.rows_map, index)));
   Spot result = spot_of(w, access, at);
-  // Rows that the layout has beyond the tile's are none.
+  // Rows beyond the tile that the layout covers do not exist.
   if (!at[0].is(0) && sweep.layout.covers_more(shift, sweep.shape))
     result.inside = both(at[0] < sweep.shape[shift], result.inside);
   return checked(w, access, std::move(result));

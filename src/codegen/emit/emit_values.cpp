@@ -48,7 +48,7 @@ IndexExpression coordinate(Writer& w, const Sweep& sweep, int axis, const IndexE
 IndexExpression first_copy(Writer& w, const Layout& layout) {
   IndexExpression condition = IndexExpression::always();
   if (const int lanes = layout.lane_copies()) condition = equal(lanes == 31 ? w.lane() : w.lane() & lanes, 0);
-  // Of 12 warps those behind the first 8 are no bit's copies.
+  // If 12 warps hold a layout of 8, no bit of the warp index identifies the last four, which are copies.
   if (const int warps = layout.warps();
       warps < w.role.warps && !std::has_single_bit(static_cast<unsigned>(w.role.warps)))
     return both(condition, w.warp() < warps);

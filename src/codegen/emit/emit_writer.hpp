@@ -1,4 +1,4 @@
-// The text of a role, line by line, and what it turned out to need: the declarations above it are made from that.
+// Writes the text of a role, line by line, and records what it uses; the declarations before it are derived from that.
 #pragma once
 #include <fmt/format.h>
 
@@ -14,13 +14,13 @@
 
 namespace tessera::internal::codegen {
 
-/// A number that follows from a thread's place: "t0", declared once.
+/// A number computed from a thread's lane and warp: "t0", declared once.
 struct ThreadTerm {
   std::string name;
   std::vector<std::pair<Factor, int>> digits;
 };
 
-/// A place in shared memory or the workspace.
+/// An address in shared memory or the workspace.
 IndexExpression place_in(bool workspace, std::int64_t offset);
 
 struct Writer {
@@ -30,7 +30,7 @@ struct Writer {
   const Plan& plan;
   const Phase& phase;
   const Role& role;
-  const bool calls_functions;  ///< those of many instructions
+  const bool calls_functions;  ///< long functions are called, not inlined
 
   std::string text;
   int depth;
@@ -38,15 +38,15 @@ struct Writer {
   std::vector<ThreadTerm> terms;
   struct {
     bool shared = false, thread = false, lane = false, warp = false;
-    std::set<int> kept = {};  // tensors whose reads have a priority in the L2 cache
+    std::set<int> kept = {};  // tensors that are read with an L2 cache policy
   } uses;                        ///< of the kernel's own variables
-  std::set<StorageId> storages;  ///< that the text names
+  std::set<StorageId> storages;  ///< used by the text
   std::set<BufferId> buffers;
   std::set<PipelineId> pipelines;
   std::set<PipelineStateId> states;
   unsigned author_line = 0;
-  const Loop* fetching = nullptr;  ///< around the step at hand, one of whose products has the fetch within
-  IndexExpression fetched_if = IndexExpression::always();  ///< else fetches read nothing
+  const Loop* fetching = nullptr;  ///< the enclosing loop whose fetch is inside one of its matmuls
+  IndexExpression fetched_if = IndexExpression::always();  ///< otherwise fetches read nothing
   struct {
     std::string directive, ops;
     int depth = -1;
@@ -65,9 +65,9 @@ struct Writer {
     scopes_.push_back(order_.size());
   }
   void close();
-  /// True where the text has no declaration of it yet, and is to have one now.
+  /// Returns true if the value is not declared yet; the caller then declares it.
   bool declares(StorageId id);
-  /// Text that declares whatever it names, as if nothing around it did.
+  /// Emits text that declares everything it uses, regardless of the declarations around it.
   template <class Inside>
   void apart(const Inside& inside) {
     const std::set<StorageId> around = std::exchange(declared_, {});
@@ -76,8 +76,8 @@ struct Writer {
   }
   void unroll(bool unrolled);
   void unroll(const Sweep& sweep);
-  void unroll_by(int factor);  ///< 0: all
-  /// each(counter) in a loop of `factor`, all written out by the compiler; of one round there is none.
+  void unroll_by(int factor);  ///< 0: full unroll
+  /// Calls each(counter) in a fully unrolled loop of `factor` iterations; a single iteration needs no loop.
   template <class Each>
   void unrolled(const char* counter, int factor, const Each& each) {
     if (factor == 1) return each(IndexExpression(0));
@@ -93,21 +93,21 @@ struct Writer {
   IndexExpression warp();
   void use_memory(bool in_workspace);
 
-  // --- the plan's, by name
+  // --- objects of the plan, by name
 
   const Parameter& tensor(int parameter) const { return plan.tensors[static_cast<std::size_t>(parameter)]; }
   std::string name(ValueId value);
   const Buffer& buffer(BufferId id);
   IndexExpression extent(int parameter, int axis) const;
-  IndexExpression stride(int parameter, int axis) const;  ///< in elements; 1 along the axis of neighbours
+  IndexExpression stride(int parameter, int axis) const;  ///< in elements; 1 along the contiguous axis
   std::string scratch(ScratchId id, ElementType type);    ///< a pointer to elements of the type
 
  private:
   std::set<StorageId> declared_;
-  std::vector<StorageId> order_;     // in which they were
-  std::vector<std::size_t> scopes_;  // how many were, where each that is open began
+  std::vector<StorageId> order_;     // declared storages, in order of declaration
+  std::vector<std::size_t> scopes_;  // for each open scope, how many were declared before it
 
-  void add_line(fmt::string_view format, fmt::format_args args);  // once, not for each kind of line: that compiles long
+  void add_line(fmt::string_view format, fmt::format_args args);  // not a template: compiles faster
 };
 
 }  // namespace tessera::internal::codegen

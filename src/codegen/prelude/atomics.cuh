@@ -1,4 +1,4 @@
-// The word that an element's bits are.
+// The address of an element as a 32- or 64-bit word.
 template <class T>
 __device__ inline auto* word_at(T* element) {
   if constexpr (sizeof(T) == 8)
@@ -7,19 +7,19 @@ __device__ inline auto* word_at(T* element) {
     return reinterpret_cast<u32*>(element);
 }
 
-// An element's bits.
+// The bits of an element as a word.
 template <class T>
 __device__ inline auto word_of(T x) {
   return *word_at(&x);
 }
 
-// The element that has these bits.
+// The element with these bits.
 template <class T, class Word>
 __device__ inline T of_word(Word word) {
   return *reinterpret_cast<T*>(&word);
 }
 
-// Adds to an element; returns what it was. Integers wrap, so their words are added.
+// Atomic add; returns the old value. Integers wrap, so they are added as unsigned words.
 template <class Order = Relaxed, class Scope = DeviceScope, class T>
 __device__ inline T atomic_add(T* to, T x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -28,7 +28,7 @@ __device__ inline T atomic_add(T* to, T x) {
   return old;
 }
 
-// Adds to a float; returns what it was.
+// Atomic add of floats; returns the old value.
 template <class Order = Relaxed, class Scope = DeviceScope>
 __device__ inline float atomic_add(float* to, float x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -37,7 +37,7 @@ __device__ inline float atomic_add(float* to, float x) {
   return old;
 }
 
-// Adds to a double; returns what it was.
+// Atomic add of doubles; returns the old value.
 template <class Order = Relaxed, class Scope = DeviceScope>
 __device__ inline double atomic_add(double* to, double x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -46,7 +46,7 @@ __device__ inline double atomic_add(double* to, double x) {
   return old;
 }
 
-// The larger of an integer and another; returns what it was.
+// Atomic maximum of integers; returns the old value.
 template <class Order = Relaxed, class Scope = DeviceScope, class T>
 __device__ inline T atomic_max(T* to, T x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -55,7 +55,8 @@ __device__ inline T atomic_max(T* to, T x) {
   return old;
 }
 
-// The larger of a float and another, ignoring NaN; returns what it was. There is no instruction for it.
+// Atomic maximum of floats, ignoring NaN; returns the old value. A compare-and-swap loop, as there is no instruction
+// for it.
 template <class Order = Relaxed, class Scope = DeviceScope>
 __device__ inline float atomic_max(float* to, float x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -69,7 +70,8 @@ __device__ inline float atomic_max(float* to, float x) {
   return old;
 }
 
-// The larger of a double and another, ignoring NaN; returns what it was. There is no instruction for it.
+// Atomic maximum of doubles, ignoring NaN; returns the old value. A compare-and-swap loop, as there is no instruction
+// for it.
 template <class Order = Relaxed, class Scope = DeviceScope>
 __device__ inline double atomic_max(double* to, double x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -83,7 +85,7 @@ __device__ inline double atomic_max(double* to, double x) {
   return old;
 }
 
-// The smaller of an integer and another; returns what it was.
+// Atomic minimum of integers; returns the old value.
 template <class Order = Relaxed, class Scope = DeviceScope, class T>
 __device__ inline T atomic_min(T* to, T x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -92,7 +94,8 @@ __device__ inline T atomic_min(T* to, T x) {
   return old;
 }
 
-// The smaller of a float and another, ignoring NaN; returns what it was. There is no instruction for it.
+// Atomic minimum of floats, ignoring NaN; returns the old value. A compare-and-swap loop, as there is no instruction
+// for it.
 template <class Order = Relaxed, class Scope = DeviceScope>
 __device__ inline float atomic_min(float* to, float x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -106,7 +109,8 @@ __device__ inline float atomic_min(float* to, float x) {
   return old;
 }
 
-// The smaller of a double and another, ignoring NaN; returns what it was. There is no instruction for it.
+// Atomic minimum of doubles, ignoring NaN; returns the old value. A compare-and-swap loop, as there is no instruction
+// for it.
 template <class Order = Relaxed, class Scope = DeviceScope>
 __device__ inline double atomic_min(double* to, double x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -120,7 +124,7 @@ __device__ inline double atomic_min(double* to, double x) {
   return old;
 }
 
-// Bits of an integer that are 1 in both; returns what it was.
+// Atomic bitwise and; returns the old value.
 template <class Order = Relaxed, class Scope = DeviceScope, class T>
 __device__ inline T atomic_and(T* to, T x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -129,7 +133,7 @@ __device__ inline T atomic_and(T* to, T x) {
   return old;
 }
 
-// Bits of an integer that are 1 in either; returns what it was.
+// Atomic bitwise or; returns the old value.
 template <class Order = Relaxed, class Scope = DeviceScope, class T>
 __device__ inline T atomic_or(T* to, T x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -138,7 +142,7 @@ __device__ inline T atomic_or(T* to, T x) {
   return old;
 }
 
-// Bits of an integer that are 1 in one of both; returns what it was.
+// Atomic bitwise exclusive or; returns the old value.
 template <class Order = Relaxed, class Scope = DeviceScope, class T>
 __device__ inline T atomic_xor(T* to, T x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -147,7 +151,7 @@ __device__ inline T atomic_xor(T* to, T x) {
   return old;
 }
 
-// Another element; returns what it was.
+// Atomic exchange; returns the old value.
 template <class Order = Relaxed, class Scope = DeviceScope, class T>
 __device__ inline T atomic_exchange(T* to, T x) {
   if constexpr (Order::releases) fence_memory<Scope>();
@@ -156,7 +160,7 @@ __device__ inline T atomic_exchange(T* to, T x) {
   return old;
 }
 
-// Another element where it has the bits of what is expected; returns what it was.
+// Atomic compare-and-swap: stores x if the element has the bits of `expected`; returns the old value.
 template <class Order = Relaxed, class Scope = DeviceScope, class T>
 __device__ inline T atomic_compare_exchange(T* to, T expected, T x) {
   if constexpr (Order::releases) fence_memory<Scope>();

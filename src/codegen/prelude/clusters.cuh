@@ -1,16 +1,16 @@
-// The number of this block's cluster in the launch, whose blocks follow one another.
+// Index of this CTA's cluster in the launch. The CTAs of a cluster have consecutive indices.
 __device__ inline u32 cluster_index() { return block_index() / static_cast<u32>(cluster_size()); }
 
-// Clusters in the launch.
+// Number of clusters in the launch.
 __device__ inline u32 clusters() { return grid_size() / static_cast<u32>(cluster_size()); }
 
-// Of `k_iterations` that the blocks of a cluster share, the first that falls to block `rank`.
+// The CTAs of a cluster share `k_iterations`; returns the first one of CTA `rank`.
 __device__ inline int share_of(int k_iterations, int rank) {
   const int each = k_iterations / cluster_size(), more = k_iterations % cluster_size();
   return each * rank + (rank < more ? rank : more);
 }
 
-// A thread's sums, put where the same thread of another block finds them.
+// Stores a thread's partial accumulators where the same thread of another CTA finds them.
 template <int threads, int count>
 __device__ inline void put_part(float* part, const float (&sums)[count], int thread) {
 #pragma unroll
@@ -20,11 +20,11 @@ __device__ inline void put_part(float* part, const float (&sums)[count], int thr
   }
 }
 
-// Adds what the cluster's other blocks have put, one block after another: always in the same order. (To ask several
-// blocks at a time took up to a fifth longer on an H200.)
+// Adds the partials of the cluster's other CTAs, one CTA after another, and so always in the same order. (Reading
+// several CTAs at a time took up to a fifth longer on an H200.)
 template <int threads, int count>
 __device__ inline void add_parts(float (&sums)[count], const float* part, int thread) {
-  constexpr int some = count % 32 ? 16 : 32;  // under way at a time
+  constexpr int some = count % 32 ? 16 : 32;  // loads in flight
   for (int rank = 1; rank < cluster_size(); ++rank) {
 #pragma unroll
     for (int first = 0; first < count; first += some) {

@@ -1,5 +1,5 @@
-// Sums over pairs of lanes, this one and `lane_index() ^ mask`: of N registers each lane adds up one half, the one with
-// the bit the upper, and has it in the first N / 2.
+// Adds registers across a pair of lanes, this one and `lane_index() ^ mask`. Each lane adds one half of N registers,
+// the upper half if its bit of `mask` is set, and leaves the sums in the first N / 2.
 template <int N, class T>
 __device__ inline void add_halves(T* x, int mask) {
   const bool upper = (lane_index() & mask) != 0;
@@ -9,7 +9,7 @@ __device__ inline void add_halves(T* x, int mask) {
   }
 }
 
-// What add_halves shared out: all N registers for both lanes.
+// Inverse of how add_halves distributes the sums: both lanes get all N registers.
 template <int N, class T>
 __device__ inline void gather_halves(T* x, int mask) {
   const bool upper = (lane_index() & mask) != 0;

@@ -5,8 +5,8 @@
 
 namespace tessera::internal {
 
-/// The author's name as a C++ identifier that nothing else has: behind "k_", other characters as '_'. Of those that
-/// NVRTC, ptxas and generated text have words for (`div`, `A7`, `memory`, `_`), none begins so.
+/// The author's name as a unique C++ identifier: "k_" and the name, with other characters replaced by '_'. NVRTC, ptxas
+/// and generated text reserve words (`div`, `A7`, `memory`, `_`), but none that begins with "k_".
 std::string kernel_identifier(std::string_view name);
 
 }  // namespace tessera::internal

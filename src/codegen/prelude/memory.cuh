@@ -1,91 +1,91 @@
-// An element of a tensor as it is computed with.
+// Converts an element of a tensor to the type that it is computed in.
 template <class T>
 __device__ inline T from_memory(T x) {
   return x;
 }
 
-// An f16 is computed with as a float.
+// f16 is computed in f32.
 __device__ inline float from_memory(f16 x) { return f16_value(x.bits); }
 
-// A bf16 is computed with as a float.
+// bf16 is computed in f32.
 __device__ inline float from_memory(bf16 x) { return bf16_value(x.bits); }
 
-// An f8e4m3 is computed with as a float.
+// f8e4m3 is computed in f32.
 __device__ inline float from_memory(f8e4m3 x) { return f8e4m3_value(x.bits); }
 
-// An f8e5m2 is computed with as a float.
+// f8e5m2 is computed in f32.
 __device__ inline float from_memory(f8e5m2 x) { return f8e5m2_value(x.bits); }
 
-// An i8 is computed with as an int.
+// i8 is computed in i32.
 __device__ inline int from_memory(i8 x) { return x; }
 
-// An i16 is computed with as an int.
+// i16 is computed in i32.
 __device__ inline int from_memory(i16 x) { return x; }
 
-// A u8 is computed with as an int.
+// u8 is computed in i32.
 __device__ inline int from_memory(u8 x) { return x; }
 
-// A u16 is computed with as an int.
+// u16 is computed in i32.
 __device__ inline int from_memory(u16 x) { return x; }
 
-// A value as an element of a tensor; of narrow integers the low bits.
+// Converts a value to an element of a tensor; narrow integers keep the low bits.
 template <class T, class Value>
 __device__ inline T to_memory(Value x) {
   return static_cast<T>(x);
 }
 
-// To f16, rounded to nearest even.
+// To f16, rounding to nearest even.
 template <>
 __device__ inline f16 to_memory<f16>(float x) {
   return {f16_bits(x)};
 }
 
-// To bf16, rounded to nearest even.
+// To bf16, rounding to nearest even.
 template <>
 __device__ inline bf16 to_memory<bf16>(float x) {
   return {bf16_bits(x)};
 }
 
-// To f8e4m3, rounded to nearest even and saturated.
+// To f8e4m3, rounding to nearest even and saturating.
 template <>
 __device__ inline f8e4m3 to_memory<f8e4m3>(float x) {
   return {static_cast<u8>(f8e4m3_bits(x))};
 }
 
-// To f8e5m2, rounded to nearest even and saturated.
+// To f8e5m2, rounding to nearest even and saturating.
 template <>
 __device__ inline f8e5m2 to_memory<f8e5m2>(float x) {
   return {static_cast<u8>(f8e5m2_bits(x))};
 }
 
-// Two floats as neighbours in a tensor of f16.
+// Packs two floats as neighboring f16 elements.
 __device__ inline u32 pair_to_memory(f16, float low, float high) { return pack_f16(low, high); }
 
-// Two floats as neighbours in a tensor of bf16.
+// Packs two floats as neighboring bf16 elements.
 __device__ inline u32 pair_to_memory(bf16, float low, float high) { return pack_bf16(low, high); }
 
-// Two integers wrapped to i16, side by side.
+// Packs two integers, wrapped to i16, into a word.
 __device__ inline u32 pack_i16(int low, int high) {
   return (static_cast<u32>(low) & 0xffffu) | static_cast<u32>(high) << 16;
 }
 
-// Two integers wrapped to u16, side by side.
+// Packs two integers, wrapped to u16, into a word.
 __device__ inline u32 pack_u16(int low, int high) { return pack_i16(low, high); }
 
-// Two integers as neighbours in a tensor of i16.
+// Packs two integers as neighboring i16 elements.
 __device__ inline u32 pair_to_memory(i16, int low, int high) { return pack_i16(low, high); }
 
-// Two integers as neighbours in a tensor of u16.
+// Packs two integers as neighboring u16 elements.
 __device__ inline u32 pair_to_memory(u16, int low, int high) { return pack_u16(low, high); }
 
-// N elements that one access moves: 1, 2, 4, 8 or 16 bytes.
+// N elements for one access of 1, 2, 4, 8 or 16 bytes.
 template <class T, int N>
 struct Vector {
   alignas(N * sizeof(T)) T elements[N];
 };
 
-// N elements of a tensor as they are computed with, 16 bytes an access if there are as many; `from` is a multiple of
-// that.
+// Loads N elements and converts them to the type that they are computed in, with accesses of 16 bytes if there are that
+// many. `from` is aligned to the access.
 template <int N, class T, class Value>
 __device__ inline void load_vector(Value* out, const T* from) {
   constexpr int count = N * sizeof(T) < 16 ? N : 16 / static_cast<int>(sizeof(T));
@@ -95,19 +95,19 @@ __device__ inline void load_vector(Value* out, const T* from) {
   }
 }
 
-// Element i of a tensor's words as it is computed with.
+// Element i of a tensor's words, in the type that it is computed in.
 template <class T>
 __device__ inline auto in_words(T, const u32* words, int i) {
   return from_memory(reinterpret_cast<const T*>(words)[i]);
 }
 
-// A bf16 by one instruction, which takes two where it is cut out first.
+// bf16 to float in one instruction; extracting the 16 bits first would take two.
 __device__ inline float in_words(bf16, const u32* words, int i) {
   return float_of(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xffff0000u);
 }
 
-// N elements of a tensor that the kernel only reads, 16 bytes at most, as they are computed with; zeros where not
-// `inside`. `from` is a multiple of that.
+// Reads N elements, 16 bytes at most, of a tensor that the kernel only reads, in the type that they are computed in;
+// zeros if not `inside`. `from` is aligned to the access.
 template <int N, class T, class Value>
 __device__ inline void read_input(Value* out, const T* from, bool inside) {
   constexpr int bytes = N * sizeof(T);
@@ -116,8 +116,8 @@ __device__ inline void read_input(Value* out, const T* from, bool inside) {
   for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
-// The same with padding in place of zeros. It is there before the load, and not chosen behind it: else the compiler
-// waits for each load by itself, where all elements depend on one condition.
+// The same with padding instead of zeros. The padding is in the registers before the load and is not selected after it:
+// otherwise the compiler waits for each load separately where all elements depend on one condition.
 template <int N, class T, class Value>
 __device__ inline void read_input(Value* out, const T* from, bool inside, Value padding) {
   constexpr int bytes = N * sizeof(T);
@@ -127,7 +127,7 @@ __device__ inline void read_input(Value* out, const T* from, bool inside, Value 
   for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
-// One element.
+// The same for one element.
 template <class T>
 __device__ inline auto read_input(const T* from, bool inside) {
   decltype(from_memory(T())) out[1];
@@ -135,7 +135,7 @@ __device__ inline auto read_input(const T* from, bool inside) {
   return out[0];
 }
 
-// One element, or the padding.
+// The same for one element, with padding.
 template <class T, class Value>
 __device__ inline Value read_input(const T* from, bool inside, Value padding) {
   Value out[1];
@@ -143,8 +143,8 @@ __device__ inline Value read_input(const T* from, bool inside, Value padding) {
   return out[0];
 }
 
-// N values of 16 bytes into a tensor by one access, if `inside`, also where the compiler would store them one by one;
-// `to` is a multiple of that.
+// Stores N values, 16 bytes, to a tensor with one access if `inside`, even where the compiler would store them one by
+// one. `to` is aligned to 16 bytes.
 template <int N, class T, class Value>
 __device__ inline void store_whole(T* to, const Value* in, bool inside) {
   static_assert(N * sizeof(T) == 16);
@@ -157,7 +157,7 @@ __device__ inline void store_whole(T* to, const Value* in, bool inside) {
   store_words(to, words, inside);
 }
 
-// As read_input, in the order of the text.
+// Like read_input, but loads stay in program order.
 template <int N, class T, class Value>
 __device__ inline void read_no_hoist(Value* out, const T* from, bool inside) {
   constexpr int bytes = N * sizeof(T);
@@ -166,7 +166,7 @@ __device__ inline void read_no_hoist(Value* out, const T* from, bool inside) {
   for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
-// The same with padding in place of zeros.
+// The same with padding instead of zeros.
 template <int N, class T, class Value>
 __device__ inline void read_no_hoist(Value* out, const T* from, bool inside, Value padding) {
   constexpr int bytes = N * sizeof(T);
@@ -176,7 +176,7 @@ __device__ inline void read_no_hoist(Value* out, const T* from, bool inside, Val
   for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
-// One element.
+// The same for one element.
 template <class T>
 __device__ inline auto read_no_hoist(const T* from, bool inside) {
   decltype(from_memory(T())) out[1];
@@ -184,7 +184,7 @@ __device__ inline auto read_no_hoist(const T* from, bool inside) {
   return out[0];
 }
 
-// One element, or the padding.
+// The same for one element, with padding.
 template <class T, class Value>
 __device__ inline Value read_no_hoist(const T* from, bool inside, Value padding) {
   Value out[1];
@@ -192,7 +192,7 @@ __device__ inline Value read_no_hoist(const T* from, bool inside, Value padding)
   return out[0];
 }
 
-// As read_no_hoist, 16 bytes, with a priority in the L2 cache.
+// Like read_no_hoist for 16 bytes, with an L2 cache policy.
 template <int N, class T, class Value>
 __device__ inline void read_evict_last(Value* out, const T* from, bool inside, u64 priority) {
   static_assert(N * sizeof(T) == 16);
@@ -201,13 +201,14 @@ __device__ inline void read_evict_last(Value* out, const T* from, bool inside, u
   for (int i = 0; i < N; ++i) out[i] = in_words(T(), words, i);
 }
 
-// N values into a tensor, 16 bytes an access if there are as many; `to` is a multiple of that.
+// Converts N values and stores them to a tensor, with accesses of 16 bytes if there are that many. `to` is aligned to
+// the access.
 template <int N, class T, class Value>
 __device__ inline void store_vector(T* to, const Value* in) {
   constexpr int count = N * sizeof(T) < 16 ? N : 16 / static_cast<int>(sizeof(T));
   for (int i = 0; i < N; i += count) {
-    // In pairs, or the compiler may store each element by itself. What is stored as words may be read as elements: this
-    // counts on a compiler that does not tell them apart by type.
+    // Packed in pairs, or the compiler may store each element separately. Data stored as words may be read as elements:
+    // this relies on a compiler without type-based alias analysis.
     if constexpr (sizeof(T) == 2 && count > 1) {
       Vector<u32, count / 2> vector;
       for (int j = 0; j < count; j += 2) vector.elements[j / 2] = pair_to_memory(T(), in[i + j], in[i + j + 1]);

@@ -1,34 +1,34 @@
-// An atomic operation that orders nothing else.
+// The atomic operation orders no other accesses.
 struct Relaxed {
   static constexpr bool acquires = false, releases = false;
 };
 
-// Accesses of the block behind it come behind what is released by the operation that it reads from.
+// Later accesses of the CTA happen after the release by the operation whose result this one reads.
 struct Acquire {
   static constexpr bool acquires = true, releases = false;
 };
 
-// Accesses of the block ahead of it come ahead of what acquires what it writes.
+// Earlier accesses of the CTA happen before an operation that acquires what this one writes.
 struct Release {
   static constexpr bool acquires = false, releases = true;
 };
 
-// Both.
+// Both acquire and release.
 struct AcquireRelease {
   static constexpr bool acquires = true, releases = true;
 };
 
-// An operation is atomic, and in order, for threads of the block.
+// The operation is atomic, and ordered, with respect to the threads of the CTA.
 struct BlockScope {
   static constexpr int reach = 0;
 };
 
-// For all threads of the device.
+// The same for all threads of the device.
 struct DeviceScope {
   static constexpr int reach = 1;
 };
 
-// For those of other devices and the host as well.
+// The same for all threads of the system: of this device, other devices and the host.
 struct SystemScope {
   static constexpr int reach = 2;
 };

@@ -37,7 +37,7 @@ void skip_past(std::string_view& text, std::string_view end) {
   text.remove_prefix(at == text.npos ? text.size() : at + end.size());
 }
 
-/// Removes a string or character constant from the start of `text`.
+/// Removes a string or character literal from the start of `text`.
 void skip_quoted(std::string_view& text) {
   const char quote = text.front();
   std::size_t end = 1;
@@ -45,21 +45,21 @@ void skip_quoted(std::string_view& text) {
   text.remove_prefix(std::min(end + 1, text.size()));
 }
 
-/// Removes a number from the start of `text`; returns whether it is a double.
+/// Removes a number from the start of `text`; returns true if it is a double.
 bool skip_number(std::string_view& text) {
   std::size_t end = 1;
   const auto continues = [&](char c) {
     const bool sign = c == '+' || c == '-';
     return sign ? text[end - 1] == 'e' || text[end - 1] == 'E' : is_word(c) || c == '.';
   };
-  const bool hexadecimal = text.starts_with("0x");  // of an integer: no other is written so
+  const bool hexadecimal = text.starts_with("0x");  // an integer: reals are not written so
   while (end < text.size() && continues(text[end])) ++end;
   const std::string_view number = text.substr(0, end);
   text.remove_prefix(end);
   return !hexadecimal && number.find_first_of(".eE") != number.npos && number.back() != 'f';
 }
 
-/// Adds the identifiers of C++ text that stand outside of comments and strings, and the type of a double's digits.
+/// Adds the identifiers of C++ text outside of comments and strings, and "double" if it has a double literal.
 void add_identifiers(std::string_view text, Names& names) {
   while (!text.empty()) {
     if (text.starts_with("//")) {
@@ -86,7 +86,7 @@ std::string_view last_word(std::string_view text) {
   return text.substr(static_cast<std::size_t>(begin - text.begin()));
 }
 
-/// The item without its comment and the line `template <...>`.
+/// The item without its comment and its line `template <...>`.
 std::string_view declaration(std::string_view item) {
   while (item.starts_with("//")) skip_past(item, "\n");
   if (item.starts_with("template <")) skip_past(item, ">\n");
@@ -95,14 +95,14 @@ std::string_view declaration(std::string_view item) {
 
 bool is_type(const PreludeItem& item) { return !declaration(item.text).starts_with("__device__ "); }
 
-/// The name that an item declares; empty if it is not written as prelude.hpp says.
+/// The name that an item declares; empty if the item does not have the form that prelude.hpp describes.
 std::string_view name_of(std::string_view item) {
   if (!item.starts_with("// ")) return {};
   const std::string_view text = declaration(item);
   if (text.starts_with("using ") && text.ends_with(';')) return last_word(text.substr(0, text.find(" = ")));
   if (text.starts_with("struct ") && text.ends_with("};")) return last_word(text.substr(0, text.find(" {")));
   if (!text.starts_with("__device__ inline ") || !text.ends_with('}')) return {};
-  std::string_view head = text.substr(0, text.find('('));  // `float name` or, of a specialisation, `f16 name<f16>`
+  std::string_view head = text.substr(0, text.find('('));  // `float name` or, for a specialization, `f16 name<f16>`
   if (head.ends_with('>')) head = head.substr(0, head.rfind('<'));
   return last_word(head);
 }
@@ -126,7 +126,7 @@ std::vector<PreludeItem> parse_files() {
   return items;
 }
 
-/// Places an item after those it uses.
+/// Sorts items after those that they use.
 class Order {
  public:
   explicit Order(std::vector<PreludeItem> items) : items_(std::move(items)), state_(items_.size(), State::waiting) {
@@ -143,7 +143,7 @@ class Order {
     const PreludeItem& item = items_[i];
     if (state_[i] == State::under_way) {
       throw InternalError("prelude/" + std::string(item.file) + ": " + std::string(item.name) +
-                          " uses an item that uses it");
+                          " is part of a cycle of uses");
     }
     state_[i] = State::under_way;
     Names names;
@@ -159,11 +159,11 @@ class Order {
   std::vector<State> state_;
 };
 
-/// Elements as memory has them, with which no op computes, and double: a kernel that has any names the type, or of
-/// double has digits or a function that gives one.
+/// Storage types, which no op computes with, and double. A kernel that uses one names the type; for double it may
+/// instead have a literal or call a function that returns one.
 constexpr std::string_view named_types[] = {"f16", "bf16", "f8e4m3", "f8e5m2", "i8", "i16", "u8", "u16", "double"};
 
-/// Is it an overload for such a type that is none of `names`? Then nobody calls it.
+/// Returns true if the item is an overload for such a type that is not in `names`, and so is never called.
 bool is_for_others(const PreludeItem& item, const Names& names) {
   const auto same_name = [&](const PreludeItem& other) { return other.name == item.name; };
   if (std::ranges::count_if(prelude_items(), same_name) == 1) return false;
@@ -174,11 +174,11 @@ bool is_for_others(const PreludeItem& item, const Names& names) {
                              [&](std::string_view type) { return head.contains(type) && !names.contains(type); });
 }
 
-/// Which items a text of these names uses. Adds the names that those use.
+/// The items that a text with these names uses. Adds the names that the items use.
 std::vector<bool> items_used(Names& names) {
   const std::span<const PreludeItem> items = prelude_items();
   std::vector<bool> used(items.size());
-  for (std::size_t i = items.size(); i-- > 0;) {  // what an item uses stands before it
+  for (std::size_t i = items.size(); i-- > 0;) {  // an item's dependencies precede it
     used[i] = names.contains(items[i].name) && !is_for_others(items[i], names);
     if (used[i]) add_identifiers(items[i].text, names);
   }
@@ -198,7 +198,7 @@ std::string prelude_for(std::string_view kernel_text) {
   add_identifiers(kernel_text, names);
   Names all = names;
   std::vector<bool> used = items_used(all);
-  // A function that gives a double does not name it: cast_f64(i).
+  // A call of a function that returns a double does not name the type: cast_f64(i).
   if (all.contains("double") && names.insert("double").second) used = items_used(names);
   std::string text;
   for (std::size_t i = 0; i < items.size(); ++i) {

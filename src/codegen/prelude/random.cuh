@@ -1,4 +1,4 @@
-// 32 random bits: word `index` of the Philox 4x32-10 stream of `key`, both taken as unsigned.
+// 32 random bits: word `index` of the Philox 4x32-10 stream of `key`; both are taken as unsigned.
 __device__ inline int random_bits(i64 key, i64 index) {
   const u64 position = static_cast<u64>(index), block = position >> 2;
   u32 c0 = static_cast<u32>(block), c1 = static_cast<u32>(block >> 32), c2 = 0, c3 = 0;
@@ -16,7 +16,7 @@ __device__ inline int random_bits(i64 key, i64 index) {
   return static_cast<int>(position & 2 ? high : low);
 }
 
-// Uniform in (0, 1): the upper 23 of the random bits, in the middle of their interval.
+// Uniform in (0, 1): the upper 23 random bits, at the midpoint of their interval.
 __device__ inline float random_uniform(i64 key, i64 index) {
   const u32 bits = static_cast<u32>(random_bits(key, index)) >> 9;
   return (static_cast<float>(static_cast<int>(bits)) + 0.5f) * 1.1920928955078125e-7f;

@@ -1,17 +1,17 @@
-// Where this lane stands among `lanes` that are `step` apart, in the order of a scan.
+// Position in scan order of this lane among `lanes` lanes that are `step` apart.
 template <int lanes, int step, bool reverse>
 __device__ inline int scan_position() {
   const int position = lane_index() / step % lanes;
   return reverse ? lanes - 1 - position : position;
 }
 
-// The value of x in the lane `delta` lanes before this one, where there is one; else any.
+// x of the lane `delta` positions earlier in scan order; any value if there is none.
 template <int step, bool reverse, class T>
 __device__ inline T lanes_before(T x, int delta) {
   return reverse ? shuffle(x, (lane_index() + delta * step) & 31) : shuffle_up(x, delta * step);
 }
 
-// x of this lane and those before it, of `lanes` lanes that are `step` apart, combined.
+// Inclusive scan of x over `lanes` lanes that are `step` apart.
 template <int lanes, int step, bool reverse = false, class T, class Combine>
 __device__ inline T scan_lanes(T x, Combine combine) {
   const int position = scan_position<lanes, step, reverse>();
@@ -22,20 +22,21 @@ __device__ inline T scan_lanes(T x, Combine combine) {
   return x;
 }
 
-// What the lane before has, of as many; `none` in the first.
+// x of the previous lane of such lanes in scan order; `none` in the first.
 template <int lanes, int step, bool reverse = false, class T>
 __device__ inline T lane_before(T x, T none) {
   const T before = lanes_before<step, reverse>(x, 1);
   return scan_position<lanes, step, reverse>() > 0 ? before : none;
 }
 
-// What the last of such lanes has.
+// x of the last of such lanes.
 template <int lanes, int step, bool reverse = false, class T>
 __device__ inline T last_lane(T x) {
   return shuffle(x, reverse ? lane_index() & ~((lanes - 1) * step) : lane_index() | (lanes - 1) * step);
 }
 
-// What comes before one number of 32, of which each lane has what comes up to its own; `none` before the first.
+// Exclusive scan at position `number` of 32, of which each lane holds the inclusive scan at its own; `none` at the
+// first.
 template <class T>
 __device__ inline T scanned_before(T through, int number, T none) {
   const T before = shuffle(through, (number + 31) % 32);

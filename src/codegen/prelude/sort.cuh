@@ -1,71 +1,71 @@
-// A real as an integer of the same order; every NaN is the last, and -0 is before +0.
+// Maps a float to an unsigned integer with the same order. Every NaN is last, and -0 is before +0.
 __device__ inline u32 ordered_bits(float x) {
   const u32 bits = bits_of(x);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return 0xffffffffu;
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
-// A real of 64 bits likewise.
+// The same for f64.
 __device__ inline u64 ordered_bits(double x) {
   const u64 bits = bits_of(x);
   if ((bits & 0x7fffffffffffffffull) > 0x7ff0000000000000ull) return ~u64(0);
   return (bits & 0x8000000000000000ull) != 0 ? ~bits : bits | 0x8000000000000000ull;
 }
 
-// An i32 as an unsigned integer of the same order.
+// Maps an i32 to an unsigned integer with the same order.
 __device__ inline u32 ordered_bits(int x) { return static_cast<u32>(x) ^ 0x80000000u; }
 
-// A u32 has its own order.
+// A u32 is its own key.
 __device__ inline u32 ordered_bits(u32 x) { return x; }
 
-// An i64 as an unsigned integer of the same order.
+// Maps an i64 to an unsigned integer with the same order.
 __device__ inline u64 ordered_bits(i64 x) { return static_cast<u64>(x) ^ 0x8000000000000000u; }
 
-// A u64 has its own order.
+// A u64 is its own key.
 __device__ inline u64 ordered_bits(u64 x) { return x; }
 
-// The real of such bits.
+// Inverse of ordered_bits for f32.
 __device__ inline void from_ordered_bits(u32 bits, float& x) {
   x = float_of((bits & 0x80000000u) != 0 ? bits & 0x7fffffffu : ~bits);
 }
 
-// The real of 64 such bits.
+// Inverse of ordered_bits for f64.
 __device__ inline void from_ordered_bits(u64 bits, double& x) {
   x = double_of(static_cast<i64>((bits & 0x8000000000000000ull) != 0 ? bits & 0x7fffffffffffffffull : ~bits));
 }
 
-// The i32 of such bits.
+// Inverse of ordered_bits for i32.
 __device__ inline void from_ordered_bits(u32 bits, int& x) { x = static_cast<int>(bits ^ 0x80000000u); }
 
-// The u32 of such bits.
+// Inverse of ordered_bits for u32.
 __device__ inline void from_ordered_bits(u32 bits, u32& x) { x = bits; }
 
-// The i64 of such bits.
+// Inverse of ordered_bits for i64.
 __device__ inline void from_ordered_bits(u64 bits, i64& x) { x = static_cast<i64>(bits ^ 0x8000000000000000u); }
 
-// The u64 of such bits.
+// Inverse of ordered_bits for u64.
 __device__ inline void from_ordered_bits(u64 bits, u64& x) { x = bits; }
 
-// Is it -0? No integer is.
+// Returns true if x is -0, which no integer is.
 template <class T>
 __device__ inline bool is_negative_zero(T) {
   return false;
 }
 
-// Is it -0, which a place keeps apart from +0?
+// Returns true if x is -0, which a placed key distinguishes from +0.
 __device__ inline bool is_negative_zero(float x) { return bits_of(x) == 0x80000000u; }
 
-// Is a real of 64 bits -0?
+// The same for f64.
 __device__ inline bool is_negative_zero(double x) { return bits_of(x) == 0x8000000000000000ull; }
 
-// What an element is compared by: the lowest goes first.
+// Sort key of an element: the lowest key goes first.
 template <bool descending, class T>
 __device__ inline auto key_of(T x) {
   const auto bits = ordered_bits(x);
   return descending ? ~bits : bits;
 }
 
-// The element of such a key.
+// The element with this key.
 template <class T, bool descending, class Key>
 __device__ inline T key_value(Key key) {
   T x;
@@ -73,8 +73,8 @@ __device__ inline T key_value(Key key) {
   return x;
 }
 
-// What an element is compared by with its place: the lowest place goes first among equals, which -0 and +0 are. Whether
-// it was -0 stands below the place.
+// Sort key of an element and its index: among equal elements, which -0 and +0 are, the lowest index goes first. The bit
+// below the index records whether the element was -0.
 template <bool descending, class T>
 __device__ inline auto placed_key(T x, int at) {
   const bool negative = is_negative_zero(x);
@@ -86,43 +86,43 @@ __device__ inline auto placed_key(T x, int at) {
     return PlacedKey{key, place};
 }
 
-// The place of such a key, and below it whether it was -0.
+// The index of a placed key, and below it the bit that records -0.
 __device__ inline u32 place_bits(u64 key) { return static_cast<u32>(key); }
 
-// The same of elements of 64 bits.
+// The same for 64-bit elements.
 __device__ inline u32 place_bits(PlacedKey key) { return key.place; }
 
-// Where an element stood.
+// The index of the element before sorting.
 template <class Key>
 __device__ inline int key_place(Key key) {
   return static_cast<int>(place_bits(key) >> 1);
 }
 
-// An element with the sign that a zero had; integers have one zero.
+// Restores the sign of a zero; integers have only one zero.
 template <class T>
 __device__ inline T with_sign_of_zero(T x, bool) {
   return x;
 }
 
-// A real with the sign that a zero had.
+// Restores the sign of a zero in f32.
 __device__ inline float with_sign_of_zero(float x, bool negative) { return negative ? -0.0f : x; }
 
-// A real of 64 bits likewise.
+// Restores the sign of a zero in f64.
 __device__ inline double with_sign_of_zero(double x, bool negative) { return negative ? -0.0 : x; }
 
-// The element of a key with a place.
+// The element of a placed key.
 template <class T, bool descending>
 __device__ inline T placed_value(u64 key) {
   return with_sign_of_zero(key_value<T, descending>(static_cast<u32>(key >> 32)), (place_bits(key) & 1) != 0);
 }
 
-// The same of elements of 64 bits.
+// The same for 64-bit elements.
 template <class T, bool descending>
 __device__ inline T placed_value(PlacedKey key) {
   return with_sign_of_zero(key_value<T, descending>(key.key), (place_bits(key) & 1) != 0);
 }
 
-// What stands where there is no element goes behind all that do.
+// The key of padding, which goes after all elements.
 template <class Key>
 __device__ inline Key last_key() {
   if constexpr (sizeof(Key) > 8)
@@ -131,36 +131,36 @@ __device__ inline Key last_key() {
     return ~Key(0);
 }
 
-// Does a key go before another?
+// Returns true if key a goes before key b.
 template <class Key>
 __device__ inline bool goes_before(Key a, Key b) {
   return a < b;
 }
 
-// Does a key with a place?
+// The same for placed keys of 64-bit elements.
 __device__ inline bool goes_before(PlacedKey a, PlacedKey b) {
   return a.key < b.key || (a.key == b.key && a.place < b.place);
 }
 
-// The key of the lane `lane_index() ^ mask`.
+// The key of lane `lane_index() ^ mask`.
 template <class Key>
 __device__ inline Key key_across(Key key, int mask) {
   return shuffle_xor(key, mask);
 }
 
-// The same with a place.
+// The same for placed keys of 64-bit elements.
 __device__ inline PlacedKey key_across(PlacedKey key, int mask) {
   return PlacedKey{shuffle_xor(key.key, mask), shuffle_xor(key.place, mask)};
 }
 
-// Of a key and that of another lane the one that goes first, or the other one.
+// The key that goes first of this lane's and another lane's if `first`, else the one that goes last.
 template <class Key>
 __device__ inline Key kept_key(Key own, Key other, bool first) {
   return select(goes_before(other, own) == first, other, own);
 }
 
-// A pass of the network below, among a lane's own keys: those whose numbers differ by exclusive or with `mask`, the
-// highest bit of which is `top`, are exchanged if they are not in order. Of each `size` keys the first `kept` count.
+// A compare-exchange pass of the network below among a lane's own keys, between indices that differ by exclusive or
+// with `mask`, whose highest bit is `top`. Only the first `kept` of each `size` keys take part.
 template <int mask, int top, int size, int kept, int count, class Key>
 __device__ inline void sort_pass(Key (&keys)[count]) {
 #pragma unroll
@@ -173,7 +173,7 @@ __device__ inline void sort_pass(Key (&keys)[count]) {
   }
 }
 
-// Such passes over distances `top`, `top` / 2, ..., 1.
+// Such passes at distances `top`, `top` / 2, ..., 1.
 template <int top, int size, int kept, int count, class Key>
 __device__ inline void sort_passes(Key (&keys)[count]) {
   if constexpr (top > 0) {
@@ -182,8 +182,8 @@ __device__ inline void sort_passes(Key (&keys)[count]) {
   }
 }
 
-// A pass over lanes that differ by exclusive or with `lanes`, of which this one is the `first` or not: key i of `kept`
-// meets key i ^ mask of the other one.
+// A compare-exchange pass between lanes that differ by exclusive or with `lanes`; `first` if this lane gets the keys
+// that go first. Key i, below `kept`, is compared with key i ^ mask of the other lane.
 template <int mask, int kept, int count, class Key>
 __device__ inline void sort_across(Key (&keys)[count], int lanes, bool first) {
 #pragma unroll
@@ -196,7 +196,7 @@ __device__ inline void sort_across(Key (&keys)[count], int lanes, bool first) {
   }
 }
 
-// A lane's own keys in order, from halves of `size` that are.
+// Sorts a lane's own keys, by merging sorted halves of runs of `size`, then of twice as many.
 template <int kept, int size, int count, class Key>
 __device__ inline void sort_registers(Key (&keys)[count]) {
   if constexpr (size <= count) {
@@ -207,13 +207,14 @@ __device__ inline void sort_registers(Key (&keys)[count]) {
   }
 }
 
-// The keys of a line in order, `count` in each of `lanes` lanes, `unit` apart: the first `kept`, a power of two. A
-// bitonic network, a stage for each power of two: of the keys of a stage both halves are in order; its first pass, in
-// which each meets the one as far from the other end, brings those that go first to the lower half. Of halves that have
-// more than are kept the first of both are enough. Stages over lanes are a loop, as their passes are alike.
+// Sorts the keys of a line, `count` in each of `lanes` lanes that are `unit` apart; the first `kept`, a power of two,
+// are valid. This is a bitonic network with a stage for each power of two. Both halves of a stage's keys are sorted.
+// Its first pass compares each key with the one at the same distance from the other end, and moves those that go first
+// to the lower half. If halves hold more keys than are kept, the first `kept` of both suffice. The stages across lanes
+// form a loop, as their passes are alike.
 template <int lanes, int unit, int kept, int count, class Key>
 __device__ inline void sort_lanes(Key (&keys)[count]) {
-  constexpr int own = kept < count ? kept : count, most = kept / own;  // most: lanes that have keys which are kept
+  constexpr int own = kept < count ? kept : count, most = kept / own;  // most: number of lanes with keys that are kept
   sort_registers<kept, 2>(keys);
 #pragma unroll 1
   for (int half = 1; half < lanes; half *= 2) {
@@ -226,13 +227,13 @@ __device__ inline void sort_lanes(Key (&keys)[count]) {
   }
 }
 
-// What an element is compared by with those of other chunks of its line: as in its own.
+// The key that compares an element with other chunks of its line; the same order as within its chunk.
 template <bool descending, bool placed, class T>
 __device__ inline auto merge_key(T x) {
   return key_of<descending>(placed && is_negative_zero(x) ? T(0) : x);
 }
 
-// How many of `count` elements in order go before a key; with `ties` those that are equal, too.
+// Number of elements, of `count` sorted ones, that go before a key; with `ties`, equal ones are counted as well.
 template <bool descending, bool placed, class T, class Key>
 __device__ inline int count_before(const T* line, int count, Key key, bool ties) {
   int low = 0, high = count;
@@ -247,8 +248,8 @@ __device__ inline int count_before(const T* line, int count, Key key, bool ties)
   return low;
 }
 
-// The place in its line of an element that stands at a place of its chunk: behind those before it, and those of other
-// chunks that go before it. Of each chunk the first `kept` are in order, and no others are asked.
+// Rank in its line of the element at position `place` of the sorted chunks: the elements before it in its chunk, and
+// those of other chunks that go before it. In each chunk only the first `kept` are sorted, and only these are searched.
 template <bool descending, bool placed, class T>
 __device__ inline int rank_in_line(const T* line, int extent, int chunk, int kept, int place, T x) {
   const auto key = merge_key<descending, placed>(x);
@@ -261,7 +262,7 @@ __device__ inline int rank_in_line(const T* line, int extent, int chunk, int kep
   return rank;
 }
 
-// The sum of copies that are neighbours, which each lane begins with another of.
+// Sum of adjacent copies of a count. Lanes start at different copies.
 template <int copies>
 __device__ inline int sum_of_copies(const int* counts) {
   int sum = 0;

@@ -1,15 +1,15 @@
-// The positions of a tile's axis that lie in its tensor: [low, high).
+// Positions along an axis of a tile that are inside the tensor: [low, high).
 struct Window {
   int low, high;
 };
 
-// A tile of `tile` positions that starts at `start` of an axis of `extent`.
+// Window of a tile of `tile` positions that starts at `start` along an axis of `extent`.
 __device__ inline Window window(i64 start, int tile, i64 extent) {
   const i64 low = start < 0 ? -start : 0, high = extent - start;
   return {low < tile ? static_cast<int>(low) : tile, high < tile ? (high > 0 ? static_cast<int>(high) : 0) : tile};
 }
 
-// The same of positions that are `step` apart, in rising order or in falling.
+// The same for positions that are `step` apart, ascending or descending.
 __device__ inline Window stepped_window(i64 start, i64 step, int tile, i64 extent) {
   i64 low = 0, high = 0;
   if (step > 0) {
@@ -22,15 +22,15 @@ __device__ inline Window stepped_window(i64 start, i64 step, int tile, i64 exten
   return {low < tile ? static_cast<int>(low) : tile, high < tile ? static_cast<int>(high) : tile};
 }
 
-// What lies in both.
+// Intersection of two windows.
 __device__ inline Window both(Window a, Window b) {
   return {maximum(a.low, b.low), minimum(a.high, b.high)};
 }
 
-// Does a position lie in the window?
+// Returns true if a position is in the window.
 __device__ inline bool within(Window w, int position) { return position >= w.low && position < w.high; }
 
-// N neighbours of a tensor, or the padding.
+// Loads N neighboring elements; the padding if not `inside`.
 template <int N, class T, class H>
 __device__ inline void read_vector(H* out, const T* from, bool inside, H padding) {
   if (inside)
@@ -39,42 +39,43 @@ __device__ inline void read_vector(H* out, const T* from, bool inside, H padding
     for (int i = 0; i < N; ++i) out[i] = padding;
 }
 
-// What an axis adds to the lowest offset of a tensor's elements, if its stride is negative.
+// What an axis adds to the lowest offset of a tensor's elements: its reach, if the stride is negative.
 __device__ inline i64 reach_below(i64 reach) { return reach < 0 ? reach : 0; }
 
-// What it adds to the highest.
+// What an axis adds to the highest offset.
 __device__ inline i64 reach_above(i64 reach) { return reach > 0 ? reach : 0; }
 
-// Are `count` elements from `offset` on within a tensor? Of kernels that check themselves (TESSERA_DEBUG).
+// Checks that `count` elements from `offset` on are in their tensor; for kernels built with TESSERA_DEBUG.
 __device__ inline void check_offset(i64 offset, int count, i64 low, i64 high, int line) {
   if (offset < low || offset + count - 1 > high) debug_fail("an element outside of its tensor is used", line);
 }
 
-// Is what is stored a number? Of kernels that check themselves.
+// Checks that a stored value is not NaN; for kernels built with TESSERA_DEBUG.
 template <class H>
 __device__ inline void check_number(H x, int line) {
   if (x != x) debug_fail("NaN is stored", line);
 }
 
-// Are neighbours?
+// The same for N neighboring values.
 template <int N, class H>
 __device__ inline void check_numbers(const H* x, int line) {
   for (int i = 0; i < N; ++i) check_number(x[i], line);
 }
 
-// The block's place in a grid of rows x columns, when `group` rows run together: neighbours in time share tiles in L2.
+// Position of a tile in a grid of rows x columns with `group` rows in raster order: tiles that run at about the same
+// time share operands in L2.
 struct GridPlace {
   int row, column;
 };
 
-// Which block of the grid is this one's in a round of as many as there are in the launch: each second round the other
-// way, so that all have as many early as late ones.
+// Index of this CTA's tile in a wave of as many tiles as there are CTAs. Every other wave is reversed, so that all CTAs
+// get as many early tiles as late ones.
 template <class Number>
 __device__ inline Number snake_order(Number wave) {
   return wave + (wave / grid_size() % 2 == 0 ? block_index() : grid_size() - 1 - block_index());
 }
 
-// Column by column within a group of rows.
+// Raster order: column by column within a group of rows.
 template <class Number>
 __device__ inline GridPlace grouped(Number block, int rows, int columns, int group) {
   const Number in_group = static_cast<Number>(minimum(rows, group)) * columns;
@@ -84,8 +85,8 @@ __device__ inline GridPlace grouped(Number block, int rows, int columns, int gro
   return {first + static_cast<int>(rest % height), static_cast<int>(rest / height)};
 }
 
-// Byte offset of a 16-byte chunk in a tile of `chunks` a row. Chunks are permuted by row so that eight rows of a column
-// lie in different banks.
+// Byte offset of a 16-byte chunk in a tile with `chunks` chunks a row. Chunks are permuted by row so that eight rows of
+// a column are in different banks.
 template <int chunks>
 __device__ inline int swizzled(int row, int chunk) {
   constexpr int lowest = chunks & -chunks, period = lowest < 8 ? lowest : 8;
@@ -99,13 +100,14 @@ __device__ inline int element_offset(int row, int column) {
   return swizzled<chunks>(row, column / per_chunk) + column % per_chunk * static_cast<int>(sizeof(T));
 }
 
-// N neighbours of a row of such a tile.
+// Loads N neighboring elements of a row of such a tile.
 template <int N, class T, int chunks, class H>
 __device__ inline void read_tile(H* out, const char* tile, int row, int column) {
   load_vector<N>(out, reinterpret_cast<const T*>(tile + element_offset<T, chunks>(row, column)));
 }
 
-// Lanes that differ in `step` exchange: the lower keeps `low` and has the other's, the upper has the other's `high`.
+// Exchanges words between lanes that differ in bit `step`: the lower lane keeps `low` and gets the other's `low` as
+// `high`; the upper lane keeps `high` and gets the other's `high` as `low`.
 __device__ inline void exchange_words(u32& low, u32& high, int step) {
   const bool upper = lane_index() & step;
   const u32 taken = shuffle_xor(upper ? low : high, step);
@@ -115,7 +117,7 @@ __device__ inline void exchange_words(u32& low, u32& high, int step) {
     high = taken;
 }
 
-// Four lanes that follow one another turn what they have: word i of lane q becomes word q of lane i.
+// Transposes a 4 x 4 matrix across four consecutive lanes: word i of lane q becomes word q of lane i.
 __device__ inline void exchange_quads(u32* words) {
   exchange_words(words[0], words[1], 1);
   exchange_words(words[2], words[3], 1);
@@ -123,54 +125,56 @@ __device__ inline void exchange_quads(u32* words) {
   exchange_words(words[1], words[3], 2);
 }
 
-// All of a tile to zero.
+// Zeroes a tile of `chunks` 16-byte chunks.
 template <int threads>
 __device__ inline void clear_tile(char* tile, int chunks) {
   for (int i = thread_index(); i < 4 * chunks; i += threads) reinterpret_cast<u32*>(tile)[i] = 0;
 }
 
-// Where a lane finds its row of the left operand of mma.sync, for load_matrix: 16 rows from `row`, 32 bytes of k from
-// chunk `chunk`; the tile's rows run along k. Rows a multiple of eight further on lie as far on as whole rows are long.
+// Address of a lane's row for ldmatrix (load_matrix_x4) of the left operand of mma.sync: 16 rows from `row` on, 32
+// bytes of k from chunk `chunk` on. The tile's rows run along k. Rows that are a multiple of eight apart differ in
+// address by the length of so many rows.
 template <int chunks>
 __device__ inline const char* left_row(const char* tile, int row, int chunk) {
   const int lane = lane_index();
   return tile + swizzled<chunks>(row + lane % 16, chunk + lane / 16);
 }
 
-// The same of a tile whose rows run along m: 16 rows of k, 32 bytes of m from chunk `chunk`.
+// The same for a tile whose rows run along m: 16 rows of k, 32 bytes of m from chunk `chunk` on.
 template <int chunks>
 __device__ inline const char* left_row_transposed(const char* tile, int chunk) {
   const int lane = lane_index();
   return tile + swizzled<chunks>(lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2);
 }
 
-// The same of right operands of two neighbouring mma.sync: 16 rows of n from `row`, 32 bytes of k; the tile's rows run
-// along k. Of one mma.sync 8 rows, from lanes 0 to 15.
+// The same for the right operands of two adjacent mma.sync: 16 rows of n from `row` on, 32 bytes of k. The tile's rows
+// run along k. For one mma.sync, lanes 0 to 15 address 8 rows.
 template <int chunks>
 __device__ inline const char* right_row(const char* tile, int row, int chunk) {
   const int lane = lane_index();
   return tile + swizzled<chunks>(row + lane / 16 * 8 + lane % 8, chunk + lane / 8 % 2);
 }
 
-// The same of a tile whose rows run along n: 16 rows of k, 32 bytes of n from chunk `chunk`; of one mma.sync 16.
+// The same for a tile whose rows run along n: 16 rows of k, 32 bytes of n from chunk `chunk` on; 16 bytes for one
+// mma.sync.
 template <int chunks>
 __device__ inline const char* right_row_transposed(const char* tile, int chunk) {
   const int lane = lane_index();
   return tile + swizzled<chunks>(lane % 16, chunk + lane / 16);
 }
 
-// Where a lane finds its row of a tile of bytes whose rows run along m or n: 32 rows of k, 16 bytes from chunk `chunk`.
-// Rows 2 q and 2 q + 1 of a matrix are k from 4 q on, of the next matrix the two behind, where q is 2 or 3 the other
-// way round: so eight rows lie in different banks.
+// Address of a lane's row in a tile of 8-bit elements whose rows run along m or n: 32 rows of k, 16 bytes from chunk
+// `chunk` on. Rows 2 q and 2 q + 1 of a matrix are k from 4 q on, and those of the next matrix are the two after these;
+// for q = 2 and 3 the two matrices are swapped, so that eight rows are in different banks.
 template <int chunks>
 __device__ inline const char* bytes_row_transposed(const char* tile, int chunk) {
   const int lane = lane_index(), row = lane % 8;
   return tile + swizzled<chunks>(lane / 16 * 16 + row / 2 * 4 + (row / 4 + lane / 8) % 2 * 2 + row % 2, chunk);
 }
 
-// Of these rows a lane gets what mma.sync of bytes takes: four bytes along k from 4 (lane % 4) on, and four from 16
-// more on, at position 2 (lane / 4) across k, and at the next. They are out[0] and out[3 - next] of the first,
-// out[next] and out[3] of the next.
+// Loads an 8-bit operand of mma.sync from these rows. A lane gets four bytes along k from 4 (lane % 4) on and four from
+// 16 further on, at position 2 (lane / 4) across k and at the next one: out[0] and out[3 - next] for the first
+// position, out[next] and out[3] for the next.
 template <int chunks, int next>
 __device__ inline void load_bytes_transposed(u32* out, const char* tile, int chunk) {
   u32 pairs[4];

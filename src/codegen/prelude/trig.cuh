@@ -1,20 +1,20 @@
-// An angle in [-pi/4, pi/4] behind so many quarter turns.
+// An angle reduced to [-pi/4, pi/4], and the number of quarter turns removed.
 struct Turn {
   float angle;
   u32 quarters;
 };
 
-// 96 of the bits of a number, `high` first.
+// 96 bits of a number, the most significant in `high`.
 struct Bits96 {
   u32 high, middle, low;
 };
 
-// The 32 bits from bit n on of the 64 of two words, n below 32.
+// 32 bits of a 64-bit number in two words, from bit n below the top on; n < 32.
 __device__ inline u32 bits_from(u32 n, u32 high, u32 low) {
   return static_cast<u32>((static_cast<u64>(high) << 32 | low) << n >> 32);
 }
 
-// The bits of 2 / pi from place n on, n below 128, where place 26 is the first behind the point (Payne and Hanek,
+// The bits of 2 / pi from position n on, n < 128; position 26 is the first after the binary point (Payne and Hanek,
 // 1983).
 __device__ inline Bits96 two_over_pi_from(u32 n) {
   const bool far = (n & 64) != 0, further = (n & 32) != 0;
@@ -25,9 +25,9 @@ __device__ inline Bits96 two_over_pi_from(u32 n) {
   return {bits_from(n & 31, b0, b1), bits_from(n & 31, b1, b2), bits_from(n & 31, b2, b3)};
 }
 
-// The turn of x >= 0. From 0.5 on x 2 / pi modulo 4, exact to 2^-62, is a product of integers: two bits are the
-// quarters, the rest, with a sign, the angle. Of an infinity and of NaN the angle is NaN. CUDA's sinf has a local array
-// here.
+// Range reduction of x >= 0. From 0.5 on, x 2 / pi modulo 4 is an integer product, exact to 2^-62: two bits are the
+// quarter turns; the rest, with a sign, is the angle. For an infinity and NaN the angle is NaN. CUDA's sinf uses a
+// local array here.
 __device__ inline Turn turn_of(float x) {
   const u32 exponent = bits_of(x) >> 23, mantissa = (bits_of(x) & 0x7fffffu) | 0x800000u;
   const bool above_one = exponent > 126;
@@ -63,35 +63,35 @@ __device__ inline float tan_in_turn(float r) {
   return p * z * r + r;
 }
 
-// x, its sign flipped if the sign is one.
+// x, with its sign flipped if the sign bit of `sign` is set.
 __device__ inline float with_sign(float x, u32 sign) { return float_of(bits_of(x) ^ (sign & 0x80000000u)); }
 
-// sin x, to 3e-7 of itself.
+// sin x, to a relative error of 3e-7.
 __device__ inline float sin_of(float x) {
   const Turn turn = turn_of(fabsf(x));
   const float s = sin_in_turn(turn.angle), c = cos_in_turn(turn.angle);
   return with_sign((turn.quarters & 1) != 0 ? c : s, bits_of(x) ^ turn.quarters << 30);
 }
 
-// cos x, to 3e-7 of itself.
+// cos x, to a relative error of 3e-7.
 __device__ inline float cos_of(float x) {
   const Turn turn = turn_of(fabsf(x));
   const float s = sin_in_turn(turn.angle), c = cos_in_turn(turn.angle);
   return with_sign((turn.quarters & 1) != 0 ? s : c, (turn.quarters + 1) << 30);
 }
 
-// tan x, to 5e-7 of itself.
+// tan x, to a relative error of 5e-7.
 __device__ inline float tan_of(float x) {
   const Turn turn = turn_of(fabsf(x));
   const float t = tan_in_turn(turn.angle);
   return with_sign((turn.quarters & 1) != 0 ? reciprocal_approximate(-t) : t, bits_of(x));
 }
 
-// sin x of f64.
+// sin x in f64.
 __device__ inline double sin_of(double x) { return sin(x); }
 
-// cos x of f64.
+// cos x in f64.
 __device__ inline double cos_of(double x) { return cos(x); }
 
-// tan x of f64.
+// tan x in f64.
 __device__ inline double tan_of(double x) { return tan(x); }

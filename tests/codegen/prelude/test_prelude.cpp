@@ -710,7 +710,7 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
   CHECK(prelude_for("").empty());
   CHECK(prelude_for("extern \"C\" __global__ void k(float* x) { x[0] = 1.0f; }").empty());
   CHECK(names_in(prelude_for("y = modulo(a, b);")) == "modulo ");
-  CHECK(prelude_for("y = modulo(a, b);").starts_with("// What floor_div leaves"));
+  CHECK(prelude_for("y = modulo(a, b);").starts_with("// The remainder of floor_div"));
   // With what an item uses, overloads included, in the order of the prelude whatever that of the text.
   CHECK(names_in(prelude_for("floor_div")) == "u32 i64 u64 wrap_sub wrap_sub wrap_sub wrap_neg floor_div ");
   CHECK(prelude_for("floor_div modulo") == prelude_for("modulo floor_div floor_div"));
@@ -739,7 +739,7 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
   const std::string text = prelude_for("floor_div modulo");
   CHECK(text.find("\n\n\n") == std::string::npos);
   CHECK((text.ends_with("}\n") && !text.ends_with("\n\n")));
-  CHECK(text.find("}\n\n// What floor_div leaves") != std::string::npos);
+  CHECK(text.find("}\n\n// The remainder of floor_div") != std::string::npos);
 }
 
 namespace {

@@ -475,7 +475,7 @@ const Planted faults[] =
     {"a piece of another place", [](Plan& p) { the<LoadFragment>(p, 1).sweep.origin[1] = 0; },
      "is of another part of the tile", ""},
     {"a stage is read before it is full", [](Plan& p) { place_of<WaitFull>(p).move(1); }, "not known to be full",
-     "the copy engine"},
+     "TMA for"},
     {"a tile that is transposed", [](Plan& p) { the<LoadFragment>(p, 0).transposed = true; }, nullptr, ""},
     {"one thread releases for its warp group",
      [](Plan& p) {

@@ -1,4 +1,4 @@
-// The emulator of generated kernels, on kernels written by hand: right ones, and ones with a planted fault each.
+// The emulator of generated kernels, on hand-written kernels: correct ones, and ones with one planted fault each.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -37,7 +37,7 @@ std::vector<float> counting(std::size_t count) {
   return values;
 }
 
-/// Values that all three operand types hold exactly, none of them the same in each row.
+/// Values that are exact in all three operand types; rows have no values in common.
 std::vector<float> operand(std::size_t count, int step) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(static_cast<int>(i) * step % 61 - 30) / 8;
@@ -107,7 +107,7 @@ HandWritten reduction(const std::string& barrier) {
 
 }  // namespace
 
-TEST_CASE("each device helper of the prelude has an emulated body", "[emulator]") {
+TEST_CASE("each device item of the prelude has an emulated body", "[emulator]") {
   std::map<std::string, int> device, emulated;
   for (const PreludeItem& item : prelude_items()) {
     if (item.device) ++device[std::string(item.name)];
@@ -170,7 +170,7 @@ TEST_CASE("matrix instructions multiply", "[emulator]") {
     std::vector<float> a = operand(16 * 8, 7);
     const std::vector<float> b = operand(8 * 8, 11), expected = matmul(a, b);
     std::vector<float> c(16 * 8);
-    for (float& x : a) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) | 0x1fff);  // bits without a meaning
+    for (float& x : a) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) | 0x1fff);  // bits that are ignored
     const Report report = run({.parameters = "const float* a, const float* b, float* c",
                                .body = R"(
     float* const memory = reinterpret_cast<float*>(shared_memory());
@@ -191,7 +191,7 @@ TEST_CASE("matrix instructions multiply", "[emulator]") {
   }
 }
 
-TEST_CASE("matrix instructions multiply bytes, of operands that lie along k and transposed", "[emulator]") {
+TEST_CASE("matrix instructions multiply bytes, with K-major and transposed operands", "[emulator]") {
   std::vector<std::int8_t> a(16 * 32), b(32 * 16), a_transposed(a.size()), b_transposed(b.size());
   for (std::size_t i = 0; i < a.size(); ++i)
     a[i] = static_cast<std::int8_t>(i * 7 % 253), b[i] = static_cast<std::int8_t>(i * 11 % 251);
@@ -242,8 +242,8 @@ TEST_CASE("matrix instructions multiply bytes, of operands that lie along k and 
   }
 }
 
-TEST_CASE("rows of bytes that are transposed lie in different banks", "[emulator]") {
-  // Of each of four matrices, eight rows of 16 bytes: all 128 bytes of a line of banks.
+TEST_CASE("rows of bytes that are transposed are in different banks", "[emulator]") {
+  // Eight rows of 16 bytes of each of four matrices cover all 128 bytes of the banks.
   std::vector<i32> at(4 * 32);
   const Report report = run({.parameters = "int* at",
                              .body = R"(
@@ -304,10 +304,10 @@ TEST_CASE("lines are scanned by lanes", "[emulator]") {
   CHECK(x == expected);
 }
 
-TEST_CASE("parameters are what the launch says", "[emulator]") {
+TEST_CASE("kernels get the parameters of the launch", "[emulator]") {
   std::vector<i64> seen(7);
   const Tensor strided{{Access::in, ElementType::f32, 2},
-                       {.data = seen.data(), .extent = {0, 7}, .stride = {9, 1}}};  // empty: never touched
+                       {.data = seen.data(), .extent = {0, 7}, .stride = {9, 1}}};  // empty: never accessed
   const Tensor number{{Access::scalar, ElementType::f32, 0}, {.scalar = {.f32 = 2.5f}}};
   using Kind = KernelParameter::Kind;
   const HandWritten kernel{
@@ -333,7 +333,7 @@ TEST_CASE("parameters are what the launch says", "[emulator]") {
   CHECK(seen == std::vector<i64>{7, 9, 5, 3, 6, 5, 6});
 }
 
-TEST_CASE("persistent blocks take the whole grid", "[emulator]") {
+TEST_CASE("persistent blocks process the whole grid", "[emulator]") {
   std::vector<i32> taken(10, -1);
   const Report report = run({.parameters = "int* taken, i64 blocks",
                              .body = R"(
@@ -347,7 +347,7 @@ TEST_CASE("persistent blocks take the whole grid", "[emulator]") {
   CHECK(taken == std::vector<i32>{0, 1, 2, 0, 1, 2, 0, 1, 2, 0});
 }
 
-TEST_CASE("atomic sums come from all blocks at once", "[emulator]") {
+TEST_CASE("atomic adds of concurrent blocks are all counted", "[emulator]") {
   std::vector<float> sum(1);
   std::vector<i64> count(1);
   const Report report = run({.parameters = "float* sum, i64* count",
@@ -359,7 +359,7 @@ TEST_CASE("atomic sums come from all blocks at once", "[emulator]") {
   CHECK(count[0] == 5 * 128);
 }
 
-TEST_CASE("an atomic access hides no plain one before it", "[emulator]") {
+TEST_CASE("an atomic access does not hide a plain access before it", "[emulator]") {
   std::vector<float> sum(1);
   const Fault race = only(run({.parameters = "float* sum",
                                .body = "if (thread_index() == 0) sum[0] = 1;\n"
@@ -371,7 +371,7 @@ TEST_CASE("an atomic access hides no plain one before it", "[emulator]") {
   CHECK(says(race.text, {"author.cpp:4", "which thread 0 wrote at author.cpp:1 with no barrier between"}));
 }
 
-TEST_CASE("blocks in flight have shared memory each", "[emulator]") {
+TEST_CASE("each block in flight has shared memory of its own", "[emulator]") {
   std::vector<float> y(6 * 64);
   const Report report = run({.parameters = "float* y",
                              .body = R"(
@@ -386,7 +386,7 @@ TEST_CASE("blocks in flight have shared memory each", "[emulator]") {
   for (std::size_t i = 0; i < y.size(); ++i) CHECK(y[i] == static_cast<float>(i / 64));
 }
 
-TEST_CASE("a missing barrier is a race, with both lines", "[emulator]") {
+TEST_CASE("a missing barrier is reported as a race, with both lines", "[emulator]") {
   const std::vector<float> x = counting(64);
   std::vector<float> y(1);
   CHECK(run(reduction("barrier();"), {in(x), out(y)}).text() == "");
@@ -401,7 +401,7 @@ TEST_CASE("a missing barrier is a race, with both lines", "[emulator]") {
   }
 }
 
-TEST_CASE("a barrier of the warp orders the warp alone, a shuffle nothing", "[emulator]") {
+TEST_CASE("a warp barrier orders only its warp, a shuffle nothing", "[emulator]") {
   std::vector<float> y(64);
   const auto rotate = [&](const std::string& barrier, int neighbor) {
     return run({.parameters = "float* y",
@@ -418,7 +418,7 @@ TEST_CASE("a barrier of the warp orders the warp alone, a shuffle nothing", "[em
   CHECK(!rotate("shuffle(1, 0);", 1).clean());
 }
 
-TEST_CASE("two blocks that use one element race, whatever their order", "[emulator]") {
+TEST_CASE("two blocks that access the same element race in any order", "[emulator]") {
   std::vector<float> y(2);
   const HandWritten kernel{.parameters = "float* y", .body = "if (thread_index() == 0) y[block_index() / 2] = 1;"};
   const Prepared prepared = prepare(kernel, {out(y)});
@@ -427,7 +427,7 @@ TEST_CASE("two blocks that use one element race, whatever their order", "[emulat
   CHECK(says(race.text, {"byte 0 of argument 1 (Out<f32, 1>) (4 bytes) at author.cpp:1, which thread 0 of block "}));
 }
 
-TEST_CASE("an asynchronous copy is there after the wait that covers it", "[emulator]") {
+TEST_CASE("an asynchronous copy is complete after the wait that covers it", "[emulator]") {
   const std::vector<float> x = counting(64);
   std::vector<float> y(64);
   const auto pipeline = [&](int pending, bool checks) {
@@ -435,7 +435,7 @@ TEST_CASE("an asynchronous copy is there after the wait that covers it", "[emula
     return run({.parameters = "const float* x, float* y",
                 .body = R"(float* const memory = reinterpret_cast<float*>(shared_memory());
         const int i = thread_index();
-    memory[32 + i] = 0;  // what the copy replaces is gone at once
+    memory[32 + i] = 0;  // lost as soon as the copy starts
     copy_async<4>(memory + i, x + i, true); copy_async_commit();
     copy_async<4>(memory + 32 + i, x + 32 + i, i < 30);
     copy_async_commit();
@@ -461,7 +461,7 @@ TEST_CASE("an asynchronous copy is there after the wait that covers it", "[emula
   CHECK(std::isnan(y[40]));
 }
 
-TEST_CASE("an asynchronous copy into memory that others still read is a race", "[emulator]") {
+TEST_CASE("an asynchronous copy into memory that other threads still read is a race", "[emulator]") {
   const std::vector<float> x = counting(32);
   std::vector<float> y(32);
   const Report report = run({.parameters = "const float* x, float* y",
@@ -479,7 +479,7 @@ TEST_CASE("an asynchronous copy into memory that others still read is a race", "
   CHECK(says(report.faults[0].text, {"author.cpp:5", "author.cpp:6"}));
 }
 
-TEST_CASE("accesses outside of memory are reported before they are made", "[emulator]") {
+TEST_CASE("out-of-bounds accesses are reported before they are made", "[emulator]") {
   const std::vector<float> x = counting(64);
   std::vector<float> y(32);
   const auto fault = [&](const std::string& body) {
@@ -504,8 +504,8 @@ TEST_CASE("accesses outside of memory are reported before they are made", "[emul
   CHECK(says(fault("copy_async<4>(shared_memory() + thread_index() * 4, x + 64, true);"),
              {"reads 4 bytes past argument 1"}));
   CHECK(says(fault("u32 out[2]; load_matrix_x2(out, shared_memory() + 128);"), {"reads 16 bytes past shared memory"}));
-  CHECK(says(fault("atomic_add(y + 32, 1.0f);"), {"changes 4 bytes past argument 2"}));
-  // Some instructions take addresses of one memory alone.
+  CHECK(says(fault("atomic_add(y + 32, 1.0f);"), {"atomically updates 4 bytes past argument 2"}));
+  // Some instructions address only one kind of memory.
   CHECK(says(fault("copy_async<4>(y + thread_index(), x, true);"),
              {"starts a copy to byte ", "of argument 2", "with an instruction for shared memory"}));
   CHECK(says(fault("copy_async<4>(shared_memory(), shared_memory() + 64, true);"),
@@ -514,7 +514,7 @@ TEST_CASE("accesses outside of memory are reported before they are made", "[emul
   CHECK(says(fault("u32 row[4], out[2]; load_matrix_x2(out, row);"), {"reads", "(16 bytes)"}));
 }
 
-TEST_CASE("what lies between a tensor's rows is not the tensor's", "[emulator]") {
+TEST_CASE("gaps between a tensor's rows do not belong to the tensor", "[emulator]") {
   std::vector<float> memory = counting(3 * 48), y(16);
   const auto column = [&](int first) {
     return Tensor{{Access::in, ElementType::f32, 2},
@@ -531,10 +531,10 @@ TEST_CASE("what lies between a tensor's rows is not the tensor's", "[emulator]")
   CHECK(y[3] == 67);
   const Fault fault = only(sum("(k + 16)"));
   CHECK(fault.kind == Fault::Kind::out_of_bounds);
-  CHECK(says(fault.text, {"which is between the elements"}));
+  CHECK(says(fault.text, {"which is between elements"}));
 }
 
-TEST_CASE("vectors have their alignment", "[emulator]") {
+TEST_CASE("misaligned vector accesses are reported", "[emulator]") {
   const std::vector<float> x = counting(64);
   std::vector<float> y(32);
   const auto load = [&](int vector, const std::string& offset) {
@@ -550,11 +550,11 @@ TEST_CASE("vectors have their alignment", "[emulator]") {
     CHECK(fault.kind == Fault::Kind::misaligned);
     CHECK(fault.line == "author.cpp:2");
     CHECK(says(fault.text,
-               {"byte 4 of argument 1 (In<f32, 1>)", vector == 2 ? "no multiple of 8" : "no multiple of 16"}));
+               {"byte 4 of argument 1 (In<f32, 1>)", vector == 2 ? "not a multiple of 8" : "not a multiple of 16"}));
   }
 }
 
-TEST_CASE("memory that nobody has written is not to be read", "[emulator]") {
+TEST_CASE("reads of uninitialized memory are reported", "[emulator]") {
   std::vector<float> y(32);
   const auto prepared = [&](const std::string& x) {
     return prepare({.parameters = "float* y, const float* workspace",
@@ -571,20 +571,20 @@ TEST_CASE("memory that nobody has written is not to be read", "[emulator]") {
     const Fault found = only(kernel.run());
     CHECK(found.kind == Fault::Kind::uninitialized);
     CHECK(found.line == "author.cpp:2");
-    CHECK(says(found.text, {"which nobody has written"}));
+    CHECK(says(found.text, {"which was never written"}));
     CHECK(kernel.run({.checks = false}).clean());
-    CHECK((x[0] == 'y' || std::isnan(y[0])));  // an Out starts as it is on the host
+    CHECK((x[0] == 'y' || std::isnan(y[0])));  // an Out has the host's values at first
   }
 }
 
-TEST_CASE("an In is not to be written", "[emulator]") {
+TEST_CASE("writes to an In are reported", "[emulator]") {
   const std::vector<float> x = counting(32);
   const Fault fault = only(run({.parameters = "float* x", .body = "x[thread_index()] = 0;"}, {in(x)}));
   CHECK(fault.kind == Fault::Kind::read_only);
   CHECK(x == counting(32));
 }
 
-TEST_CASE("a barrier that some threads never come to is reported", "[emulator]") {
+TEST_CASE("a barrier that some threads never reach is reported", "[emulator]") {
   for (const bool checks : {false, true}) {
     const Fault ended =
         only(run({.body = "if (warp_index() == 0)\n  barrier();", .threads = 64}, {}, {.checks = checks}));
@@ -595,11 +595,11 @@ TEST_CASE("a barrier that some threads never come to is reported", "[emulator]")
     const Fault apart = only(run({.body = "if (warp_index() == 0)\n  barrier();\nelse\n  barrier();", .threads = 64},
                                  {}, {.checks = checks}));
     CHECK(apart.kind == Fault::Kind::divergent_barrier);
-    CHECK(says(apart.text, {"comes to barrier", "author.cpp:2", "author.cpp:4"}));
+    CHECK(says(apart.text, {"arrives at barrier", "author.cpp:2", "author.cpp:4"}));
   }
 }
 
-TEST_CASE("a lane that is missing in an op of its warp is reported", "[emulator]") {
+TEST_CASE("a lane that is missing in a warp-wide op is reported", "[emulator]") {
   for (const bool checks : {false, true}) {
     const auto fault = [&](const std::string& body) {
       const Fault fault = only(run({.body = body, .threads = 64}, {}, {.checks = checks}));
@@ -615,14 +615,14 @@ TEST_CASE("a lane that is missing in an op of its warp is reported", "[emulator]
   }
 }
 
-TEST_CASE("a check of the kernel that fails is reported", "[emulator]") {
+TEST_CASE("a failed check of the kernel is reported", "[emulator]") {
   const Fault fault = only(run({.body = "if (thread_index() == 9)\n  debug_fail(\"index out of range\", 12);"}, {}));
   CHECK(fault.kind == Fault::Kind::failed_check);
   CHECK(fault.thread == 9);
   CHECK(says(fault.text, {"thread 9: index out of range (line 12)"}));
 }
 
-TEST_CASE("a seed stands for one order of threads", "[emulator]") {
+TEST_CASE("a seed determines the order of threads", "[emulator]") {
   std::vector<i32> y(1);
   const Prepared kernel = prepare({.parameters = "int* y", .body = "y[0] = thread_index();", .threads = 64}, {out(y)});
   const auto last = [&](std::uint64_t seed) {
@@ -637,7 +637,7 @@ TEST_CASE("a seed stands for one order of threads", "[emulator]") {
   CHECK(threads.size() > 10);
 }
 
-TEST_CASE("kernels of one name are compiled together", "[emulator]") {
+TEST_CASE("kernels with the same name are compiled together", "[emulator]") {
   std::vector<KernelSource> sources(2);
   for (std::size_t i = 0; i < 2; ++i) {
     sources[i].name = "same";
@@ -673,12 +673,12 @@ TEST_CASE("a text is compiled once", "[emulator]") {
   CHECK(Library::of(sources, true, false) == first);
 }
 
-TEST_CASE("text that does not compile is refused with the compiler's words", "[emulator]") {
+TEST_CASE("text that does not compile is rejected with the compiler's message", "[emulator]") {
   CHECK(error_of([] { run({.body = "unknown_helper();"}, {}); }).find("unknown_helper") != std::string::npos);
 }
 
-TEST_CASE("two accesses stand for a whole history", "[emulator]") {
-  // Against a history that keeps everything, on random accesses of two blocks with two warps of three threads.
+TEST_CASE("two accesses represent a whole history", "[emulator]") {
+  // Compares with a history that keeps everything, on random accesses of two blocks with two warps of three threads.
   using emulator::Event, emulator::History, emulator::Now;
   std::uint32_t state = 1;
   const auto random = [&](std::uint32_t below) { return (state = state * 1664525 + 1013904223) / 65536 % below; };
@@ -731,7 +731,7 @@ TEST_CASE("where there is no memory for an emulated kernel, the error names what
   const std::size_t most = std::exchange(emulator::Shadow::most_bytes, 1 << 16);
   const std::string text = error_of([&] { kernel.run({}); });
   emulator::Shadow::most_bytes = most;
-  CHECK(says(text, {"no memory left for what the emulator knows of the accesses of kernel 'raw_cuda' to argument 1 "
+  CHECK(says(text, {"no memory left to record the accesses of kernel 'raw_cuda' to argument 1 "
                     "(Out<f32, 1>), of 8192 bytes",
                     "TESSERA_EMULATOR_CHECKS=0"}));
   CHECK(kernel.run({}).text() == "");

@@ -1,4 +1,4 @@
-// Atomics of hand-written kernels in the emulator: what they order, and that blocks may wait for one another by them.
+// Atomics of hand-written kernels in the emulator: their memory order, and blocks that wait for each other with them.
 #include <bit>
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 using namespace tessera::internal;
 
-TEST_CASE("atomics for a block's threads race with those of other blocks", "[emulator][atomics]") {
+TEST_CASE("atomics with block scope race with those of other blocks", "[emulator][atomics]") {
   std::vector<i32> y(1);
   const HandWritten both{.parameters = "int* y", .body = "atomic_add(y, 1);"};
   CHECK(run(both, {in_out(y)}, {.blocks_in_flight = 3}, {3}).text() == "");
@@ -19,7 +19,7 @@ TEST_CASE("atomics for a block's threads race with those of other blocks", "[emu
   CHECK(only(run(alone, {in_out(y)}, {.blocks_in_flight = 3}, {3})).kind == Fault::Kind::race);
 }
 
-TEST_CASE("blocks that wait for one another by reading come to their turns", "[emulator][atomics]") {
+TEST_CASE("blocks that wait for each other by polling make progress", "[emulator][atomics]") {
   const HandWritten turns{.parameters = "int* y",
                           .body =
                               "const int me = static_cast<int>(block_index());\n"
@@ -34,8 +34,9 @@ TEST_CASE("blocks that wait for one another by reading come to their turns", "[e
   }
 }
 
-TEST_CASE("each atomic keeps the orders that it is asked to", "[emulator][atomics]") {
-  // How one is released by, from 3 to something else, and how it is acquired by, which leaves it as it is, or takes it.
+TEST_CASE("each atomic op has the requested memory order", "[emulator][atomics]") {
+  // Operands with which an op releases, changing 3 to another value, and with which it acquires, leaving 3 or replacing
+  // it.
   struct Ways {
     const char *type, *name, *released, *acquired;
   };
@@ -56,7 +57,7 @@ TEST_CASE("each atomic keeps the orders that it is asked to", "[emulator][atomic
   for (const Ways& way : all) {
     INFO(way.type << ' ' << way.name);
     const std::string name = way.name, type = way.type;
-    // y[2] says which orders: one text is compiled for all.
+    // y[2] selects the orders, so that one text is compiled for all.
     const std::pair<const char*, const char*> orders[] = {
         {"Release", "Acquire"}, {"AcquireRelease", "AcquireRelease"}, {"Relaxed", "Acquire"}, {"Release", "Release"}};
     std::string text = "if (thread_index() > 0) return;\n" + type + "* const flag = reinterpret_cast<" + type +
@@ -101,7 +102,7 @@ void check_extremes(const std::string& type) {
 
 }  // namespace
 
-TEST_CASE("no larger or smaller real is lost", "[emulator][atomics]") {
+TEST_CASE("atomic maximum and minimum of reals lose no value", "[emulator][atomics]") {
   check_extremes<float>("float");
   check_extremes<double>("double");
 }

@@ -1,4 +1,4 @@
-// Clusters of blocks in the emulator: their barriers, and the memory of each other that they read.
+// Clusters in the emulator: their barriers, and reads of another block's shared memory.
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@ namespace {
 using tessera::internal::Fault;
 using tessera::internal::Report;
 
-/// A kernel of clusters of three blocks, of 64 threads each.
+/// A kernel with clusters of three blocks, of 64 threads each.
 Report run_cluster(const std::string& body, std::vector<float>& y, std::uint64_t seed = 1) {
   tessera::internal::HandWritten kernel{.parameters = "float* y",
                               .body =
@@ -28,7 +28,7 @@ Report run_cluster(const std::string& body, std::vector<float>& y, std::uint64_t
 
 }  // namespace
 
-TEST_CASE("blocks of a cluster see what the others wrote ahead of its barrier", "[emulator]") {
+TEST_CASE("blocks of a cluster see each other's writes before the cluster barrier", "[emulator]") {
   const std::string write = "if (thread == 0) for (int i = 0; i < 4; ++i) mine[i] = cluster_rank() * 10 + i;\n";
   const std::string read =
       "float x[4];\nload_from_block(x, mine, (cluster_rank() + 1) % cluster_size());\n"
@@ -39,9 +39,9 @@ TEST_CASE("blocks of a cluster see what the others wrote ahead of its barrier", 
     CHECK(run_cluster(write + wait + read + wait, y, seed).text() == "");
     for (std::size_t block = 0; block < 6; ++block)
       for (std::size_t i = 0; i < 4; ++i) CHECK(y[block * 4 + i] == static_cast<float>((block % 3 + 1) % 3 * 10 + i));
-    // Numbers of clusters, and of all of them.
+    // The index and number of clusters.
     CHECK(run_cluster("y[block_index()] = cluster_index() * 100 + clusters() * 10 + cluster_size();", y, seed).text() !=
-          "");  // many threads write one place
+          "");  // many threads write one address
     CHECK(run_cluster("if (thread == 0) y[block_index()] = cluster_index() * 100 + clusters() * 10 + cluster_size();",
                       y, seed)
               .text() == "");
@@ -59,13 +59,13 @@ TEST_CASE("blocks of a cluster see what the others wrote ahead of its barrier", 
     return count;
   };
   CHECK(seen(write + read + wait, Fault::Kind::race) + seen(write + read + wait, Fault::Kind::uninitialized) == 8);
-  CHECK(seen(write + wait + read, Fault::Kind::misuse) > 0);  // a block ends that others read
+  CHECK(seen(write + wait + read, Fault::Kind::misuse) > 0);  // a block ends before others read its memory
   CHECK(seen(write + wait + read + write + wait, Fault::Kind::race) > 0);
   CHECK(kind(write + "barrier();\n" + read + wait) != std::nullopt);
   CHECK(kind(wait + "float x[4];\nload_from_block(x, mine, 3);\n" + wait) == Fault::Kind::misuse);
   CHECK(kind(write + wait + "float x[4];\nload_from_block(x, mine + 256, 0);\n" + wait) == Fault::Kind::misuse);
   CHECK(kind(write + wait + "float x[4];\nload_from_block(x, mine + 1, 0);\n" + wait) == Fault::Kind::misaligned);
-  // Threads that have ended are not waited for; those that wait elsewhere are.
+  // A cluster barrier waits for threads that wait elsewhere, but not for threads that have ended.
   CHECK(kind("if (thread >= 32) return;\ncluster_barrier();") == std::nullopt);
   CHECK(kind("if (cluster_rank() == 0) return;\ncluster_barrier();") == std::nullopt);
   CHECK(kind("if (thread < 32) barrier();\nelse cluster_barrier();\n") == Fault::Kind::deadlock);
@@ -73,7 +73,7 @@ TEST_CASE("blocks of a cluster see what the others wrote ahead of its barrier", 
 
 namespace {
 
-/// A kernel of four blocks, of 64 threads each, that have 64 floats of workspace each and raise flags.
+/// A kernel with four blocks, of 64 threads each, which set flags and have 64 floats of workspace each.
 Report run_flags(const std::string& body, std::vector<float>& y, std::uint64_t seed, int in_flight) {
   using Kind = tessera::internal::KernelParameter::Kind;
   tessera::internal::HandWritten kernel{.parameters = "float* y, char* all, u32* flags, int lockstep_rows",
@@ -92,7 +92,7 @@ Report run_flags(const std::string& body, std::vector<float>& y, std::uint64_t s
 
 }  // namespace
 
-TEST_CASE("blocks that share tiles see what others wrote ahead of a flag", "[emulator]") {
+TEST_CASE("blocks that share tiles see each other's writes before a flag is set", "[emulator]") {
   const std::string put = "if (block < 3) mine[thread] = block * 100 + thread;\n", meet = "barrier();\n",
                     tell = "if (block < 3 && thread == 0) set_flag(flags + block);\n",
                     await =
@@ -117,18 +117,18 @@ TEST_CASE("blocks that share tiles see what others wrote ahead of a flag", "[emu
     }
     return count;
   };
-  // Thread 0 alone knows what it wrote, or that others have; and of no flag nobody does.
+  // A thread releases only what it has written itself or knows through a barrier; without a flag nothing is released.
   CHECK(seen(put + tell + await + meet + add, Fault::Kind::race) > 0);
   CHECK(seen(put + meet + tell + await + add, Fault::Kind::race) > 0);
   CHECK(seen(put + meet + tell + "if (block == 3) for (int other = 0; other < 3; ++other) {\n" + add,
              Fault::Kind::race) > 0);
   CHECK(seen(tell + put + meet + await + meet + add, Fault::Kind::race) > 0);
-  // Flags that nobody raises, that are up, that nobody takes down, and none.
+  // Flags that are never set, that are set already, that are never cleared, and that do not exist.
   CHECK(seen(put + meet + await + meet + add, Fault::Kind::deadlock) == 8);
   CHECK(seen(put + meet + tell + tell, Fault::Kind::misuse) == 8);
   CHECK(seen(put + meet + tell, Fault::Kind::misuse) == 8);
   CHECK(seen("if (thread == 0) set_flag(flags + 4);\n", Fault::Kind::misuse) == 8);
-  // Who waits for a block that is dispatched later may have its place.
+  // A block that waits for one that is dispatched later may keep it from running.
   const std::string waits_for_later =
       "if (block == 0 && thread == 0) wait_flag(flags + 3);\nif (block == 3 && thread == 0) set_flag(flags + 3);\n";
   CHECK(seen(waits_for_later, Fault::Kind::deadlock, 1) == 8);

@@ -1,4 +1,4 @@
-// TESSERA_DEVICE=emulated of a program that was not linked with the emulator (emulated_device/mistakes.cpp).
+// TESSERA_DEVICE=emulated in a program that was not linked with the emulator (emulated_device/mistakes.cpp).
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ using namespace tessera::internal;
 
 namespace {
 
-/// What it says, on both streams.
+/// The program's output on stdout and stderr.
 std::string said(const std::string& environment, const std::string& arguments) {
   const std::string command = "env TESSERA_DEVICE=emulated " + environment + " " + arguments + " 2>&1";
   FILE* const pipe = ::popen(command.c_str(), "r");
@@ -38,7 +38,7 @@ const std::string program = TESSERA_BIN_DIR "/mistakes", beside = TESSERA_BIN_DI
 
 }  // namespace
 
-TEST_CASE("a program runs in the emulator that lies beside it", "[emulator]") {
+TEST_CASE("a program uses the emulator beside it", "[emulator]") {
   CHECK(said("", program + " twice") == "emulated sm_90a: 6\n");
   CHECK(said("", program + " recorded") == "emulated sm_90a: 6\n");
   CHECK(said("TESSERA_DUMP_ARCH=sm_80", program + " twice") == "emulated sm_80: 6\n");
@@ -47,7 +47,7 @@ TEST_CASE("a program runs in the emulator that lies beside it", "[emulator]") {
   CHECK(dumped.find("extern \"C\" __global__") != dumped.npos);
 }
 
-TEST_CASE("a text that was edited by hand is what the emulator runs", "[emulator]") {
+TEST_CASE("the emulator runs a text that was edited by hand", "[emulator]") {
   const TempDir folder;
   const std::string to = "TESSERA_DUMP=cuda TESSERA_DUMP_DIR=" + folder.path().string();
   said(to, program + " twice");
@@ -63,7 +63,7 @@ TEST_CASE("a text that was edited by hand is what the emulator runs", "[emulator
   CHECK(said("TESSERA_OVERRIDE_DIR=" + folder.path().string(), program + " twice").ends_with("emulated sm_90a: 15\n"));
 }
 
-TEST_CASE("what is wrong with an edited text is named by the lines of its file", "[emulator]") {
+TEST_CASE("errors in an edited text name the lines of its file", "[emulator]") {
   const TempDir folder;
   said("TESSERA_DUMP=cuda TESSERA_DUMP_DIR=" + folder.path().string(), program + " twice");
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
@@ -78,7 +78,7 @@ TEST_CASE("what is wrong with an edited text is named by the lines of its file",
   }
 }
 
-TEST_CASE("the emulator reports what a program does wrong as an error with kernel and place", "[emulator]") {
+TEST_CASE("the emulator reports faults of a program as errors with kernel and line", "[emulator]") {
   const std::string report = said("", program + " race");
   CAPTURE(report);
   CHECK(report.find("kernel 'race' in the emulator") != report.npos);
@@ -86,12 +86,12 @@ TEST_CASE("the emulator reports what a program does wrong as an error with kerne
   CHECK(report.find("block") != report.npos);
 }
 
-TEST_CASE("the emulator is looked for beside the program, where an install has it, and on the loader path", "[emulator]") {
+TEST_CASE("the emulator is found beside the program, where it is installed, and on the loader path", "[emulator]") {
   const std::vector<std::string> places = emulator_places();
   REQUIRE(places.size() >= 3);
   CHECK(places.front() == beside);
   CHECK(places.back() == "libtessera_emulator.so");
-  // A program finds it in the same place as seen from itself, wherever that is.
+  // A program finds the emulator in the same place relative to itself, wherever it is.
   const TempDir folder;
   const fs::path moved = folder / "prefix" / "bin" / "mistakes";
   const fs::path from_program = fs::path(places[1]).lexically_relative(TESSERA_BIN_DIR);
@@ -109,7 +109,7 @@ TEST_CASE("the emulator is looked for beside the program, where an install has i
   CHECK(said("TESSERA_EMULATOR=" TESSERA_BIN_DIR, moved.string() + " twice") == "emulated sm_90a: 6\n");
 }
 
-TEST_CASE("where the emulator is missing the error says how to get it", "[emulator]") {
+TEST_CASE("if the emulator is missing, the error says how to get it", "[emulator]") {
   const TempDir folder;
   const fs::path bin = folder / "bin";
   fs::create_directory(bin);
@@ -125,14 +125,14 @@ TEST_CASE("where the emulator is missing the error says how to get it", "[emulat
                          bin.string() + ": no libtessera_emulator.so", "the loader path: no libtessera_emulator.so",
                          "let TESSERA_EMULATOR name its folder, as PREFIX/lib"}));
   CHECK(installed.find("cmake") == installed.npos);
-  // A project that uses an installed Tessera has a cache that names it; its own build has no emulator to make.
+  // A project that uses an installed Tessera has a CMake cache that names it; its own build cannot make an emulator.
   write_text(folder / "CMakeCache.txt", "tessera_DIR:PATH=/usr/lib/cmake/tessera\n");
   CHECK(complaint("") == installed);
   write_text(folder / "CMakeCache.txt", "CMAKE_BUILD_TYPE:STRING=\ntessera_SOURCE_DIR:STATIC=/tessera\n");
   CHECK(says(complaint(""), {"cmake --build " + folder.path().string() + " --target tessera_emulated_device"}));
 }
 
-TEST_CASE("a library that is no emulator, or another version's, is refused", "[emulator]") {
+TEST_CASE("a library that is not the emulator, or of another version, is rejected", "[emulator]") {
   const TempDir folder;
   const auto with = [](const std::string& library) { return said("TESSERA_EMULATOR=" + library, program + " twice"); };
   CHECK(with(TESSERA_BIN_DIR "/libfake_cuda.so").find("it is not the library expected, or too old") != std::string::npos);
@@ -144,7 +144,7 @@ TEST_CASE("a library that is no emulator, or another version's, is refused", "[e
   CHECK(says(other.substr(0, other.size() - 1), {library, "Tessera 0.0.7", version(), "TESSERA_EMULATOR"}));
 }
 
-TEST_CASE("a program that has the emulator in it opens no other", "[emulator]") {
+TEST_CASE("a program that is linked with the emulator opens no other", "[emulator]") {
   CHECK(Device::parse("emulated") == emulated_device());
   CHECK(Device::parse("emulated").name().starts_with("emulated sm_"));
 }
@@ -160,18 +160,18 @@ TEST_CASE("the emulator leaves nothing in TMPDIR, whatever that is called", "[em
   CHECK(std::filesystem::is_empty(among));
   const std::string race = said(quoted, program + " race");
   CAPTURE(race);
-  CHECK(race.find("mistakes.cpp:15") != race.npos);  // found in a library whose file has no name any more
+  CHECK(race.find("mistakes.cpp:15") != race.npos);  // found although the library's file has been removed
   CHECK(std::filesystem::is_empty(among));
 }
 
-TEST_CASE("a TMPDIR that is no folder is an error that names it", "[emulator]") {
+TEST_CASE("a TMPDIR that is not a folder causes an error that names it", "[emulator]") {
   CHECK(said("TMPDIR=/nonexistent/x", program + " twice").starts_with(
-      "TMPDIR=/nonexistent/x: the emulator compiles kernels in a folder of it, which fails: "));
+      "TMPDIR=/nonexistent/x: the emulator cannot create a folder there to compile kernels in: "));
   CHECK(said("PATH=/nonexistent", program + " twice")
-            .starts_with("the emulator compiles kernels with g++, which fails: cannot run g++"));
+            .starts_with("the emulator cannot compile kernels with g++: cannot run g++"));
 }
 
-TEST_CASE("folders of emulators that were killed go, those in use stay", "[emulator]") {
+TEST_CASE("folders of killed emulators are removed, those in use are kept", "[emulator]") {
   const TempDir folder;
   const auto killed = folder / "tessera-emulator-abcdef", used = folder / "tessera-emulator-ghijkl";
   for (const auto& each : {killed, used}) {
@@ -186,7 +186,7 @@ TEST_CASE("folders of emulators that were killed go, those in use stay", "[emula
   ::close(lock);
 }
 
-TEST_CASE("a text that the host's compiler refuses is kept in a file of its own", "[emulator]") {
+TEST_CASE("a text that the host compiler rejects is kept in a file of its own", "[emulator]") {
   const TempDir folder, temporary;
   const std::string to = "TESSERA_DUMP=cuda TESSERA_DUMP_DIR=" + folder.path().string();
   said(to, program + " twice");
@@ -198,7 +198,7 @@ TEST_CASE("a text that the host's compiler refuses is kept in a file of its own"
   const std::string text = said("TMPDIR=" + temporary.path().string() + " TESSERA_OVERRIDE_DIR=" + folder.path().string(),
                                 program + " twice");
   CAPTURE(text);
-  const std::string_view before = "refuses the emulated kernels, kept in ";
+  const std::string_view before = "rejects the emulated kernels, kept in ";
   REQUIRE(text.find(before) != text.npos);
   const std::string kept = text.substr(text.find(before) + before.size());
   CHECK(read_text(kept.substr(0, kept.find(":\n"))).find("nonsense") != text.npos);

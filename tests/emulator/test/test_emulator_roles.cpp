@@ -1,5 +1,5 @@
-// The emulator on what roles of sm_90 use: barriers in memory, the copy engine, wgmma. Kernels written by hand, a
-// product by a plan of several roles, and faults planted in it, which the emulator finds without the verifier.
+// The emulator on the sm_90 features of warp-specialized kernels: mbarriers, TMA, wgmma. Hand-written kernels, a
+// warp-specialized matmul from a plan, and faults planted in it, which the emulator finds without the verifier.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ namespace {
 
 const bf16 untouched = bf16(77.0f);
 
-/// Rows of a matrix, further apart than they are long.
+/// A matrix whose rows have a stride longer than a row.
 struct Rows {
   int rows, columns, stride;
   std::vector<bf16> values;
@@ -44,7 +44,7 @@ struct Rows {
   }
 };
 
-/// C[M,N] = A[M,K] B on some numbers whose sums are exact.
+/// C[M,N] = A[M,K] B, on numbers whose sums are exact.
 struct WarpSpecializedMatmul {
   RoleTile tile;
   Rows a, b, c;
@@ -75,7 +75,7 @@ struct WarpSpecializedMatmul {
     return emulator.run(kernel, graph, arguments, grid, options);
   }
 
-  /// Elements of C that are not what they must be, those between its rows included.
+  /// Number of wrong elements of C, including those between its rows.
   int wrong() const {
     int wrong = 0;
     for (std::size_t i = 0; i < c.values.size(); ++i) wrong += c.values[i].bits != expected[i].bits;
@@ -83,7 +83,7 @@ struct WarpSpecializedMatmul {
   }
 };
 
-/// Two warps: one writes 32 values three times, the other turns them about, barriers of memory between.
+/// Two warps: one writes 32 values three times, the other reverses them, synchronized by mbarriers.
 HandWritten two_warps(int arrivals, const std::string& full, const std::string& empty) {
   return {.parameters = "const float* x, float* y",
           .body = fmt::format(R"(u64* const full = reinterpret_cast<u64*>(shared_memory());
@@ -108,8 +108,8 @@ HandWritten two_warps(int arrivals, const std::string& full, const std::string& 
           .shared_bytes = 64 + 128};
 }
 
-/// What a kernel of a warp group does with a [64,16] and b [16,n] in shared memory, their rows along k or transposed;
-/// or with a in registers (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
+/// A kernel of one warp group on a [64,16] and b [16,n] in shared memory, K-major or transposed, or with a in registers
+/// (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
 template <class T>
 HandWritten one_wgmma(int n, bool transposed_a, bool transposed_b, const std::string& fence, const std::string& wait,
                       bool in_registers = false) {
@@ -152,7 +152,7 @@ HandWritten one_wgmma(int n, bool transposed_a, bool transposed_b, const std::st
       .shared_bytes = 8192 + 256 * 128};
 }
 
-/// [rows, 16] of numbers that both types hold.
+/// [rows, 16] of numbers that both types represent exactly.
 template <class T>
 std::vector<T> rows_of_16(int rows, int step) {
   std::vector<T> values;
@@ -160,7 +160,7 @@ std::vector<T> rows_of_16(int rows, int step) {
   return values;
 }
 
-/// A product of tf32, [64,8] by [8,n]: what tf32 does not hold of a number is cut off (PTX ISA, "Register Fragments for
+/// A tf32 matmul, [64,8] by [8,n]: bits beyond tf32 are ignored (PTX ISA, "Register Fragments for
 /// wgmma.mma_async.m64nNk8").
 void check_tf32(int n, bool in_registers) {
   const auto filled = [](const char* name, int other) {
@@ -220,7 +220,7 @@ void check_wgmma(int n, bool transposed_a, bool transposed_b, bool in_registers 
 
 }  // namespace
 
-TEST_CASE("a barrier in memory has phases", "[emulator]") {
+TEST_CASE("an mbarrier has phases", "[emulator]") {
   std::vector<float> x(96), y(96);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i);
   const std::string full = "barrier_wait(full, round % 2);", empty = "barrier_wait(empty, 1 - round % 2);";
@@ -235,34 +235,36 @@ TEST_CASE("a barrier in memory has phases", "[emulator]") {
     CHECK(!report(32, "", empty, seed).clean());
     CHECK(!report(32, full, "", seed).clean());
     CHECK(!report(32, "barrier_wait(full, 1 - round % 2);", empty, seed).clean());
-    CHECK(!report(16, full, empty, seed).clean());  // half of them
+    CHECK(!report(16, full, empty, seed).clean());  // only half of them
   }
   const Fault deadlock = only(report(33, full, empty));
   CHECK(deadlock.kind == Fault::Kind::deadlock);
   CHECK(deadlock.line == "author.cpp:9");
-  CHECK(says(deadlock.text, {"nobody can go on; thread 0 and 31 more wait in barrier_wait at author.cpp:9 for parity 0 "
-                             "of the barrier at byte 8 of shared memory, whose phase 0 lacks 32 of 32 arrivals",
-                             "thread 32 and 31 more wait in barrier_wait at author.cpp:13 for parity 0 of the barrier "
-                             "at byte 0 of shared memory, whose phase 0 lacks 1 of 33 arrivals and 0 bytes"}));
+  CHECK(says(deadlock.text,
+             {"no thread can make progress; thread 0 and 31 more wait in barrier_wait at author.cpp:9 for parity 0 "
+              "of the mbarrier at byte 8 of shared memory, whose phase 0 lacks 32 of 32 arrivals",
+              "thread 32 and 31 more wait in barrier_wait at author.cpp:13 for parity 0 of the mbarrier "
+              "at byte 0 of shared memory, whose phase 0 lacks 1 of 33 arrivals and 0 bytes"}));
   const Fault missing = only(run(
       {.body = "barrier_arrive(reinterpret_cast<u64*>(shared_memory()));", .shared_bytes = 8}, {}, {.checks = false}));
   CHECK(missing.kind == Fault::Kind::misuse);
-  CHECK(says(missing.text, {"takes byte 0 of shared memory for a barrier, where none was made at author.cpp:1"}));
+  CHECK(says(missing.text, {"uses byte 0 of shared memory as an mbarrier, which was not initialized at author.cpp:1"}));
 }
 
-TEST_CASE("a kernel that waits for the launch before uses no memory of it until then", "[emulator]") {
+TEST_CASE("a kernel accesses no global memory before it waits for the preceding launch", "[emulator]") {
   std::vector<float> x{3}, y(32);
   const auto waits = [&](const std::string& body) {
     return run({.parameters = "const float* x, float* y", .body = body}, {in(x), out(y)});
   };
   CHECK(waits("griddep_wait();\ny[thread_index()] = x[0];").text() == "");
   CHECK(y == std::vector<float>(32, 3.0f));
-  const Fault early = only(waits("const float first = x[0];\nwait_for_previous();\ny[thread_index()] = first;"));
+  const Fault early = only(waits("const float first = x[0];\ngriddep_wait();\ny[thread_index()] = first;"));
   CHECK(early.kind == Fault::Kind::misuse);
-  CHECK(says(early.text, {"waits for the launch before after it used its memory at author.cpp:1, at author.cpp:2"}));
+  CHECK(says(early.text,
+             {"waits for the preceding launch after it accessed global memory at author.cpp:1, at author.cpp:2"}));
 }
 
-TEST_CASE("boxes go in and out of shared memory, cut at the tensor's edges", "[emulator]") {
+TEST_CASE("TMA loads and stores boxes, clipped at the tensor's edges", "[emulator]") {
   const int rows = 5, columns = 44;
   std::vector<float> x(static_cast<std::size_t>(rows * columns)), y(8 * 32), z(x.size(), -1.0f);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i + 1);
@@ -324,10 +326,11 @@ TEST_CASE("boxes go in and out of shared memory, cut at the tensor's edges", "[e
   CHECK(says(hungry.text, {"lacks 0 of 1 arrivals and 16 bytes"}));
   const Fault before = only(moved("async_proxy_fence();", 1024, -8));
   CHECK(before.kind == Fault::Kind::misuse);
-  CHECK(says(before.text, {"thread 0 stores a box at (32, -8), and no place of a store is negative at author.cpp:"}));
+  CHECK(says(before.text,
+             {"thread 0 stores a box at (32, -8), and coordinates of a store must not be negative at author.cpp:"}));
 }
 
-TEST_CASE("a box may have three axes", "[emulator]") {
+TEST_CASE("a TMA box may have three axes", "[emulator]") {
   std::vector<float> x(3 * 5 * 24), y(2 * 3 * 16);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i + 1);
   const Tensor cube{{Access::in, ElementType::f32, 3},
@@ -360,7 +363,7 @@ TEST_CASE("a box may have three axes", "[emulator]") {
       }
 }
 
-TEST_CASE("wgmma multiplies what its descriptors say", "[emulator]") {
+TEST_CASE("wgmma multiplies the matrices of its descriptors", "[emulator]") {
   for (const bool transposed_a : {false, true})
     for (const bool transposed_b : {false, true}) check_wgmma<bf16>(96, transposed_a, transposed_b);
   check_wgmma<f16>(64, false, true);
@@ -373,7 +376,7 @@ TEST_CASE("wgmma multiplies what its descriptors say", "[emulator]") {
   }
 }
 
-TEST_CASE("registers of a left operand are the product's until the wait that covers it", "[emulator]") {
+TEST_CASE("registers of a left operand belong to the matmul until the wait that covers it", "[emulator]") {
   const std::vector<bf16> a = rows_of_16<bf16>(64, 7), b = rows_of_16<bf16>(64, 11);
   std::vector<float> c(64 * 64);
   const auto report = [&](const std::string& wait, bool checks = true) {
@@ -384,10 +387,10 @@ TEST_CASE("registers of a left operand are the product's until the wait that cov
   const Report used = report("left[1] = 0; wgmma_wait<0>();");
   REQUIRE(!used.clean());
   CHECK(used.faults[0].kind == Fault::Kind::in_flight);
-  CHECK(says(used.faults[0].text, {"uses registers", "that a product under way has until its wgmma_wait"}));
+  CHECK(says(used.faults[0].text, {"uses registers", "that a wgmma in flight owns until its wgmma_wait"}));
   const Report written = report("left[1] = 0; wgmma_wait<0>();", false);
   CHECK(only(written).kind == Fault::Kind::misuse);
-  CHECK(says(only(written).text, {"wrote register 1 of a left operand while its product was open"}));
+  CHECK(says(only(written).text, {"wrote register 1 of a left operand while its wgmma was in flight"}));
   const std::string again =
       "wgmma_left_bf16_n64<0>(sums, left, matrix_descriptor<1, 64>(at_b), true);\n"
       "wgmma_commit();\nwgmma_wait<0>();";
@@ -397,7 +400,7 @@ TEST_CASE("registers of a left operand are the product's until the wait that cov
   CHECK(only(report("wgmma_commit(); left[0] = 1;\n" + again, false)).kind == Fault::Kind::misuse);
 }
 
-TEST_CASE("a product is there after the wait that covers it", "[emulator]") {
+TEST_CASE("the result of a matmul is complete after the wait that covers it", "[emulator]") {
   const std::vector<bf16> a = rows_of_16<bf16>(64, 7), b = rows_of_16<bf16>(64, 11);
   std::vector<float> c(64 * 64);
   const auto report = [&](const std::string& fence, const std::string& wait, bool checks = true) {
@@ -406,7 +409,7 @@ TEST_CASE("a product is there after the wait that covers it", "[emulator]") {
   const Report open = report("async_proxy_fence();", "wgmma_wait<1>();");
   REQUIRE(!open.clean());
   CHECK(open.faults[0].kind == Fault::Kind::in_flight);
-  CHECK(says(open.faults[0].text, {"uses registers", "that a product under way has until its wgmma_wait"}));
+  CHECK(says(open.faults[0].text, {"uses registers", "that a wgmma in flight owns until its wgmma_wait"}));
   CHECK(report("async_proxy_fence();", "wgmma_wait<1>();", false).clean());
   CHECK(std::isnan(c[0]));
   const Report written = report("async_proxy_fence();", "sums[3] = 0; wgmma_wait<0>();", false);
@@ -416,7 +419,7 @@ TEST_CASE("a product is there after the wait that covers it", "[emulator]") {
   CHECK(unfenced.faults[0].kind == Fault::Kind::missing_fence);
 }
 
-TEST_CASE("barriers of the hardware are for as many threads as they say", "[emulator]") {
+TEST_CASE("named barriers are for the given number of threads", "[emulator]") {
   std::vector<float> y(64);
   const auto kernel = [&](const std::string& first, const std::string& second) {
     return run({.parameters = "float* y",
@@ -434,10 +437,11 @@ TEST_CASE("barriers of the hardware are for as many threads as they say", "[emul
   CHECK(only(kernel("named_barrier_arrive(16, 64);", "named_barrier(16, 64);")).kind == Fault::Kind::misuse);
   const Fault alone = only(kernel("named_barrier_arrive(2, 64);", "named_barrier(3, 64);"));
   CHECK(alone.kind == Fault::Kind::deadlock);
-  CHECK(says(alone.text, {"wait in named_barrier at author.cpp:5 at barrier 3, to which 32 of 64 threads came"}));
+  CHECK(
+      says(alone.text, {"wait in named_barrier at author.cpp:5 at barrier 3, at which 32 of 64 threads have arrived"}));
 }
 
-TEST_CASE("threads have the registers that others gave up", "[emulator]") {
+TEST_CASE("threads get the registers that others release", "[emulator]") {
   const auto kernel = [](const std::string& first, const std::string& others) {
     return run({.body = "if (warp_index() < 4)\n" + first + "\nelse\n" + others, .threads = 384}, {});
   };
@@ -446,16 +450,16 @@ TEST_CASE("threads have the registers that others gave up", "[emulator]") {
   CHECK(only(kernel("setmaxnreg_inc<160>();", "setmaxnreg_inc<168>();")).kind == Fault::Kind::misuse);
   const Fault greedy = only(kernel("setmaxnreg_dec<40>();", "setmaxnreg_inc<240>();"));
   CHECK(greedy.kind == Fault::Kind::deadlock);
-  CHECK(says(greedy.text, {"wait in setmaxnreg_inc at author.cpp:4 for 72 registers more of "}));
+  CHECK(says(greedy.text, {"wait in setmaxnreg_inc at author.cpp:4 for 72 more registers, of which "}));
 }
 
-TEST_CASE("a product by roles is right, whatever the order", "[emulator]") {
+TEST_CASE("a warp-specialized matmul is right in any order", "[emulator]") {
   std::vector<KernelSource> sources;
   for (const RoleTile& tile : role_tiles) sources.push_back(kernel_source(warp_specialized_matmul(tile)));
   const Emulator emulator = Emulator::compile(sources);
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const RoleTile& tile = role_tiles[i];
-    INFO(tile.m << " x " << tile.n << (tile.in_turn ? " in turn" : "") << (tile.b_along_n ? " along n" : ""));
+    INFO(tile.m << " x " << tile.n << (tile.in_turn ? " ping-pong" : "") << (tile.b_along_n ? " along n" : ""));
     WarpSpecializedMatmul ragged(tile, 200, 304, 328), small(tile, 8, 24, 40);
     for (std::uint64_t seed = 1; seed <= (test_share(1) == 1 ? 3 : 1); ++seed) {
       for (const int blocks : {1, 3}) {
@@ -471,7 +475,7 @@ TEST_CASE("a product by roles is right, whatever the order", "[emulator]") {
   }
 }
 
-TEST_CASE("the copy engine stores whole chunks of 16 bytes", "[emulator]") {
+TEST_CASE("TMA stores whole chunks of 16 bytes", "[emulator]") {
   const KernelSource source = kernel_source(warp_specialized_matmul(role_tiles[0]));
   const Emulator emulator = Emulator::compile(std::span(&source, 1));
   WarpSpecializedMatmul torn(role_tiles[0], 8, 300, 64);  // a row of 37.5 chunks
@@ -480,12 +484,12 @@ TEST_CASE("the copy engine stores whole chunks of 16 bytes", "[emulator]") {
   CHECK(report.faults[0].kind == Fault::Kind::out_of_bounds);
 }
 
-TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
+TEST_CASE("faults in warp-specialized kernels are found without the verifier", "[emulator]") {
   struct Planted {
     const char* name;
-    const char* says;  ///< by the emulator; "": nothing, but the results are wrong
+    const char* says;  ///< part of the emulator's message; "": no fault, but the results are wrong
     std::function<void(Plan&)> plant;
-    const char *from = "", *to = "";  ///< in the text
+    const char *from = "", *to = "";  ///< replaced in the text
     bool in_turn = false;
     bool shows = false;  ///< without checks, too: the results are wrong in any order
   };
@@ -493,14 +497,14 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
     while (count<Kind>(p) > 0) place_of<Kind>(p).drop();
   };
   const auto nothing = [](Plan&) {};
-  const char *const race = "with no barrier between", *const stuck = "nobody can go on";
+  const char *const race = "with no barrier between", *const stuck = "no thread can make progress";
   // clang-format off
   std::vector<Planted> all{
-      {"nobody waits until a stage is full", "the copy engine", [](Plan& p) { place_of<WaitFull>(p).drop(); },
+      {"no wait for a full stage", "TMA for", [](Plan& p) { place_of<WaitFull>(p).drop(); },
        "", "", false, true},
-      {"nobody acquires", "once too often", [](Plan& p) { place_of<WaitEmpty>(p).drop(); }},
-      {"the producer stays", "once too often", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }},
-      {"a consumer stays", stuck, [](Plan& p) { place_of<AdvanceStage>(p, 1).drop(); }},
+      {"no wait for an empty stage", "once too often", [](Plan& p) { place_of<WaitEmpty>(p).drop(); }},
+      {"the producer does not advance", "once too often", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }},
+      {"a consumer does not advance", stuck, [](Plan& p) { place_of<AdvanceStage>(p, 1).drop(); }},
       {"a stage is not released", stuck, [](Plan& p) { place_of<ArriveEmpty>(p).drop(); }},
       {"the last stage is not released", stuck, [](Plan& p) { place_of<ArriveEmpty>(p, 1).drop(); }},
       {"a stage is released while it is read", race, [](Plan& p) {
@@ -508,34 +512,34 @@ TEST_CASE("faults in roles are found without the verifier", "[emulator]") {
          place_of<ArriveEmpty>(p, 1).drop();
        }, "", "", false, true},
       {"one of two releases", race, [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals = 1; }},
-      {"arrivals that nobody makes", "lacks 1 of 3 arrivals", [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals = 3; }},
+      {"too many expected arrivals", "lacks 1 of 3 arrivals", [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals = 3; }},
       {"fewer bytes are expected", "-1024 bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes -= 1024; }},
       {"more bytes are expected", "and 1024 bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes += 1024; }},
-      {"nobody expects", "-49152 bytes", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }},
+      {"no expect_tx", "-49152 bytes", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }},
       {"an operand is not loaded", "and 16384 bytes", [](Plan& p) { place_of<TmaLoad>(p).drop(); }},
-      {"no fence ahead of wgmma", "no wgmma_fence", [](Plan& p) { place_of<WgmmaFence>(p).drop(); }},
-      {"products are not committed", race, [](Plan& p) { place_of<WgmmaCommit>(p).drop(); },
+      {"no fence before wgmma", "no wgmma_fence", [](Plan& p) { place_of<WgmmaFence>(p).drop(); }},
+      {"wgmmas are not committed", race, [](Plan& p) { place_of<WgmmaCommit>(p).drop(); },
        "", "", false, true},
-      {"the last product stays open", race, [](Plan& p) { the<WgmmaWait>(p, 1).pending = 1; },
+      {"the last wgmma stays in flight", race, [](Plan& p) { the<WgmmaWait>(p, 1).pending = 1; },
        "", "", false, true},
-      {"no fence ahead of a store", "no async_proxy_fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }},
-      {"no barrier ahead of a store", race, [](Plan& p) { place_of<NamedBarrier>(p, 1).drop(); }},
-      {"no barrier behind the wait for stores", race, [](Plan& p) { place_of<NamedBarrier>(p, 4).drop(); }},
-      {"nobody waits for stores", race, [&](Plan& p) { drop_all.operator()<TmaStoreWait>(p); }},
+      {"no fence before a store", "no async_proxy_fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }},
+      {"no barrier before a store", race, [](Plan& p) { place_of<NamedBarrier>(p, 1).drop(); }},
+      {"no barrier after the wait for stores", race, [](Plan& p) { place_of<NamedBarrier>(p, 4).drop(); }},
+      {"no wait for stores", race, [&](Plan& p) { drop_all.operator()<TmaStoreWait>(p); }},
       {"stores are not committed", race, [&](Plan& p) { drop_all.operator()<TmaStoreCommit>(p); }},
-      {"a barrier of other threads", "and others for", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }},
-      {"a barrier for more than come", "256 of 288 threads came", [](Plan& p) {
+      {"a barrier for other threads", "and others for", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }},
+      {"a barrier for more threads than arrive", "256 of 288 threads have arrived", [](Plan& p) {
          for (StepPlace place : places_of<NamedBarrier>(p)) place.step().action.get<NamedBarrier>().threads = 288;
        }},
       {"more registers than there are", "setmaxnreg_inc", [](Plan& p) { the<SetMaxNReg>(p, 1).registers = 240; }},
-      {"registers by twos", "no multiple of 8", [](Plan& p) { the<SetMaxNReg>(p).registers = 42; }},
-      {"pipelines that others do not know of", race, [](Plan& p) { p.phases[0].prologue.pop_back(); }},
-      {"pipelines that the copy engine does not know of", "no barrier_init_fence", nothing, "barrier_init_fence();", ""},
+      {"registers not in multiples of 8", "not a multiple of 8", [](Plan& p) { the<SetMaxNReg>(p).registers = 42; }},
+      {"no barrier after pipeline initialization", race, [](Plan& p) { p.phases[0].prologue.pop_back(); }},
+      {"no fence after pipeline initialization", "no barrier_init_fence", nothing, "barrier_init_fence();", ""},
       {"a wrong parity", "barrier at byte", nothing, "at_consumer0.phase);", "at_consumer0.phase ^ 1);"},
       {"a matrix of another stride", "", nothing, "matrix_descriptor<1, 64>", "matrix_descriptor<1, 32>"},
       {"a matrix that is transposed", "", nothing, "wgmma_bf16_n256<0, 0>", "wgmma_bf16_n256<1, 0>"},
       {"results of other rows", "", nothing, "pack_bf16(staged[0], staged[1])", "pack_bf16(staged[2], staged[3])"},
-      {"no turns", race, [](Plan& p) { place_of<NamedBarrier>(p, 9).drop(); }, "", "", true},
+      {"no ping-pong turns", race, [](Plan& p) { place_of<NamedBarrier>(p, 9).drop(); }, "", "", true},
   };
   // clang-format on
   std::erase_if(all, [](const Planted& one) { return !in_share(one.name, std::min<std::size_t>(test_share(1), 3)); });

@@ -12,35 +12,35 @@ __device__ inline float reciprocal_approximate(float x) {
   return y;
 }
 
-// sin x, to 2^-20.5 up to 2 pi and 2^-14.7 up to 100 pi.
+// sin x, to 2^-20.5 up to 2 pi and to 2^-14.7 up to 100 pi.
 __device__ inline float sin_approximate(float x) {
   float y;
   asm("sin.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// cos x, as exactly as sin x.
+// cos x, as accurate as sin_approximate.
 __device__ inline float cos_approximate(float x) {
   float y;
   asm("cos.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// tanh x, to 2^-11 of itself.
+// tanh x, to a relative error of 2^-11.
 __device__ inline float tanh_approximate(float x) {
   float y;
   asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// The binary logarithm, to 2^-22, of itself outside of (0.5, 2).
+// log2 x, to 2^-22: a relative error outside of (0.5, 2), an absolute one inside.
 __device__ inline float log2_approximate(float x) {
   float y;
   asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// The square root, to 2^-23 of itself.
+// Square root, to a relative error of 2^-23.
 __device__ inline float sqrt_approximate(float x) {
   float y;
   asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));

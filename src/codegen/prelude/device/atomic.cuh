@@ -1,4 +1,4 @@
-// Stores an element where other threads may store, too: one of the values stays.
+// Stores an element that other threads may store at the same time; one of the values remains.
 template <class T>
 __device__ inline void scatter_element(T* to, T x) {
   if constexpr (sizeof(T) == 1) {
@@ -12,8 +12,8 @@ __device__ inline void scatter_element(T* to, T x) {
   }
 }
 
-// Accesses that the thread knows of come ahead of those behind it, for whom the scope has, by what is read and written
-// atomically on either side (PTX ISA, "Release and Acquire Patterns").
+// Fence that orders accesses known to this thread before those after the fence, for the threads of the scope, by means
+// of atomic reads and writes on either side (PTX ISA, "Release and Acquire Patterns").
 template <class Scope>
 __device__ inline void fence_memory() {
   if constexpr (Scope::reach == 0)
@@ -24,7 +24,7 @@ __device__ inline void fence_memory() {
     asm volatile("fence.acq_rel.sys;" ::: "memory");
 }
 
-// What a word is, while others change it.
+// Reads a word that other threads may change.
 template <class Scope>
 __device__ inline u32 relaxed_load(const u32* at) {
   u32 word;
@@ -37,7 +37,7 @@ __device__ inline u32 relaxed_load(const u32* at) {
   return word;
 }
 
-// What a word of 64 bits is, while others change it.
+// Reads a 64-bit word that other threads may change.
 template <class Scope>
 __device__ inline u64 relaxed_load(const u64* at) {
   u64 word;
@@ -50,7 +50,7 @@ __device__ inline u64 relaxed_load(const u64* at) {
   return word;
 }
 
-// Adds to a word, a float or a double; returns what it was.
+// Atomic add to a word, a float or a double; returns the old value.
 template <class Scope, class T>
 __device__ inline T relaxed_add(T* to, T x) {
   if constexpr (Scope::reach == 0)
@@ -61,7 +61,7 @@ __device__ inline T relaxed_add(T* to, T x) {
     return atomicAdd_system(to, x);
 }
 
-// The larger of an integer and another; returns what it was.
+// Atomic maximum of integers; returns the old value.
 template <class Scope, class T>
 __device__ inline T relaxed_max(T* to, T x) {
   if constexpr (Scope::reach == 0)
@@ -72,7 +72,7 @@ __device__ inline T relaxed_max(T* to, T x) {
     return atomicMax_system(to, x);
 }
 
-// The smaller of an integer and another; returns what it was.
+// Atomic minimum of integers; returns the old value.
 template <class Scope, class T>
 __device__ inline T relaxed_min(T* to, T x) {
   if constexpr (Scope::reach == 0)
@@ -83,7 +83,7 @@ __device__ inline T relaxed_min(T* to, T x) {
     return atomicMin_system(to, x);
 }
 
-// Bits of a word that are 1 in both; returns what it was.
+// Atomic bitwise and; returns the old value.
 template <class Scope, class T>
 __device__ inline T relaxed_and(T* to, T x) {
   if constexpr (Scope::reach == 0)
@@ -94,7 +94,7 @@ __device__ inline T relaxed_and(T* to, T x) {
     return atomicAnd_system(to, x);
 }
 
-// Bits of a word that are 1 in either; returns what it was.
+// Atomic bitwise or; returns the old value.
 template <class Scope, class T>
 __device__ inline T relaxed_or(T* to, T x) {
   if constexpr (Scope::reach == 0)
@@ -105,7 +105,7 @@ __device__ inline T relaxed_or(T* to, T x) {
     return atomicOr_system(to, x);
 }
 
-// Bits of a word that are 1 in one of both; returns what it was.
+// Atomic bitwise exclusive or; returns the old value.
 template <class Scope, class T>
 __device__ inline T relaxed_xor(T* to, T x) {
   if constexpr (Scope::reach == 0)
@@ -116,7 +116,7 @@ __device__ inline T relaxed_xor(T* to, T x) {
     return atomicXor_system(to, x);
 }
 
-// Another word; returns what it was.
+// Atomic exchange; returns the old value.
 template <class Scope, class T>
 __device__ inline T relaxed_exchange(T* to, T x) {
   if constexpr (Scope::reach == 0)
@@ -127,7 +127,7 @@ __device__ inline T relaxed_exchange(T* to, T x) {
     return atomicExch_system(to, x);
 }
 
-// Another word where it is what is expected; returns what it was.
+// Atomic compare-and-swap: stores x if the word is `expected`; returns the old value.
 template <class Scope, class T>
 __device__ inline T relaxed_compare_exchange(T* to, T expected, T x) {
   if constexpr (Scope::reach == 0)

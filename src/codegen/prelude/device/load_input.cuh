@@ -1,6 +1,6 @@
-// 1, 2, 4, 8 or 16 bytes of a tensor that the kernel only reads, as words; zeros, reading nothing, where not `inside`.
-// The load itself is conditional, for a branch around each costs compilation and code. `setp` comes first: a word may
-// have the register of `taken`.
+// Loads 1, 2, 4, 8 or 16 bytes of a tensor that the kernel only reads into words; zeros, without reading, if not
+// `inside`. The load itself is predicated, because a branch around each load costs compile time and code size. `setp`
+// comes first because a word may share the register of `taken`.
 template <int Bytes>
 __device__ inline void load_input(u32* words, const void* from, bool inside) {
   static_assert(Bytes == 1 || Bytes == 2 || Bytes == 4 || Bytes == 8 || Bytes == 16);
@@ -30,7 +30,7 @@ __device__ inline void load_input(u32* words, const void* from, bool inside) {
   }
 }
 
-// The same, but that words keep what they are where not `inside`.
+// The same, except that the words keep their values if not `inside`.
 template <int Bytes>
 __device__ inline void load_input_over(u32* words, const void* from, bool inside) {
   static_assert(Bytes == 1 || Bytes == 2 || Bytes == 4 || Bytes == 8 || Bytes == 16);

@@ -1,6 +1,6 @@
-// 1, 2, 4, 8 or 16 bytes of a tensor that the kernel only reads, as words; which keep what they are where not `inside`.
-// Others ptxas brings forward: at times more than there are registers, or ahead of the end of the launch that writes
-// them. These stay in the order of the text.
+// Loads 1, 2, 4, 8 or 16 bytes of a tensor that the kernel only reads into words, which keep their values if not
+// `inside`. ptxas hoists other loads, at times more than there are registers for, or above the wait for the launch that
+// writes the data. These loads stay in program order.
 template <int Bytes>
 __device__ inline void load_no_hoist(u32* words, const void* from, bool inside) {
   static_assert(Bytes == 1 || Bytes == 2 || Bytes == 4 || Bytes == 8 || Bytes == 16);
@@ -30,8 +30,8 @@ __device__ inline void load_no_hoist(u32* words, const void* from, bool inside) 
   }
 }
 
-// How long the L2 cache keeps what is read of a tensor of so many bytes. Of one that it cannot hold, longer than what
-// is written: that leaves the cache sooner then, and in order.
+// L2 cache policy for reading a tensor of `bytes`. A tensor that does not fit in the cache is kept longer than written
+// data, which then leaves the cache sooner and in order.
 __device__ inline u64 priority_of_read(i64 bytes) {
   u64 longer, usual;
   asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(longer));
@@ -39,7 +39,7 @@ __device__ inline u64 priority_of_read(i64 bytes) {
   return bytes >= 32ll << 20 ? longer : usual;
 }
 
-// As load_no_hoist, of 16 bytes, with a priority in the L2 cache.
+// Like load_no_hoist for 16 bytes, with an L2 cache policy.
 __device__ inline void load_evict_last(u32* words, const void* from, bool inside, u64 priority) {
   const unsigned long at = __cvta_generic_to_global(from);
   const u32 taken = inside;

@@ -1,4 +1,5 @@
-// A check failed: its text and its block stand on the board, of several those of one. (graph/reports.hpp)
+// Reports a failed check in the mailbox: its text and its index in the grid. If several fail, one of them is reported.
+// (graph/reports.hpp)
 __device__ inline void fail_check(u32* board, int text, i64 block) {
   if (atomicCAS(board, 0u, 1u) != 0) return;
   board[1] = text;
@@ -6,7 +7,7 @@ __device__ inline void fail_check(u32* board, int text, i64 block) {
   board[3] = static_cast<u32>(block >> 32);
 }
 
-// Room on the board for a record of a print, of so many words; null where there is none left.
+// Allocates a record of `words` words for a print in the mailbox; null if no space is left.
 __device__ inline u32* new_record(u32* board, int text, i64 block, u32 words) {
   constexpr u32 header = 16, room = 1 << 18;
   const u32 length = words + 4;
@@ -23,7 +24,7 @@ __device__ inline u32* new_record(u32* board, int text, i64 block, u32 words) {
   return record + 4;
 }
 
-// Elements of a value that is printed.
+// Writes the elements of a printed value.
 template <class T>
 __device__ inline void record_elements(u32* to, const T* from, int count) {
   const u32* const words = reinterpret_cast<const u32*>(from);

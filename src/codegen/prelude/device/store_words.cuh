@@ -1,5 +1,5 @@
-// Four words into a tensor by one access of 16 bytes, if `inside`; `to` is a multiple of that. Behind a branch the
-// compiler stores them one by one, whatever it knows of the place.
+// Stores four words to a tensor with one 16-byte access if `inside`; `to` is aligned to 16 bytes. The store is
+// predicated, as behind a branch the compiler stores the words one by one, whatever it knows of the address.
 __device__ inline void store_words(void* to, const u32* words, bool inside) {
   const unsigned long at = __cvta_generic_to_global(to);
   const u32 taken = inside;
