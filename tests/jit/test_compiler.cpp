@@ -5,12 +5,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <optional>
 #include <thread>
 
+#include "codegen/prelude/prelude.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
@@ -255,6 +258,24 @@ TEST_CASE("A dump that cannot be written says where", "[jit]") {
   Compiler other(with({{"TESSERA_DUMP", "cuda"}, {"TESSERA_DUMP_DIR", (temp / "dumps").native()}}));
   CHECK(says(error_of([&] { other.dump(scale(), gpu); }), {"TESSERA_DUMP_DIR", stem_of(scale()) + ".cu"}));
   CHECK(files_in(temp / "dumps").size() == 1);
+}
+
+TEST_CASE("An edited kernel waits for the previous launch if its text still does", "[jit]") {
+  if (!nvrtc_here()) return;
+  const TempDir temp;
+  const auto source = [](const std::string& factor, std::string_view wait) {
+    KernelSource source = scale(factor);
+    source.text.insert(source.text.find("  if"), fmt::format("  {}\n", wait));
+    source.text.insert(0, prelude_for(grid_dependency_wait));
+    source.waits_for_previous = true;
+    return source;
+  };
+  const KernelSource generated = source("2.0f", grid_dependency_wait);
+  Compiler compiler(with({{"TESSERA_OVERRIDE_DIR", temp.path().native()}}));
+  for (const bool waits : {true, false}) {
+    write_text(temp / (stem_of(generated) + ".cu"), source("5.0f", waits ? grid_dependency_wait : "").text);
+    stderr_of([&] { CHECK(compiler.compile(generated, Arch::sm_90a).source.waits_for_previous == waits); });
+  }
 }
 
 TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") {

@@ -1,5 +1,6 @@
 // Pipelines, TMA, wgmma, clusters and split-K.
 #include "codegen/emit/emit_steps.hpp"
+#include "codegen/generate.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
 
@@ -314,7 +315,7 @@ void emit(Writer& w, const NamedBarrier& barrier) {
          consumer_group_barrier(w, barrier.id, barrier.next_consumer_group), barrier.threads);
 }
 
-void emit(Writer& w, const GridDependencyWait&) { w.line("griddep_wait();"); }
+void emit(Writer& w, const GridDependencyWait&) { w.line("{}", grid_dependency_wait); }
 
 void emit(Writer& w, const GridDependencyTrigger&) { w.line("griddep_launch_dependents();"); }
 

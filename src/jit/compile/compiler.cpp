@@ -195,7 +195,7 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu, std::function<void(
       log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.author,
                            file.native()));
       source.text = std::move(*text);
-      source.waits_for_previous &= source.text.find("wait_for_previous();") != source.text.npos;
+      source.waits_for_previous &= source.text.find(grid_dependency_wait) != source.text.npos;
       edited = file;
     }
   }
