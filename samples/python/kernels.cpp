@@ -1,9 +1,9 @@
-// Kernels that tessera_numpy.py launches: a shared library that exports them under names.
+// The kernels that tessera_numpy.py launches, exported by name from a shared library.
 #include <tessera/c/export.hpp>
 
 using namespace tessera;
 
-// y = scale * x, of matrices with any strides.
+// y = scale * x, for matrices with any strides.
 auto scaled() {
   return kernel("scaled", [](In<f32, 2> x, Out<f32, 2> y, Scalar<f32> scale) {
     same_extents(x, y);
@@ -12,7 +12,7 @@ auto scaled() {
   });
 }
 
-// Each row of x becomes one of sum 1: e^x / sum(e^x).
+// The softmax of each row of x, in place: e^x / sum(e^x).
 auto softmax() {
   return kernel("softmax", [](InOut<f32, 2> x) {
     require(x.extent(1) <= 1024, "rows of 1024 elements at most");
