@@ -230,7 +230,7 @@ TEST_CASE("when a kernel has lost the GPU, what is shared is given back all the 
                            "cuStreamWaitEvent", "cuEventSynchronize"})
     fake.fail[call] = 700;
   CHECK(says(error_of([&] { device.stream().synchronize(); }), {"cuda:0", "CUDA_ERROR", "700"}));
-  const std::initializer_list<std::string_view> lost{"cuda:0", "an earlier error has lost the GPU", "700"};
+  const std::initializer_list<std::string_view> lost{"cuda:0", "this process lost the GPU", "700"};
   CHECK(says(error_of([&] { theirs.to_vector(); }), lost));
   CHECK(says(error_of([&] { ours.copy_from(theirs); }), lost));
   CHECK(says(error_of([&] { device.synchronize(); }), lost));

@@ -135,7 +135,7 @@ TEST_CASE("where the emulator is missing the error says how to get it", "[emulat
 TEST_CASE("a library that is no emulator, or another version's, is refused", "[emulator]") {
   const TempDir folder;
   const auto with = [](const std::string& library) { return said("TESSERA_EMULATOR=" + library, program + " twice"); };
-  CHECK(with(TESSERA_BIN_DIR "/libfake_cuda.so").find("it is not the library expected, or too old") != std::string::npos);
+  CHECK(with(TESSERA_BIN_DIR "/libfake_cuda.so").find("it is not the expected library, or it is too old") != std::string::npos);
   const std::string source = (folder / "emulator.cpp").string(), library = (folder / "emulator.so").string();
   write_text(source, "extern \"C\" const char* tessera_emulator_version() { return \"0.0.7\"; }\n");
   REQUIRE(std::system(("g++ -shared -fPIC " + source + " -o " + library).c_str()) == 0);
