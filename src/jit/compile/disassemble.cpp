@@ -54,7 +54,7 @@ fs::path nvdisasm_path() {
 
 namespace {
 
-/// A file with the bytes, removed in the end.
+/// A temporary file with the given bytes, removed by the destructor.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::span<const std::byte> bytes)

@@ -123,7 +123,7 @@ TEST_CASE("where the emulator is missing the error says how to get it", "[emulat
   CAPTURE(installed);
   CHECK(says(installed, {"TESSERA_DEVICE=emulated: device emulated: the emulator was not found",
                          bin.string() + ": no libtessera_emulator.so", "the loader path: no libtessera_emulator.so",
-                         "let TESSERA_EMULATOR name its folder, as PREFIX/lib"}));
+                         "set TESSERA_EMULATOR to its folder, such as PREFIX/lib"}));
   CHECK(installed.find("cmake") == installed.npos);
   // A project that uses an installed Tessera has a cache that names it; its own build has no emulator to make.
   write_text(folder / "CMakeCache.txt", "tessera_DIR:PATH=/usr/lib/cmake/tessera\n");
