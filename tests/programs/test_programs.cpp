@@ -137,7 +137,7 @@ TEST_CASE("a model is named as on the hub, and its weights may be in several fil
   fs::create_symlink(story / "model.safetensors", snapshot / "model.safetensors");
   const Run both = run("score", {"Once", "-q", "-m", "org/name"});
   CHECK(both.status == 0);
-  CHECK(says(both.err.substr(0, both.err.find('\n')), {"model.safetensors.index.json", "the single file is taken"}));
+  CHECK(says(both.err.substr(0, both.err.find('\n')), {"model.safetensors.index.json", "the single file is used"}));
   before ? ::setenv("HF_HUB_CACHE", before, 1) : ::unsetenv("HF_HUB_CACHE");
 }
 
