@@ -21,14 +21,14 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr int status_of_wrong_texts = 1, status_of_interrupt = 130;  // as of a process that SIGINT ended
+constexpr int status_of_wrong_texts = 1, status_of_interrupt = 130;  // like a process killed by SIGINT
 
 std::string without_newline(std::string text) {
   if (text.ends_with('\n')) text.pop_back();
   return text;
 }
 
-/// What is given as the prompt: by an option, else through a pipe, else nothing.
+/// The prompt: from an option, otherwise from a pipe, otherwise empty.
 std::string prompt_text(const TextOptions& options) {
   if (options.file) return without_newline(read_input(*options.file));
   if (options.prompt) return *options.prompt;
@@ -38,24 +38,24 @@ std::string prompt_text(const TextOptions& options) {
 struct Prompt {
   std::string text{};
   Ids ids{};
-  bool is_empty = false;  ///< there may be ids all the same: the model's first token
-  std::string error{};    ///< why nothing comes of it
+  bool is_empty = false;  ///< `ids` may still have the model's first token
+  std::string error{};    ///< why the prompt cannot be continued
 };
 
-/// A text of a prompt.
+/// One text to generate from a prompt.
 struct Job {
   const Prompt* prompt;
-  std::size_t number, sample;  ///< of the prompt, and among its texts
+  std::size_t number, sample;  ///< index of the prompt, and of the text among its samples
   bool is_wrong() const { return !prompt->error.empty(); }
 };
 
-/// A job's text, and why it ended early, if it failed.
+/// The text of a job and, if it failed, the error that ended it early.
 struct Made {
   OutputText written;
   std::string error{};
 };
 
-/// All of the program but for -i.
+/// The whole program except -i.
 class Generator {
  public:
   Generator(const TextOptions& options, const OpenModel& opened, const Tokenizer* tokenizer, GenerationParams params,
@@ -67,13 +67,14 @@ class Generator {
         course_(std::move(params)),
         timings_(timings) {}
 
-  /// Error unless the model holds it. An empty one is the model's first token, unless the text `begins_later`.
+  /// Throws Error unless the prompt fits into the model. An empty prompt becomes the model's first token, unless the
+  /// text `begins_later`.
   Prompt prompt(std::string text, const std::optional<Ids>& ids = {}, bool begins_later = false) const {
     Prompt prompt{.text = std::move(text)};
     prompt.ids = ids ? *ids : tokenizer_->encode(prompt.text);
     check_vocabulary(prompt.ids, config_);
     if (prompt.ids.size() > static_cast<std::size_t>(config_.positions))
-      throw Error(fmt::format("the prompt has {} tokens, the model holds {}; shorten it", prompt.ids.size(),
+      throw Error(fmt::format("the prompt has {} tokens, the model's context {}; shorten it", prompt.ids.size(),
                               config_.positions));
     prompt.is_empty = prompt.ids.empty();
     if (prompt.is_empty && !begins_later) prompt.ids.push_back(first_token(config_));
@@ -81,7 +82,7 @@ class Generator {
     return prompt;
   }
 
-  /// Each line a prompt; what is wrong with one is said in its place.
+  /// One prompt per line. An error in a prompt is stored in its place.
   std::vector<Prompt> prompts(std::string_view lines) const {
     std::vector<Prompt> prompts;
     while (!lines.empty()) {
@@ -97,7 +98,7 @@ class Generator {
     return prompts;
   }
 
-  /// Continues all of them, several at a time, and prints what comes of each in their order. The exit status.
+  /// Continues all prompts, several at a time, and prints the results in order. Returns the exit status.
   int run(const std::vector<Prompt>& prompts, const Interrupt& interrupt) {
     std::vector<Job> jobs;
     for (std::size_t number = 0; number < prompts.size(); ++number)
@@ -120,7 +121,7 @@ class Generator {
  private:
   bool prints_json() const { return options_.json || options_.batch; }
 
-  /// The next of them that go together: a batch, and what is wrong, for which there need be no room.
+  /// The next jobs to run together: a batch, and the wrong prompts in between, which do not count.
   std::span<const Job> next_group(std::span<const Job> jobs) const {
     std::size_t count = 0;
     for (std::size_t texts = 0; count < jobs.size(); ++count)
@@ -155,8 +156,8 @@ class Generator {
     }
   }
 
-  /// Continues them together; where that fails, each half of them apart, so that in the end a failure is that of one
-  /// text.
+  /// Continues the texts together. If that fails, continues each half of them separately, so that in the end a failure
+  /// concerns a single text.
   std::vector<Made> made_of(std::span<const Job> jobs, const Interrupt& interrupt) {
     std::vector<OutputText> written;
     for (const Job& job : jobs)
@@ -210,7 +211,7 @@ class Generator {
         if (streams_) print(options_.print_ids ? with_separator(id) : part);
       });
     } catch (const Error&) {
-      if (streams_ && !compiling) print("\n");  // the error gets a line of its own
+      if (streams_ && !compiling) print("\n");  // so that the error gets its own line
       throw;
     }
     begin();
@@ -218,7 +219,7 @@ class Generator {
 
   std::string with_separator(std::int32_t id) { return fmt::format("{}{}", std::exchange(separator_, " "), id); }
 
-  /// As text or ids, if it is to be shown.
+  /// The prompt as text or ids, if it is to be shown.
   std::string shown_prompt(const Job& job, const OutputText& written) {
     std::string shown;
     if (options_.no_display_prompt) return shown;
@@ -270,7 +271,7 @@ class Generator {
             {"total_ms", timings_.total_milliseconds()}};
   }
 
-  /// On one line. Bytes that are no UTF-8, as paths and wrong prompts may have, become U+FFFD.
+  /// Prints the object on one line. Invalid UTF-8, as in paths and wrong prompts, becomes U+FFFD.
   static void print_json(const Json& object) {
     print(object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
@@ -281,10 +282,10 @@ class Generator {
   const Tokenizer* tokenizer_;
   GenerationParams course_;
   Timings& timings_;
-  bool streams_ = false;  // the one text goes out as it is made
+  bool streams_ = false;  // the only text is printed while it is generated
   const char* separator_ = "";
-  std::optional<Json> last_;  // waits for the timings
-  bool failed_ = false;       // has a text?
+  std::optional<Json> last_;  // held until the timings are known
+  bool failed_ = false;       // did a text fail?
 };
 
 int generate(CommandLine& line) {

@@ -1,4 +1,4 @@
-// How probable a model finds a text: score "Once upon a time"
+// Log-probability and perplexity of a text under a model: score "Once upon a time"
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,30 +31,28 @@ struct Settings {
 Settings parse(CommandLine& line) {
   Settings settings;
   line.option("-t,--text,text", settings.text, "TEXT",
-              "The text; put it in quotes. Without one, it is what comes through\na pipe to stdin");
-  line.option("-f,--file", settings.file, "FILE", "Reads the text from a file, or stdin if it is -");
+              "The text, in quotes. Without it, the text is read from stdin, if that\nis a pipe or a file");
+  line.option("-f,--file", settings.file, "FILE", "Reads the text from a file, or from stdin if FILE is -");
   line.option("--ids", settings.ids, "IDS", "The text as token ids: 1,2,3");
   line.option("--stride", settings.stride, "N",
-              "How far a window moves over a text longer than the model's context\n[half the context]");
+              "Distance in tokens between the windows over a text longer than the\nmodel's context [half the context]");
   line.option("--logits", settings.logits, "FILE",
               "Writes a safetensors file with one F32 tensor, logits\n[tokens, vocabulary]");
   line.flag("--json", settings.json, "Prints one JSON object");
   settings.model.declare(line);
-  line.option("-s,--seed", settings.seed, "N", "Of the weights of --preset [0]");
-  line.flag("-q,--quiet", settings.quiet, "No device and timings on stderr");
+  line.option("-s,--seed", settings.seed, "N", "Seed of the weights of --preset [0]");
+  line.flag("-q,--quiet", settings.quiet, "Prints no device and timings on stderr");
   line.footer(
       "A text that begins with a dash comes after --.\n"
       "Prints a line for each token: index, id, text in quotes, log-probability, separated by tabs; control "
       "characters\n"
-      "and parts of a character are written \\xNN. Then 'total', the sum, and 'perplexity', exp of minus the mean. "
-      "'-'\n"
-      "stands for what there is not: the first token has nothing before it, ids without a tokenizer have no text.\n\n"
-      "A text longer than the model's context is read through windows as long as that, each --stride tokens after the\n"
-      "one before it. A window gives the log-probabilities of the tokens that none before it has reached, so that "
-      "each\n"
-      "of these has at least the context less --stride tokens before it. --logits has the rows they came from: row i "
-      "is\n"
-      "about token i + 1.");
+      "and parts of a character are printed as \\xNN. Then 'total', the sum, and 'perplexity', exp of the negated "
+      "mean.\n"
+      "'-' marks a missing value: the first token has no log-probability, ids without a tokenizer have no text.\n\n"
+      "A text longer than the model's context is scored in windows of that length, each --stride tokens after the\n"
+      "previous one. A window scores the tokens that no earlier window covers, so that each of them has at least the\n"
+      "context minus --stride tokens before it. --logits has the rows of logits that were used: row i predicts token\n"
+      "i + 1.");
   line.parse();
   line.at_most_one({"--text", "--file", "--ids"});
   line.at_most_one({"--model", "--preset"});
@@ -62,7 +60,7 @@ Settings parse(CommandLine& line) {
   return settings;
 }
 
-/// The tokenizer of the model; ids need none.
+/// The model's tokenizer; not needed if the text is given as ids.
 std::optional<Tokenizer> tokenizer_of(const Settings& settings) {
   if (settings.model.preset) return {};
   std::error_code absent;
@@ -79,13 +77,13 @@ void write_logits(const std::string& path, const std::vector<float>& logits, std
   write_safetensors(path, {&tensor, 1});
 }
 
-/// Tokens [begin, end) of a text, of which [scored, end) get their log-probabilities.
+/// Tokens [begin, end) of a text, of which [scored, end) are scored.
 struct Window {
   std::size_t begin, scored, end;
 };
 
-/// As in Hugging Face's guide to the perplexity of models with a fixed context: each begins a stride after the one
-/// before it, and scores what that has not reached.
+/// As in Hugging Face's guide to the perplexity of fixed-length models: each window begins a stride after the previous
+/// one, and scores the tokens that no earlier window covers.
 std::vector<Window> windows_of(std::size_t tokens, std::size_t context, std::size_t stride) {
   std::vector<Window> windows{{0, 0, std::min(tokens, context)}};
   while (windows.back().end < tokens) {
@@ -96,30 +94,31 @@ std::vector<Window> windows_of(std::size_t tokens, std::size_t context, std::siz
 }
 
 std::vector<Window> windows_of(const Settings& settings, const Gpt2Config& config, const Ids& ids) {
-  for (const std::int32_t id : ids)  // before any is scored
+  for (const std::int32_t id : ids)  // checked before any token is scored
     if (id < 0 || id >= config.vocab)
       throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
   const auto context = static_cast<std::size_t>(config.positions);
   if (context < 2 && ids.size() > context)
     throw Error(
-        fmt::format("the model holds 1 token at a time, so no token has another before it; a text of {} tokens "
+        fmt::format("the model's context is 1 token, so no token has another before it; a text of {} tokens "
                     "cannot be scored",
                     ids.size()));
   const std::size_t stride = settings.stride.value_or(static_cast<std::uint32_t>(config.positions / 2));
-  // Windows that do not overlap would have first tokens with nothing before them.
+  // The windows must overlap, because the first token of a window cannot be scored.
   if (context > 1 && (settings.stride || ids.size() > context) && (stride < 1 || stride >= context))
-    throw Error(fmt::format("--stride {}: give 1 to {}; the model holds {} tokens", stride, context - 1, context));
+    throw Error(fmt::format("--stride {}: it must be 1 to {}; the model's context is {} tokens", stride, context - 1,
+                            context));
   return windows_of(ids.size(), context, stride);
 }
 
-/// What a window tells: log-probabilities of its scored tokens but the text's first, and the logits they came from,
-/// with those at the text's last token, which are about no token of it.
+/// The results of a window: the log-probabilities of its scored tokens, except the first token of the text, and the
+/// logits used for them. The last window also has the logits at the last token, which predict no token of the text.
 struct Scores {
   std::vector<float> log_probabilities, logits;
 };
 
 Scores scores_of(const Gpt2& model, const Ids& ids, const Window& window) {
-  // The logits at a token are about the next one.
+  // The logits at a token predict the next one.
   const std::size_t first = window.scored == 0 ? 0 : window.scored - 1;
   const auto part = [&](std::size_t from, std::size_t to) { return Ids(ids.data() + from, ids.data() + to); };
   Session session(model, 1, static_cast<int>(window.end - window.begin));
@@ -135,7 +134,7 @@ Scores scores_of(const Gpt2& model, const Ids& ids, const Window& window) {
   return scores;
 }
 
-/// What is printed of the scores, as they come.
+/// Prints the scores as they are computed.
 class Report {
  public:
   Report(const Settings& settings, const std::optional<Tokenizer>& tokenizer)
@@ -155,7 +154,7 @@ class Report {
     }
     ++count_;
   }
-  /// Prints the lines of the tokens up to here.
+  /// Prints the lines of the tokens so far.
   void print_lines() { print(std::exchange(lines_, {})); }
 
   void finish(const Device& device, double load_ms, double score_ms) {
@@ -168,7 +167,7 @@ class Report {
     json object{{"total", sum_}, {"perplexity", nullptr}, {"tokens", std::move(tokens_)}, {"device", device.name()}};
     if (perplexity) object["perplexity"] = *perplexity;
     object["timings"] = {{"load_ms", load_ms}, {"score_ms", score_ms}};
-    // Parts of a character are U+FFFD.
+    // Parts of a character become U+FFFD.
     print(object.dump(-1, ' ', false, json::error_handler_t::replace) + "\n");
   }
 
@@ -188,7 +187,7 @@ void score(CommandLine& line) {
   if (!settings.ids) {
     text = given_text(settings.text, settings.file);
     if (text.empty())
-      line.refuse("the text is empty; there is nothing to score. Give a text in quotes, or one through a pipe");
+      line.refuse("the text is empty; there is nothing to score. Give a text in quotes, or pipe one to stdin");
   }
   const Gpt2 model = open_model(settings.model, settings.seed).model;
   const std::optional<Tokenizer> tokenizer = tokenizer_of(settings);

@@ -1,13 +1,15 @@
-// Lesson 1: a kernel. c = a + b, for vectors of any length.
+// Lesson 1: vector addition. c = a + b, for vectors of any length.
 //
-// A kernel is a C++ lambda over tensors: an In is read, an Out is written, both have an element type and a rank. The
-// lambda says what one block does, and blocks(...) how many blocks there are. A block works on tiles, arrays of an
-// extent chosen by the author; nobody writes threads.
+// A kernel is a C++ lambda whose parameters are tensors: an In is read, an Out is written, and each has an element type
+// and a rank. The lambda describes the work of one CTA (a thread block), and blocks(...) sets the number of CTAs in the
+// grid. A CTA computes on tiles: arrays whose extents are fixed when the kernel is made. You write no code for
+// individual threads; the generator distributes each tile over the threads of the CTA.
 //
-// load and store count in tiles: {i} is the i-th tile, elements i * size and on. Bounds are theirs to keep: what lies
-// behind the end reads as 0 and is never written, so the last, ragged tile needs no care.
+// load and store are indexed in tiles: {i} is the i-th tile, which begins at element i * size. Both handle the bounds
+// of the tensor: elements past the end are read as 0 and never written, so the last, partial tile needs no special
+// case.
 //
-// Try --print: the lambda ran once, when the kernel was made, and left this graph.
+// Run with --print to see the graph. The lambda runs only once, when the kernel is made, and records these operations.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -37,7 +39,7 @@ std::vector<f32> random_values(std::int64_t count, unsigned seed) {
 bool correct(const Device& device, const auto& add, std::int64_t count) {
   const auto a = random_values(count, 1), b = random_values(count, 2);
 
-  // Tensors live on the device; a launch is typed like a function call.
+  // Tensors are allocated on the device. A launch is type-checked like a function call.
   Tensor<f32, 1> device_a(device, {count}), device_b(device, {count}), device_c(device, {count});
   device_a.copy_from(a);
   device_b.copy_from(b);
@@ -49,7 +51,7 @@ bool correct(const Device& device, const auto& add, std::int64_t count) {
     const double error = std::abs(c[i] - (static_cast<double>(a[i]) + b[i]));
     if (!(error <= worst)) worst = std::isnan(error) ? inf : error;
   }
-  const double allowed = 6e-8;  // one rounding: half a unit in the 24th bit of a sum below 2
+  const double allowed = 6e-8;  // one rounding error: half a unit in the last of 24 bits, for a sum below 2
   std::printf("01_vector_add: %lld elements: max error %.1e (allowed %.0e)\n", static_cast<long long>(count), worst,
               allowed);
   return worst <= allowed;
@@ -59,7 +61,7 @@ int main(int argc, char** argv) {
   const auto graph = [] { return to_string(vector_add(4096).graph()); };
   return run_lesson(argc, argv, "01_vector_add", graph, [] {
     const auto add = vector_add(4096);
-    const Device device = Device::best();  // a GPU if there is one, else the CPU
+    const Device device = Device::best();  // a GPU if there is one, otherwise the CPU
     bool ok = true;
     for (std::int64_t count : {1, 4096, 1000003}) ok &= correct(device, add, count);
     return ok;

@@ -1,11 +1,13 @@
-// Lesson 2: reductions and names. y = exp(x) / sum(exp(x)), for each row of a matrix.
+// Lesson 2: reductions and named tiles. y = exp(x) / sum(exp(x)), for each row of a matrix.
 //
-// sum and max reduce along an axis and keep it, with extent 1, so that what they give broadcasts against where it came
-// from, by NumPy's rule. `Tile e = ...` names a value; a Tile never changes, and used twice it is computed once.
+// sum and max reduce along an axis and keep that axis with extent 1, so the result broadcasts against the tile it was
+// computed from, by NumPy's rules. `Tile e = ...` gives a value a name. A Tile is immutable, and it is computed once
+// however often it is used.
 //
-// One kernel serves rows of any width up to that of its tile: the rest of the tile reads as what the last argument of
-// load says, and is never written. -inf is never the largest, and adds exp(-inf) = 0 to the sum. (Wider rows would be
-// cut off; lesson 3 has the launch refuse them.)
+// One kernel serves rows of any width up to the width of its tile. The part of the tile beyond the end of the row is
+// filled with the last argument of load, and store never writes it. Here the fill value is -inf: it is never the
+// maximum, and it adds exp(-inf) = 0 to the sum. Wider rows would be cut off, so require makes the launch reject them;
+// lesson 3 explains how.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -22,12 +24,12 @@ auto softmax(int width) {
     same_extents(x, y);
     Index row = blocks(x.extent(0));
     Tile xs = load(x, {row, 0}, {1, width}, -inf);
-    Tile e = exp(xs - max(xs, 1));  // the largest becomes exp(0): nothing overflows
+    Tile e = exp(xs - max(xs, 1));  // the largest element becomes exp(0), so nothing overflows
     store(y, {row, 0}, e / sum(e, 1));
   });
 }
 
-/// The same in plain C++, rounded nowhere.
+/// The same in plain C++ and in double precision.
 std::vector<double> reference(const std::vector<f32>& x, std::size_t cols) {
   std::vector<double> y(x.size());
   for (std::size_t row = 0; row < x.size(); row += cols) {
@@ -61,7 +63,8 @@ bool correct(const Device& device, const auto& wide, std::int64_t cols) {
     const double error = std::abs(y[i] / expected[i] - 1);
     if (!(error <= worst)) worst = std::isnan(error) ? inf : error;
   }
-  // Relative. Of exp and its argument, which may be 8 away from 0, some 8e-7; the rest is for the sum of a wide row.
+  // A relative error. exp and its argument, which may be as far as 8 from 0, account for about 8e-7; the rest allows
+  // for the sum of a wide row.
   const double allowed = 4e-6;
   std::printf("02_softmax: rows of %lld: max error %.1e (allowed %.0e)\n", static_cast<long long>(cols), worst,
               allowed);

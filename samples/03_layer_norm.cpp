@@ -1,11 +1,11 @@
-// Lesson 3: kernels made to measure. Each row to mean 0 and variance 1, then scaled and shifted (Ba et al., 2016).
+// Lesson 3: kernels specialized for a size. Rows get mean 0 and variance 1, then scale and shift (Ba et al., 2016).
 //
-// Tiles may have any extents: a row of 768 is a tile of 768, not one of 1024 that is partly empty. What the C++
-// function around the kernel is given (cols) is a constant of the kernel; a Scalar (eps) is a number given at each
-// launch.
+// A tile may have any extents: a row of 768 elements is a tile of 768, not a partly empty tile of 1024. Arguments of
+// the C++ function around the kernel (cols) become constants of the kernel. A Scalar (eps) is a kernel parameter whose
+// value is passed at each launch.
 //
-// require says what must hold of extents and scalars. The host checks it at each launch, and refuses with these words:
-// here, rows of another width, which would have another mean.
+// require states a condition on extents and scalars. The host checks it at each launch and throws an Error with this
+// text if it does not hold: here, for rows of another width, whose mean would be wrong.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -29,7 +29,7 @@ auto layer_norm(int cols) {
   });
 }
 
-/// The same in plain C++, rounded nowhere.
+/// The same in plain C++ and in double precision.
 std::vector<double> reference(const std::vector<f32>& x, const std::vector<f32>& weight, const std::vector<f32>& bias,
                               double eps) {
   const std::size_t cols = weight.size();
@@ -73,7 +73,7 @@ bool correct(const Device& device, int cols) {
     const double error = std::abs(y[i] - expected[i]);
     if (!(error <= worst)) worst = std::isnan(error) ? inf : error;
   }
-  const double allowed = 1e-5;  // a result of about 10 has a last bit of 1e-6, and some ten roundings lead to it
+  const double allowed = 1e-5;  // a result of about 10 has a last bit of 1e-6, and about ten roundings contribute
   std::printf("03_layer_norm: rows of %d: max error %.1e (allowed %.0e)\n", cols, worst, allowed);
   return worst <= allowed;
 }
@@ -87,7 +87,7 @@ bool refuses_other_widths(const Device& device) {
     std::printf("03_layer_norm: rows of 512 for a kernel of 768: %s\n", error.what());
     return true;
   }
-  std::printf("03_layer_norm: rows of 512 for a kernel of 768: not refused\n");
+  std::printf("03_layer_norm: rows of 512 for a kernel of 768: not rejected\n");
   return false;
 }
 

@@ -1,11 +1,13 @@
-// Lesson 4: products and loops. y = gelu(x w + b), the first half of a transformer's MLP.
+// Lesson 4: matmuls and loops. y = gelu(x w + b), the first half of a transformer's MLP.
 //
-// mma(a, b, c) is a b + c of whole tiles: on a GPU, the tensor cores. It multiplies narrow types and adds up in f32.
-// `for (Index k : range(n))` is a loop in the kernel; what changes from one turn to the next is a Var, all else is a
-// Tile. Here each block walks along the inner axis, a tile of x and a tile of w at a time.
+// mma(a, b, c) computes a b + c for whole tiles; on a GPU it runs on the tensor cores. The operands may have a narrow
+// element type; the sums are accumulated in f32. `for (Index k : range(n))` is a loop in the kernel. A value that
+// changes from one iteration to the next is a Var, all others are Tiles. Here each CTA computes one tile of y: it
+// iterates over k, loads a tile of x and a tile of w, and adds their product to the accumulator.
 //
-// bf16 is for storage and for mma: a cast says where numbers become narrow, nothing else does. And a device function is
-// a C++ function on expressions: the compiler checks it, the kernel contains it.
+// bf16 serves only for storage and for the operands of mma. Values become narrow only where a cast says so. A device
+// function is an ordinary C++ function on tile expressions: the compiler checks its types, and its operations become
+// part of the kernel.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -19,7 +21,7 @@ using namespace tessera;
 
 auto gelu(TileExpr auto const& e) {
   Tile x = e;  // used five times, computed once
-  // Often written as x / 2 (1 + tanh u), which is x sigmoid(2u).
+  // Often written as x / 2 (1 + tanh u), which is equal to x sigmoid(2u).
   return x * sigmoid(1.5957691216 * (x + 0.044715 * x * x * x));
 }
 
@@ -40,7 +42,7 @@ struct Extents {
   int m, n, k;
 };
 
-/// The same in plain C++, rounded nowhere.
+/// The same in plain C++ and in double precision.
 template <Element T>
 std::vector<double> reference(const std::vector<T>& x, const std::vector<T>& w, const std::vector<f32>& bias,
                               Extents e) {
@@ -93,9 +95,9 @@ int main(int argc, char** argv) {
     const Device device = Device::best();
     bool ok = true;
     for (Extents extents : {Extents{77, 130, 53}, Extents{256, 256, 256}}) {
-      // Of the result, where it is above 1. bf16 has 8 bits: rounding y costs up to 2^-8 of it, 3.9e-3.
+      // The error is relative to results above 1. bf16 has 8 bits of precision: rounding y costs up to 2^-8, or 3.9e-3.
       ok &= correct<bf16>(device, "bf16", extents, 4e-3);
-      // f32 has 24 bits, and sums of up to 256 products lose a few of them.
+      // f32 has 24 bits, and a sum of up to 256 products loses a few of them.
       ok &= correct<f32>(device, "f32", extents, 5e-6);
     }
     return ok;

@@ -1,16 +1,17 @@
-// Lesson 5: carried values. o = softmax(q k^T scale) v for each head, without ever holding all of q k^T.
+// Lesson 5: loop-carried values. o = softmax(q k^T scale) v for each head, without ever storing the whole of q k^T.
 //
-// A block owns bm queries and walks along keys and values, bn at a time. Three Vars are carried from one turn to the
-// next: the largest score so far (top), the sum of exp(score - top) (norm) and the same sum weighted by v (acc). When a
-// larger score turns up, what was added before is scaled down to it: the online softmax (Dao et al., 2022).
+// A CTA owns bm queries and iterates over the keys and values, bn at a time. Three Vars are carried from one iteration
+// to the next: the largest score so far (top), the sum of exp(score - top) (norm), and the same sum weighted by v
+// (acc). Whenever a larger score appears, the previous sums are rescaled to it. This is the online softmax (Dao et al.,
+// 2022).
 //
-// top begins with the lowest number and not with -inf, for with a mask of another kind, a window say, a query may see no
-// key of its first tile: then score - top would be -inf less -inf, a NaN that never goes. So it holds for any mask. A query
-// that sees no key at all has a norm of 0, and its row of o is 0.
+// top starts at the lowest finite number and not at -inf. Under some masks, such as a sliding window, a query sees no
+// key of its first tile. Then score - top would be -inf - (-inf), a NaN that stays. Starting at the lowest finite
+// number is correct for any mask. A query that sees no key at all has a norm of 0, and its row of o is 0.
 //
-// Two kinds of decision. `causal` is a C++ bool, there when the kernel is traced: ?: and if choose what the kernel
-// contains, and two kernels come of it. Whether a query sees a key is known inside the kernel only, for each element
-// of a tile: that is where(condition, a, b). `if (tile)` does not compile.
+// There are two kinds of decisions. `causal` is a C++ bool, known when the kernel is traced: ?: and if select what the
+// kernel contains, and two different kernels result. Whether a query sees a key is known only inside the kernel, for
+// each element of a tile: that takes where(condition, a, b). `if (tile)` does not compile.
 #include <array>
 #include <cmath>
 #include <cstdio>
@@ -38,16 +39,16 @@ auto flash_attention(int bm, int bn, int d, bool causal) {
     Tile rows = m * bm + iota({bm, 1}, 0);
     Var top = full<f32>({bm, 1}, lowest), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
 
-    Tile length = causal ? Index((m + 1) * bm) : k.extent(1);  // no key behind the last query matters
+    Tile length = causal ? Index((m + 1) * bm) : k.extent(1);  // no query of this CTA sees a later key
     for (Index j : range(cdiv(length, bn))) {
       Tile cols = j * bn + iota({1, bn}, 1);
       Tile seen = causal ? Tile(cols <= rows) : Tile(cols < k.extent(1));
       Tile ks = reshape(load(k, {head, j, 0}, {1, bn, d}), {bn, d});
       Tile vs = reshape(load(v, {head, j, 0}, {1, bn, d}), {bn, d});
 
-      // exp(x) is exp2(x * log2e): one multiplication, and it hides in the scale.
+      // exp(x) is exp2(x * log2e), and the multiplication by log2e is folded into the scale.
       Tile s = where(seen, mma(qs, transpose(ks), zeros<f32>({bm, bn})) * (scale * log2e), -inf);
-      Tile hi = maximum(top, max(s, 1));  // maximum(a, b) of two tiles; max(x, axis) reduces
+      Tile hi = maximum(top, max(s, 1));  // maximum(a, b) is elementwise; max(x, axis) reduces
       Tile p = exp2(s - hi), shrink = exp2(top - hi);
       norm = norm * shrink + sum(p, 1);
       acc = mma(cast<T>(p), vs, acc * shrink);
@@ -61,7 +62,7 @@ auto flash_attention(int bm, int bn, int d, bool causal) {
 constexpr int heads = 3, width = 64;
 const double scale = 1 / std::sqrt(width);
 
-/// The same in plain C++, rounded nowhere: all scores of a query first, then their softmax.
+/// The same in plain C++ and in double precision: first all scores of a query, then their softmax.
 template <Element T>
 std::vector<double> reference(const std::vector<T>& q, const std::vector<T>& k, const std::vector<T>& v, int positions,
                               bool causal) {
@@ -128,9 +129,9 @@ int main(int argc, char** argv) {
     bool ok = true;
     for (int positions : {37, 200})
       for (bool causal : {true, false}) {
-        // v and o are below 1. bf16 has 8 bits: rounding p costs up to 2^-8, and rounding o another 2^-9.
+        // v and o are below 1. bf16 has 8 bits of precision: rounding p costs up to 2^-8, and rounding o another 2^-9.
         ok &= correct<bf16>(device, "bf16", positions, causal, 6e-3);
-        // f32 has 24 bits; a few dozen roundings, most of them of numbers far below 1, leave more than 18.
+        // f32 has 24 bits. A few dozen roundings, most of them of numbers far below 1, leave more than 18 of them.
         ok &= correct<f32>(device, "f32", positions, causal, 3e-6);
       }
     return ok;

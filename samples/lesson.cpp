@@ -12,7 +12,7 @@ int tessera::run_lesson(int argc, char** argv, const std::string& name, const st
     line.flag("--print", print_graph, "Prints the graph of the lesson's kernel, and nothing is run");
     line.parse();
     if (!print_graph) right = check();
-    print(print_graph ? graph() : "");  // also what check() printed: has it arrived?
+    print(print_graph ? graph() : "");  // also flushes the output of check(), and fails if stdout could not be written
   });
   return status != 0 ? status : right ? 0 : 1;
 }

@@ -16,13 +16,13 @@ namespace tessera::internal {
 namespace {
 
 constexpr std::string_view help =
-    "A line is put behind the text as it is, so begin it with a blank where a new word begins. Then the model goes "
-    "on.\n"
-    "An empty line lets it go on. Ctrl-C stops the text; at the prompt it takes back the line, and twice it leaves.\n"
+    "A line is appended to the text as it is, so begin it with a blank if it begins a new word. Then the model "
+    "continues.\n"
+    "An empty line lets it continue. Ctrl-C stops the text; at the prompt it discards the line, and twice it quits.\n"
     "  /temp T   temperature from now on; 0: always the most probable token\n"
     "  /seed N   seed from now on\n"
-    "  /reset    forgets the text and starts anew\n"
-    "  /quit     leaves, as Ctrl-D does\n"
+    "  /reset    clears the text and starts over\n"
+    "  /quit     quits, as Ctrl-D does\n"
     "  //...     a text that begins with /";
 
 class Chat {
@@ -36,7 +36,7 @@ class Chat {
         text_(model, 1, model.config().positions, timings),
         interrupt_(interrupt) {}
 
-  /// From now on a line of --- stands between answers, as nobody sees the lines that they answer.
+  /// From now on, prints a line of --- between answers, because the lines that they answer are not visible.
   void separate_answers() { separates_ = true; }
 
   void begin(const Ids& text) {
@@ -46,7 +46,7 @@ class Chat {
   }
 
   enum class Then { wait, answer, leave };
-  /// Does what a line asks for. Error, and nothing changed, if that makes no sense.
+  /// Executes a line. Throws Error, and changes nothing, if the line is invalid.
   Then take(std::string line) {
     if (line.starts_with("//")) {
       line.erase(0, 1);
@@ -55,11 +55,11 @@ class Chat {
     }
     text_.append(0, tokenizer_.encode(line), course_);
     if (text_.is_empty(0)) text_.append(0, {first_token(model_.config())}, course_);
-    if (!text_.can_continue(0)) throw Error("the model has ended the text; type how it goes on, or /reset");
+    if (!text_.can_continue(0)) throw Error("the model has ended the text; type a continuation, or /reset");
     return Then::answer;
   }
 
-  /// Lets the model go on, behind the text that is `shown` first. A failure is told, and ends the answer alone.
+  /// Lets the model continue, after printing the tokens `shown`. A failure is reported and ends only this answer.
   void answer(const Ids& shown) {
     if (separates_ && std::exchange(answered_, true)) print("---\n");
     try {
@@ -89,18 +89,18 @@ class Chat {
         print(part);
       });
     } catch (const Error&) {
-      if (!compiling) print("\n");  // the error gets a line of its own
+      if (!compiling) print("\n");  // so that the error gets its own line
       throw;
     }
     begin();
     print(one.finish() + "\n");
     interrupt_.rearm();
     if (one.ending == Ending::context)
-      note(fmt::format("the context of {} tokens is full; /reset starts anew, and with --context-shift it goes on",
+      note(fmt::format("the context of {} tokens is full; /reset starts over, and --context-shift lets it continue",
                        model_.config().positions));
   }
 
-  /// Says what a command has done.
+  /// Confirms the effect of a command.
   void confirm(const std::string& what) const {
     if (!options_.quiet) note(what);
   }
@@ -113,7 +113,7 @@ class Chat {
       note(help);
     } else if (name == "/reset") {
       text_.clear(0);
-      confirm("The text is forgotten.");
+      confirm("The text is cleared.");
     } else if (name == "/temp" || name == "/seed") {
       Sampling changed = course_.sampling;
       if (name == "/seed") {
@@ -151,7 +151,7 @@ void chat(const TextOptions& options, const Gpt2& model, const Tokenizer& tokeni
   Chat conversation(options, model, tokenizer, std::move(params), interrupt, timings);
   LineReader lines(interrupt);
   if (!lines.is_terminal()) conversation.separate_answers();
-  if (lines.is_terminal() && !options.quiet) note("A line goes on with the text; /help says more, Ctrl-D leaves.");
+  if (lines.is_terminal() && !options.quiet) note("A line continues the text; /help lists the commands, Ctrl-D quits.");
   conversation.begin(text);
   std::string line;
   for (bool interrupted = false;;) {
@@ -162,7 +162,7 @@ void chat(const TextOptions& options, const Gpt2& model, const Tokenizer& tokeni
     interrupted = got == LineReader::Got::interrupt;
     if (interrupted) {
       interrupt.rearm();
-      if (lines.is_terminal()) note("Ctrl-C once more, or Ctrl-D, leaves.");
+      if (lines.is_terminal()) note("Press Ctrl-C again, or Ctrl-D, to quit.");
       continue;
     }
     auto then = Chat::Then::wait;

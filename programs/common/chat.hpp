@@ -1,4 +1,4 @@
-// generate -i: a text that a person and a model write in turn.
+// generate -i: a text that the user and the model write in turns.
 #pragma once
 #include "common/generation.hpp"
 #include "common/interrupt.hpp"
@@ -7,9 +7,9 @@
 
 namespace tessera::internal {
 
-/// Reads lines until they end or /quit, and continues the text with the model after each. A line is put behind the text
-/// as it is; an empty one lets it go on; one that begins with / is a command. `text`, if not empty, is what it begins
-/// with, and is continued before the first line.
+/// Reads lines until they end or /quit, and lets the model continue the text after each. A line is appended to the text
+/// as it is; an empty line lets the model continue; a line that begins with / is a command. If `text` is not empty, it
+/// is the beginning of the text and is continued before the first line.
 void chat(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, GenerationParams params,
           const Ids& text, Interrupt& interrupt, Timings& timings);
 

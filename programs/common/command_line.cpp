@@ -49,7 +49,7 @@ void convert_integer(std::string_view text, T& value) {
   convert_number(text, value, "an integer");
 }
 
-/// Those with dashes of "-p,--prompt,prompt".
+/// The names with dashes in a list such as "-p,--prompt,prompt".
 std::vector<std::string> names_of(const std::string& list) {
   std::vector<std::string> names;
   std::istringstream stream(list);
@@ -58,15 +58,15 @@ std::vector<std::string> names_of(const std::string& list) {
   return names;
 }
 
-/// What stands on a command line, as CLI11 will take it.
+/// The words of a command line, classified as CLI11 will do it.
 struct Reading {
-  std::vector<std::string> words{};  ///< that are no options and no values of options
-  std::string unknown{};             ///< the first option that there is not
-  std::string wrong{};               ///< what is wrong with another
+  std::vector<std::string> words{};  ///< words that are neither options nor their values
+  std::string unknown{};             ///< the first unknown option
+  std::string wrong{};               ///< what is wrong with any other option
 };
 
-/// CLI11 names all it did not expect from the last to the first, takes what follows an unknown option for the text,
-/// finds -h in -hello, and has words of its own for values. So this comes before it.
+/// Checks a command line before CLI11 does, because CLI11 reports unexpected words from last to first, takes the word
+/// after an unknown option for the text, finds -h in -hello, and gives special meanings to some values.
 Reading read_arguments(const DeclaredProgram& program, std::span<char* const> arguments) {
   Reading reading;
   std::set<const DeclaredOption*> given;
@@ -87,7 +87,7 @@ Reading read_arguments(const DeclaredProgram& program, std::span<char* const> ar
       const std::string_view name = word.substr(0, word.find('='));
       const DeclaredOption* const option = program.find(name);
       if (!option) return {.unknown = std::string(name)};
-      if (name == "--help") return {};  // what follows does not matter
+      if (name == "--help") return {};  // the rest does not matter
       if (option->is_flag() && name != word && reading.wrong.empty())
         reading.wrong = fmt::format("{} takes no value", name);
       if (!option->is_flag() && name == word) ++i;
@@ -122,7 +122,7 @@ void convert(const std::string& text, float& value) {
   const char* const end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (error != std::errc::result_out_of_range || stop != end) return convert_number(text, value, "a number");
-  value = std::strtof(text.c_str(), nullptr);  // which rounds what is too small, to 0 in the end
+  value = std::strtof(text.c_str(), nullptr);  // rounds numbers that are too small, to 0 in the end
   if (std::isinf(value)) throw Error(fmt::format("{} is too large; give a number up to 3.4e38", in_quotes(text)));
 }
 void convert(const std::string& text, std::vector<std::string>& value) { value.push_back(text); }
@@ -166,7 +166,7 @@ struct CommandLine::Parser {
   };
   std::vector<Value> values;
 
-  /// Error that says where to read on.
+  /// Throws Error with a hint to --help.
   [[noreturn]] void refuse(const std::string& what) const {
     throw Error(fmt::format("{} (see {} --help)", what, declared.name));
   }
@@ -186,7 +186,7 @@ CommandLine::~CommandLine() = default;
 
 void CommandLine::add(const std::string& names, const std::string& what, const std::string& help,
                       std::vector<std::string> choices, bool repeatable, Take take) {
-  // Values are converted after parse(), so that --help comes before what is wrong with them.
+  // Values are converted after parse(), so that --help takes precedence over errors in them.
   CLI::Option* const option = parser_->app.add_option(names, [](const CLI::results_t&) { return true; }, help);
   option->type_name(what);
   if (repeatable) option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -224,9 +224,9 @@ void CommandLine::Parser::check(const Reading& reading) const {
   if (reading.words.size() <= arguments.size()) return;
   const std::string words = fmt::format("{}", fmt::join(reading.words, " "));
   if (has_text) refuse(fmt::format("put a text of several words in quotes: \"{}\"", words));
-  if (arguments.empty()) refuse(fmt::format("options are all there is, not {}", words));
-  refuse(
-      fmt::format("there is one {} only, not {}: {}", fmt::join(arguments, " and one "), reading.words.size(), words));
+  if (arguments.empty()) refuse(fmt::format("only options are expected, not {}", words));
+  refuse(fmt::format("expected one {} at most, not {}: {}", fmt::join(arguments, " and one "), reading.words.size(),
+                     words));
 }
 
 void CommandLine::parse() {

@@ -25,14 +25,14 @@ std::string with_backslashes(std::string_view text, std::string_view before) {
   return out;
 }
 
-/// In single quotes of bash and zsh, which know no escape in them.
+/// In single quotes for bash and zsh, which have no escapes within them.
 std::string shell_word(std::string_view text) {
   std::string out = "'";
   for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return out + "'";
 }
 
-/// A shell's function for the program.
+/// The name of the shell function that completes the program's command line.
 std::string function_of(const DeclaredProgram& program) {
   std::string name = "_complete_" + program.name;
   std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c); }, '_');
@@ -41,7 +41,7 @@ std::string function_of(const DeclaredProgram& program) {
 
 // ---- bash
 
-/// What completes the value of an option; nothing where only the user knows it.
+/// The command that completes the value of an option; ":" if it cannot be completed.
 std::string bash_value(const DeclaredOption& option) {
   const auto from = [](const std::string& generator) {
     return fmt::format("mapfile -t COMPREPLY < <(compgen {} -- \"$word\")", generator);
@@ -60,8 +60,8 @@ std::string bash(const DeclaredProgram& program) {
     if (!option.names.empty() && !option.is_flag())
       cases += fmt::format("    {}) {}; return ;;\n", join(option.names, "|"), bash_value(option));
   }
-  // Which of several arguments a word is bash does not say. The program that takes two takes numbers: nothing to
-  // complete.
+  // bash does not tell which of several arguments a word is. The only program with two arguments takes numbers, which
+  // cannot be completed.
   const std::vector<const DeclaredOption*> arguments = program.arguments();
   return fmt::format(
       R"(# Completes the command line of {name}: source <({name} --completion bash)
@@ -88,7 +88,7 @@ complete -F {function} {name}
 
 // ---- zsh
 
-/// ":TYPE:(f32 bf16)", as _arguments takes it.
+/// ":TYPE:(f32 bf16)", in the syntax of _arguments.
 std::string zsh_value(const DeclaredOption& option) {
   const std::string action = option.what == "FILE"    ? "_files"
                              : option.what == "DIR"   ? "_files -/"
@@ -103,7 +103,7 @@ std::string zsh(const DeclaredProgram& program) {
   for (const DeclaredOption& option : program.options) {
     const std::string explained = fmt::format("[{}]", with_backslashes(one_line(option.help), "[]\\"));
     for (const std::string& name : option.names) {
-      // Each name excludes the others and itself; -n may have its value in the same word, --name behind a "=".
+      // Each name excludes the others and itself. The value of -n may be in the same word, that of --name after "=".
       const std::string excluded = option.repeatable ? "*" : fmt::format("({})", join(option.names, " "));
       const char* const joins = option.is_flag() ? "" : name.starts_with("--") ? "=" : "+";
       const std::string spec =
@@ -126,7 +126,7 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then {function} "$@"; else compd
 
 // ---- fish
 
-/// In single quotes of fish.
+/// In single quotes for fish.
 std::string fish_quoted(std::string_view text) { return fmt::format("'{}'", with_backslashes(text, "'\\")); }
 
 std::string fish_value(const DeclaredOption& option) {
@@ -161,7 +161,7 @@ std::string completion_script(const DeclaredProgram& program, std::string_view s
   if (shell == "bash") return bash(program);
   if (shell == "zsh") return zsh(program);
   if (shell == "fish") return fish(program);
-  throw Error(fmt::format("--completion {}: there are bash, zsh and fish", in_quotes(shell)));
+  throw Error(fmt::format("--completion {}: choose bash, zsh or fish", in_quotes(shell)));
 }
 
 }  // namespace tessera::internal

@@ -8,7 +8,7 @@ namespace tessera::internal {
 
 namespace {
 
-/// Letters to insert, remove, exchange or swap with a neighbour (optimal string alignment).
+/// The number of letters to insert, delete, replace or swap with a neighbor (optimal string alignment).
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last, last(b.size() + 1), row(b.size() + 1);
   std::iota(last.begin(), last.end(), 0);
@@ -45,11 +45,11 @@ std::vector<const DeclaredOption*> DeclaredProgram::arguments() const {
 }
 
 std::vector<std::string> closest(std::string_view word, std::span<const std::string> names) {
-  constexpr std::size_t longest = 64;  // nobody misspells a longer name, and the distance takes the square of the time
+  constexpr std::size_t longest = 64;  // longer names are not misspelled, and the distance takes quadratic time
   if (word.size() < 2 || word.size() > longest) return {};
   std::vector<std::pair<std::size_t, std::string>> like;
   for (const std::string& name : names) {
-    // A third of the letters may be wrong; of a beginning or an end of the name, none.
+    // Up to a third of the letters may be wrong. A shorter word must be a prefix or suffix of the name.
     std::size_t wrong = distance(word, name);
     if (wrong > std::max(word.size(), name.size()) / 3) {
       if (word.size() < 3 || !(name.starts_with(word) || name.ends_with(word))) continue;

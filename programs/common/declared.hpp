@@ -1,4 +1,4 @@
-// What a program has declared of its command line: from this follow --help's companions, --man and --completion.
+// The declared command line of a program, from which --man and --completion are generated.
 #pragma once
 #include <span>
 #include <string>
@@ -8,44 +8,43 @@
 namespace tessera::internal {
 
 struct DeclaredOption {
-  std::vector<std::string> names{};    ///< "-n", "--count"; none: it is an argument only
+  std::vector<std::string> names{};    ///< "-n", "--count"; empty: it is only an argument
   bool is_argument = false;            ///< may be given without a name
-  std::string what{};                  ///< stands for its value; empty: a flag
-  std::string help{};                  ///< may have line breaks
-  std::vector<std::string> choices{};  ///< values to complete; there may be others
+  std::string what{};                  ///< stands for its value in --help; empty: a flag
+  std::string help{};                  ///< may contain line breaks
+  std::vector<std::string> choices{};  ///< values for completion; there may be others
   bool repeatable = false;
 
   bool is_flag() const { return what.empty(); }
 };
 
 struct DeclaredProgram {
-  std::string name;     ///< as it was called
-  std::string purpose;  ///< a sentence
+  std::string name;     ///< as it was called by the user
+  std::string purpose;  ///< one sentence
   std::string footer;   ///< sentences, with line breaks; an empty line between paragraphs
   std::string version;
   std::vector<DeclaredOption> options{};
 
-  /// The option of that name, with its dashes; nullptr if there is none.
+  /// The option with that name, including dashes; nullptr if there is none.
   const DeclaredOption* find(std::string_view option) const;
-  /// The options that may be given without a name, in the order in which they then are.
+  /// The options that may be given without a name, in order.
   std::vector<const DeclaredOption*> arguments() const;
-  /// The name that is most like one that there is not; empty if none is.
+  /// The declared name that is most similar to an unknown one; empty if none is similar.
   std::string closest(std::string_view option) const;
 };
 
-/// Which of `names` are most like a word that is none of them: three at most, the best first; none if nothing is like
-/// it.
+/// The names most similar to a word that is none of them: at most three, best first; empty if none is similar.
 std::vector<std::string> closest(std::string_view word, std::span<const std::string> names);
-/// "; did you mean NAME?", or nothing.
+/// "; did you mean NAME?", or empty.
 std::string did_you_mean(std::string_view word, std::span<const std::string> names);
 
-/// On one line: line breaks are made blanks.
+/// Replaces line breaks by blanks.
 std::string one_line(std::string text);
 
 /// The manual page, for section 1, in the man macros of troff.
 std::string manual_page(const DeclaredProgram& program);
 
-/// A script for "bash", "zsh" or "fish" that completes the program's command line; Error for another shell.
+/// A script for "bash", "zsh" or "fish" that completes the program's command line. Throws Error for any other shell.
 std::string completion_script(const DeclaredProgram& program, std::string_view shell);
 
 }  // namespace tessera::internal

@@ -13,14 +13,14 @@ std::size_t GenerationParams::most(std::size_t prompt) const {
   if (!max_length) return new_tokens;
   if (prompt >= *max_length)
     throw Error(
-        fmt::format("the prompt has {} tokens, and max_length in generation_config.json of the model is {}; say with "
-                    "-n how many new ones there may be",
+        fmt::format("the prompt has {} tokens, and max_length in generation_config.json of the model is {}; set the "
+                    "number of new tokens with -n",
                     prompt, *max_length));
   return *max_length - prompt;
 }
 
 std::int32_t first_token(const Gpt2Config& config) {
-  // A token outside of the vocabulary begins nothing.
+  // A token outside of the vocabulary cannot begin a text.
   if (config.bos && *config.bos >= 0 && *config.bos < config.vocab) return *config.bos;
   for (const std::int32_t id : config.eos)
     if (id >= 0 && id < config.vocab) return id;
@@ -58,9 +58,9 @@ void Generation::append(std::size_t text, const Ids& ids, const GenerationParams
   check_vocabulary(ids, config_);
   const std::size_t held = tokens_.at(text).size(), all = held + ids.size();
   if (all > positions_ && (held == 0 || !params.context_shift || ids.size() + kept(text, params) + 1 > positions_))
-    throw Error(held == 0 ? fmt::format("the prompt has {} tokens, the model holds {}; shorten it", all, positions_)
-                          : fmt::format("the text has {} tokens and gets {} more, the model holds {}", held, ids.size(),
-                                        positions_));
+    throw Error(held == 0 ? fmt::format("the prompt has {} tokens, the model's context {}; shorten it", all, positions_)
+                          : fmt::format("the text has {} tokens and gets {} more, the model's context {}", held,
+                                        ids.size(), positions_));
   tokens_[text].insert(tokens_[text].end(), ids.begin(), ids.end());
   given_[text] = given_[text] || !ids.empty();
   if (held == 0) first_[text] = ids.size();
@@ -89,12 +89,12 @@ Ids Generation::step(const GenerationParams& params, std::span<const std::size_t
   std::vector<std::int64_t> streams = streams_;
   for (const std::size_t text : texts) {
     if (is_full(text)) shift(text, params);
-    // Positions come again after a shift; random numbers do not.
+    // Positions repeat after a shift; random numbers must not.
     streams[text] += shifts_[text] << 32;
   }
   std::vector<std::int32_t> chosen(tokens_.size());
-  // Texts that get one token and texts that get several are computed by different kernels, so that no text depends on
-  // what the others get.
+  // Texts that get one token and texts that get several use different kernels, so that no text depends on how many
+  // tokens the others get.
   for (const bool one : {true, false}) {
     std::vector<Ids> waiting(tokens_.size());
     std::size_t count = 0, sampled = 0;

@@ -16,7 +16,7 @@ namespace tessera::internal {
 namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
-int event = -1;  // can be waited for, beside a file: a signal that comes just before the wait is not lost
+int event = -1;  // can be waited for together with a file, so that a signal just before the wait is not lost
 struct sigaction before;
 
 void hear(int) {
@@ -38,7 +38,7 @@ void listen() {
 
 Interrupt::Interrupt() {
   event = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (event < 0) throw Error("there is no file descriptor left to hear Ctrl-C with");
+  if (event < 0) throw Error("there is no file descriptor left to listen for Ctrl-C");
   interrupted = 0;
   ::sigaction(SIGINT, nullptr, &before);
   if (before.sa_handler != SIG_IGN) listen();

@@ -1,10 +1,10 @@
-// Ctrl-C: the first is heard by the program, the second ends it.
+// Ctrl-C: the program handles the first; the second ends it.
 #pragma once
 
 namespace tessera::internal {
 
-/// While this is there, the first SIGINT is noted and the next kills the process, as if nobody listened. A process that
-/// was started with SIGINT ignored goes on ignoring it. There may be one at a time.
+/// While this exists, the first SIGINT is recorded and the second kills the process, as by default. A process that was
+/// started with SIGINT ignored keeps ignoring it. Only one may exist at a time.
 class Interrupt {
  public:
   Interrupt();
@@ -12,11 +12,11 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// Was there one since the last rearm()?
+  /// Was there a SIGINT since the last rearm()?
   bool heard() const;
-  /// Forgets it: the next SIGINT is a first one.
+  /// Clears it: the next SIGINT counts as the first.
   void rearm();
-  /// Waits until a file has something to read, or ends, or there is a SIGINT: then false.
+  /// Waits until a file has input or ends (true), or until a SIGINT (false).
   bool wait_for_input(int file) const;
 };
 

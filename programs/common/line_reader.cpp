@@ -23,23 +23,24 @@ namespace tessera::internal {
 #ifdef TESSERA_HAS_LIBEDIT
 struct LineReader::Editor {
   Editor() {
-    // What is typed is UTF-8, whatever the locale says of it.
+    // The input is UTF-8, whatever the locale is.
     std::setlocale(LC_CTYPE, "");
     if (std::strcmp(::nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
     edit = ::el_init("generate", stdin, stderr, stderr);
     lines = ::history_init();
-    if (!edit || !lines) throw Error("libedit cannot begin to edit lines on this terminal");
+    if (!edit || !lines) throw Error("libedit cannot edit lines on this terminal");
     HistEvent event;
     ::history(lines, &event, H_SETSIZE, 1000);
     ::history(lines, &event, H_SETUNIQUE, 1);
     ::el_set(edit, EL_CLIENTDATA, this);
     ::el_set(edit, EL_PROMPT, +[](EditLine*) { return const_cast<char*>("> "); });
     ::el_set(edit, EL_EDITOR, "emacs");
-    ::el_set(edit, EL_SIGNAL, 1);  // a program that is stopped, a terminal that changes its size
+    ::el_set(edit, EL_SIGNAL, 1);  // handles stops of the program and size changes of the terminal
     ::el_set(edit, EL_HIST, ::history, lines);
-    // While a line is typed Ctrl-C is a key like others, not a signal that might come a moment too early or late.
+    // While a line is typed, Ctrl-C is an ordinary key and not a signal, which could come a moment too early or too
+    // late.
     ::el_set(edit, EL_SETTY, "-d", "-isig", nullptr);
-    ::el_wset(edit, EL_ADDFN, L"interrupt", L"Take back the line", &Editor::interrupt);  // el_set leaks the names
+    ::el_wset(edit, EL_ADDFN, L"interrupt", L"Discard the line", &Editor::interrupt);  // el_set would leak the names
     ::el_wset(edit, EL_ADDFN, L"suspend", L"Stop the program", &Editor::suspend);
     ::el_set(edit, EL_BIND, "^C", "interrupt", nullptr);
     ::el_set(edit, EL_BIND, "^Z", "suspend", nullptr);
@@ -59,12 +60,12 @@ struct LineReader::Editor {
   }
 
   static unsigned char suspend(EditLine*, int) {
-    ::kill(0, SIGTSTP);  // the job, as the terminal would
+    ::kill(0, SIGTSTP);  // the whole job, as the terminal would
     return CC_REFRESH;
   }
 
   Got next(std::string& line, const Interrupt& interrupt) {
-    ::el_set(edit, EL_PREP_TERM, 1);  // before the prompt, not behind it
+    ::el_set(edit, EL_PREP_TERM, 1);  // before the prompt, not after it
     interrupted = interrupt.heard();
     int size = 0;
     errno = 0;
@@ -119,7 +120,7 @@ LineReader::Got LineReader::next_of_stream(std::string& line) {
       return Got::line;
     }
     searched = held_.size();
-    if (searched > most) throw Error("stdin has a line of more than 256 MiB; that is no text");
+    if (searched > most) throw Error("stdin has a line of more than 256 MiB; that is not text");
     if (!interrupt_.wait_for_input(0)) {
       held_.clear();
       if (terminal_) std::fputs("\n", stderr);

@@ -1,4 +1,4 @@
-// Lines that a person types, or that come through a pipe.
+// Lines that a user types, or that come through a pipe.
 #pragma once
 #include <memory>
 #include <string>
@@ -7,17 +7,17 @@
 
 namespace tessera::internal {
 
-/// Reads stdin line by line. Where stdin and stderr are terminals a line stands behind "> " on stderr and, in a build
-/// with libedit, can be edited, and earlier ones come back by the arrow keys; a build without reads it as the terminal
-/// gives it.
+/// Reads stdin line by line. If stdin and stderr are terminals, prints the prompt "> " on stderr. A build with libedit
+/// then has line editing, and a history with the arrow keys; a build without it reads lines as the terminal delivers
+/// them.
 class LineReader {
  public:
   explicit LineReader(const Interrupt& interrupt);
   ~LineReader();
 
   enum class Got { line, interrupt, end };
-  /// The next line without its end, of Unix or Windows, and the first without a byte order mark. An interrupt is
-  /// Ctrl-C, and takes what was typed of the line. Error if stdin cannot be read or has a line of more than 256 MiB.
+  /// The next line, without its Unix or Windows line ending; the first also without a byte order mark. An interrupt is
+  /// Ctrl-C, and discards what was typed. Throws Error if stdin cannot be read or has a line of more than 256 MiB.
   Got next(std::string& line);
 
   bool is_terminal() const { return terminal_; }
@@ -28,8 +28,8 @@ class LineReader {
   struct Editor;
   const Interrupt& interrupt_;
   bool terminal_;
-  std::unique_ptr<Editor> editor_;  // none: no editing
-  std::string held_;                // was read, and is not a line yet
+  std::unique_ptr<Editor> editor_;  // null: no line editing
+  std::string held_;                // input read so far that is not yet a complete line
   bool first_ = true;
 };
 

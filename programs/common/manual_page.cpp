@@ -10,7 +10,7 @@ namespace tessera::internal {
 
 namespace {
 
-/// Text that troff takes for nothing else: it begins no request, and its dashes can be searched for and copied.
+/// Escapes text for troff: no line is taken for a request, and dashes can be searched for and copied.
 std::string plain(std::string_view text) {
   std::string escaped;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -30,7 +30,7 @@ std::string plain(std::string_view text) {
 std::string bold(std::string_view text) { return fmt::format("\\fB{}\\fR", plain(text)); }
 std::string italic(std::string_view text) { return fmt::format("\\fI{}\\fR", plain(text)); }
 
-/// Breaks lines after sentences, as manual pages have it, and begins paragraphs at empty lines.
+/// Breaks lines after sentences, as is customary in manual pages, and begins paragraphs at empty lines.
 std::string paragraphs(std::string text) {
   std::string out;
   for (std::size_t end; !text.empty(); text.erase(0, std::min(end, text.size()))) {
@@ -70,7 +70,7 @@ std::string manual_page(const DeclaredProgram& program) {
     text += fmt::format(".TP\n{}\n{}", synopsis(option), paragraphs(option.help));
   text += ".SH EXIT STATUS\n" +
           paragraphs(
-              "0 if all went well, 2 after an error, which is one line on stderr, and whatever else the "
+              "0 on success, 2 after an error, which is one line on stderr, and any other status that the "
               "description names.");
   text += ".SH ENVIRONMENT\n";
   for (const OptionInfo& variable : option_table()) {

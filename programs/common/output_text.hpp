@@ -1,4 +1,4 @@
-// New text as it comes: tokens in, characters out, and why it ended.
+// New text as it is generated: tokens in, characters out, and the reason for its end.
 #pragma once
 #include <functional>
 #include <optional>
@@ -18,25 +18,25 @@ enum class Ending { end_token, stop_text, length, context, interrupt, failure };
 /// "eos", "stop", "length", "context", "interrupt" or "error".
 std::string_view name(Ending ending);
 
-/// What one text has got: all new tokens, and the text they make, whole characters up to a stop text.
+/// The output of one text: all new tokens, and their text, in whole characters, up to a stop text.
 class OutputText {
  public:
-  /// Without a tokenizer there are ids alone.
+  /// Without a tokenizer there are only ids.
   OutputText(const Tokenizer* tokenizer, std::vector<std::string> stops, std::size_t most)
       : most(most), tokenizer_(tokenizer), stop_(std::move(stops)) {}
 
-  /// What stands before it. A character that it ends within is left to the first new tokens, which complete it.
+  /// Sets the tokens of the prompt. If it ends within a character, the first new tokens complete that character.
   void begin(const Ids& ids);
-  /// The text that is certain by now. A token that ends the text belongs to ids, but has no text.
+  /// Adds a token and returns the text that is now certain. A token that ends the text is part of ids, but has no text.
   std::string push(std::int32_t id, bool end);
-  /// What was held back.
+  /// Returns the text that was held back.
   std::string finish();
 
   bool stopped() const { return stop_.found(); }
-  /// Are the bytes of prompt and new tokens no UTF-8 somewhere, and U+FFFD in their place?
+  /// Are the bytes of prompt and new tokens not valid UTF-8, so that U+FFFD replaces some of them?
   bool replaced() const { return find_invalid_utf8(bytes_).has_value(); }
 
-  std::size_t most;  ///< new tokens
+  std::size_t most;  ///< new tokens, at most
   std::string prompt;
   Ids ids;
   std::string text;
@@ -51,8 +51,9 @@ class OutputText {
   StopText stop_;
 };
 
-/// Lets all texts go on until each has ended, as `written` says in the end, and hands out the texts' parts as they
-/// come: which of them, the token, its text, which may be empty. One that ends may have text left; finish() has it.
+/// Continues all texts until each has its `ending`, and passes the new parts to `hand_out` as they are generated: the
+/// index of the text, the token and its text, which may be empty. A text that has ended may have text left, which its
+/// finish() returns.
 void generate_tokens(Generation& texts, const GenerationParams& params, std::vector<OutputText>& written,
                      const Interrupt& interrupt,
                      const std::function<void(std::size_t, std::int32_t, std::string_view)>& hand_out);

@@ -28,16 +28,16 @@ namespace {
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
-// A file opened while 0, 1 or 2 is closed would get that number, and be printed into.
+// While 0, 1 or 2 is closed, the next file to be opened would get that number, and output would go into it.
 void occupy_standard_streams() {
   for (const int fd : {0, 1, 2}) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
-    if (::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) return;  // the wrong way: using it fails
+    if (::open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) < 0) return;  // in the wrong mode, so that using it fails
   }
 }
 
-/// Makes a call of read or write until it gives something: others may have made the file non-blocking, as programs that
-/// share a terminal do.
+/// Repeats a read or write until it transfers something: other programs that share a terminal may have made the file
+/// non-blocking.
 template <class Transfer>
 ssize_t transferred(int file, short event, const Transfer& transfer) {
   for (;;) {
@@ -58,7 +58,7 @@ fs::path executable_folder() {
   return fs::read_symlink("/proc/self/exe", unknown).parent_path();
 }
 
-/// What a user knows the program as, which is installed under another name than it is built: that it was called by.
+/// The name by which the user called the program, which may be installed under another name than it was built with.
 std::string called_name(int argc, char** argv, const std::string& program) {
   const std::string name = argc > 0 && argv[0] ? fs::path(argv[0]).filename().string() : "";
   const bool is_plain =
@@ -72,7 +72,7 @@ int run_program(int argc, char** argv, const std::string& program, const std::st
                 const std::function<void(CommandLine&)>& body) {
   const std::string name = called_name(argc, argv, program);
   occupy_standard_streams();
-  // A reader that has gone and a file that is too large show as a failed write, and nothing is left behind.
+  // A closed pipe and a file that is too large then appear as failed writes, and nothing is left behind.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
   try {
@@ -82,7 +82,7 @@ int run_program(int argc, char** argv, const std::string& program, const std::st
   } catch (const Answered&) {
     return 0;
   } catch (const ReaderGone&) {
-    return 128 + SIGPIPE;  // as of a process that the signal ended
+    return 128 + SIGPIPE;  // like a process killed by the signal
   } catch (...) {
     note(fmt::format("{}: error: {}", name, printable(message_of_failure())));
     return 2;
@@ -100,7 +100,7 @@ std::string message_of_failure() {
 }
 
 void print(std::string_view text) {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail_output(errno);  // what lessons have printed
+  if (std::fflush(stdout) != 0 || std::ferror(stdout)) fail_output(errno);  // the output of lessons
   while (!text.empty()) {
     const ssize_t size = transferred(1, POLLOUT, [&] { return ::write(1, text.data(), text.size()); });
     if (size < 0) fail_output(errno);
@@ -119,7 +119,7 @@ std::string printable(std::string_view text) {
       const auto next = i + 1 < valid ? static_cast<unsigned char>(text[i + 1]) : 0;
       if (byte < 0x20 || byte == 0x7f) {
         line += fmt::format("\\x{:02x}", byte);
-      } else if (byte == 0xc2 && next < 0xa0) {  // U+0080 to U+009F: control characters too
+      } else if (byte == 0xc2 && next < 0xa0) {  // U+0080 to U+009F are control characters, too
         line += fmt::format("\\x{:02x}\\x{:02x}", byte, next);
         ++i;
       } else {
@@ -142,10 +142,10 @@ std::string read_input(const std::string& path) {
   const Descriptor opened = is_stdin ? Descriptor() : Descriptor::through_links(path, O_RDONLY | O_NOCTTY);
   if (!is_stdin && !opened) refuse();
   if (is_stdin && ::isatty(0) && ::isatty(2))
-    note("Reads from the terminal; Ctrl-D at the beginning of a line ends it.");
+    note("Reading from the terminal; Ctrl-D at the beginning of a line ends the input.");
   const int file = is_stdin ? 0 : opened.get();
   std::string text;
-  // Not by stdio, which reads on behind the end that a terminal gives once.
+  // Without stdio, which would read on after an end of file that a terminal reports once.
   for (ssize_t size = 1; size > 0 && text.size() <= most;) {
     const std::size_t before = text.size();
     text.resize(before + part);
@@ -153,7 +153,7 @@ std::string read_input(const std::string& path) {
     if (size < 0) refuse();
     text.resize(before + static_cast<std::size_t>(size));
   }
-  if (text.size() > most) throw Error(fmt::format("{} has more than {} MiB; that is no text", name, most >> 20));
+  if (text.size() > most) throw Error(fmt::format("{} has more than {} MiB; that is not text", name, most >> 20));
   if (text.starts_with(byte_order_mark)) text.erase(0, byte_order_mark.size());
   return text;
 }
@@ -164,10 +164,10 @@ std::string given_text(const std::optional<std::string>& text, const std::option
 }
 
 fs::path shipped_model() {
-  // In the tree, and installed: as seen from a folder above the program.
+  // In the source tree, and installed: relative to a folder above the program.
   const fs::path places[] = {"samples/models/storyteller-6m", "share/tessera/models/storyteller-6m"};
   std::vector<fs::path> roots;
-  // From build/bin or build/release/bin to the folder that the build lies in.
+  // From build/bin or build/release/bin up to the folder that contains the build.
   fs::path folder = executable_folder();
   for (int up = 0; up < 4 && !folder.empty(); ++up, folder = folder.parent_path()) roots.push_back(folder);
 #ifdef TESSERA_SOURCE_DIR
@@ -176,21 +176,22 @@ fs::path shipped_model() {
   for (const fs::path& root : roots)
     for (const fs::path& place : places)
       if (std::error_code absent; fs::is_directory(root / place, absent)) return root / place;
-  throw Error(fmt::format("there is no {} above this program; name a model folder", places[0].native()));
+  throw Error(fmt::format("there is no {} above this program; give a model folder", places[0].native()));
 }
 
 void ModelOptions::declare(CommandLine& line) {
   line.option("-m,--model", folder, "DIR",
-              "Model folder in the Hugging Face layout, or the name of a model\nin the hub's cache; without it, the "
-              "shipped one");
+              "Model folder in the Hugging Face layout, or the name of a model\nin the hub's cache [the shipped "
+              "model]");
   std::vector<std::string> names;
   for (const Preset& each : presets()) names.emplace_back(each.name);
   line.option("--preset", preset, "NAME",
-              "Random weights in a size by name: nano, micro, mini, gpt2,\ngpt2-medium, -large, -xl, tile-small, "
-              "-medium, -large; ids only,\nas there is no tokenizer",
+              "Random weights, in a size by name: nano, micro, mini, gpt2,\ngpt2-medium, -large, -xl, tile-small, "
+              "-medium, -large; only ids,\nbecause there is no tokenizer",
               std::move(names));
-  line.option("--dtype", dtype, "TYPE", "f32, tf32 or bf16: what products multiply [f32]", {"f32", "tf32", "bf16"});
-  line.option("--device", device, "DEVICE", "auto, cpu, cuda, cuda:N or emulated; never another than asked for\n[auto]",
+  line.option("--dtype", dtype, "TYPE", "Type of matmul operands: f32, tf32 or bf16 [f32]", {"f32", "tf32", "bf16"});
+  line.option("--device", device, "DEVICE",
+              "auto, cpu, cuda, cuda:N or emulated; no fallback from a named\ndevice [auto]",
               {"auto", "cpu", "cuda", "emulated"});
 }
 

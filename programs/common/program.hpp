@@ -1,4 +1,4 @@
-// What the programs share: a command line, one line for every failure, checked output, a model by its options.
+// Shared by the programs: command line, one-line errors, checked output, and model options.
 #pragma once
 #include <chrono>
 #include <cstdint>
@@ -15,42 +15,42 @@
 
 namespace tessera::internal {
 
-/// Runs `body` and returns the exit status: 0, or 2 after "program: error: ..." on one line of stderr for whatever was
-/// thrown, or, quietly, 141 where the reader of stdout has gone. The program goes by the name that it was called by, if
-/// that is one.
+/// Runs `body` and returns the exit status: 0 on success; 2 after printing "program: error: ..." on one line of stderr
+/// for any exception; 141, without a message, if the reader of stdout has gone. The program is called by the name under
+/// which the user started it, if there is a plain one.
 int run_program(int argc, char** argv, const std::string& program, const std::string& purpose,
                 const std::function<void(CommandLine&)>& body);
 
-/// The message for the exception that is being handled.
+/// The message of the exception that is being handled.
 std::string message_of_failure();
 
-/// stdout takes no more, as on a full disk.
+/// stdout cannot be written, as on a full disk.
 struct OutputError : Error {
   using Error::Error;
 };
-/// The reader of stdout has gone, as `head` does.
+/// The reader of stdout has closed it, as `head` does.
 struct ReaderGone {};
 
-/// Writes to stdout at once. Throws OutputError or ReaderGone if that fails or has failed before.
+/// Writes to stdout without buffering. Throws OutputError or ReaderGone if that fails or failed before.
 void print(std::string_view text);
-/// One line on stderr.
+/// Prints one line on stderr.
 void note(std::string_view line);
 
-/// `text` on one line and fit for a terminal: control characters and what is no UTF-8 as \xNN.
+/// `text` on one line and safe for a terminal: control characters and invalid UTF-8 as \xNN.
 std::string printable(std::string_view text);
 
-/// The whole of a file, a pipe, or, for "-", of stdin, without the byte order mark of UTF-8 at its beginning. Error if
-/// it cannot be read or is endless.
+/// The content of a file, a pipe or, for "-", stdin, without a leading UTF-8 byte order mark. Throws Error if it cannot
+/// be read or does not end.
 std::string read_input(const std::string& path);
 
-/// The byte order mark that some editors put before a text in UTF-8.
+/// The byte order mark that some editors write at the beginning of a UTF-8 text.
 inline constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
-/// `text`, or else what `file` holds, or else, if stdin is a pipe or a file, what that holds. Empty if there is
-/// nothing.
+/// `text` if given; otherwise the content of `file` if given; otherwise that of stdin, if it is a pipe or a file;
+/// otherwise empty.
 std::string given_text(const std::optional<std::string>& text, const std::optional<std::string>& file);
 
-/// Milliseconds since it was made.
+/// Measures milliseconds since its construction.
 class Stopwatch {
  public:
   double milliseconds() const {
@@ -61,27 +61,27 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// The model that comes with Tessera. Error if it is not to be found from where the program lies.
+/// The folder of the model that ships with Tessera. Throws Error if it cannot be found from the program's folder.
 std::filesystem::path shipped_model();
 
-/// Which model, and where and how it computes.
+/// Selects a model, and where and how it computes.
 struct ModelOptions {
   std::optional<std::string> folder, preset;
   std::string dtype = "f32", device = "auto";
 
   void declare(CommandLine& line);
-  /// The folder of --model, or the shipped one.
+  /// The folder of --model, or that of the shipped model.
   std::filesystem::path path() const;
 };
 
-/// A model, and what its folder says about sampling.
+/// A model, and the generation defaults from its folder.
 struct OpenModel {
   Gpt2 model;
   GenerationDefaults defaults;
 };
 OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights);
 
-/// "cpu (2 threads): why".
+/// "cpu (2 threads): reason".
 std::string describe(const Device& device);
 
 }  // namespace tessera::internal

@@ -24,7 +24,7 @@ void draw(const Progress& progress) {
                       std::clamp(progress.part, 0.0, 1.0) * 100);
     bar = Paint(has_colors(2)).progress(bar);
   }
-  std::fputs(fmt::format("\r{}{}\x1b[K", progress.what, bar).c_str(), stderr);  // and the rest of the line is cleared
+  std::fputs(fmt::format("\r{}{}\x1b[K", progress.what, bar).c_str(), stderr);  // also clears the rest of the line
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How far something is, on a line of the terminal that comes and goes.
+// A progress line on the terminal, which disappears when it is done.
 #pragma once
 #include <functional>
 #include <string>
@@ -6,19 +6,19 @@
 
 namespace tessera::internal {
 
-/// Part of a whole, from 0 to 1, or below 0 where that is not known; what is done. An empty `what`: nothing to show
+/// The fraction that is done, from 0 to 1, or below 0 if unknown, and a description. An empty `what`: nothing to show
 /// now.
 struct Progress {
   std::string what;
   double part = -1;
 };
 
-/// Of kernels that are being compiled.
+/// The progress of kernel compilation.
 Progress compile_progress();
 
-/// Shows on stderr what `progress`, called from another thread, gives, as long as this is there: from the second second
-/// on, so that what is fast shows nothing, and only if stderr is a terminal that can take a line back. In colour,
-/// unless NO_COLOR is set (no-color.org).
+/// While this exists, shows on stderr the result of `progress`, which is called from another thread. It begins after
+/// one second, so that short work shows nothing, and needs a terminal that can overwrite a line. It is colored, unless
+/// NO_COLOR is set (no-color.org).
 class ProgressLine {
  public:
   explicit ProgressLine(std::function<Progress()> progress);

@@ -1,16 +1,16 @@
-// What a terminal can show.
+// The capabilities of a terminal.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace tessera::internal {
 
-/// Whether a stream, 1 or 2, is a terminal in which what was printed can be changed (TERM is neither empty nor dumb).
+/// Is a stream, 1 or 2, a terminal that can overwrite its output (TERM is neither empty nor dumb)?
 bool is_terminal(int stream);
-/// Whether it has colours, too, and nobody has asked for none (NO_COLOR, see no-color.org).
+/// Does it have colors, too, and NO_COLOR (no-color.org) is not set?
 bool has_colors(int stream);
 
-/// Text in a colour, where there are colours.
+/// Colors text, if there are colors.
 class Paint {
  public:
   explicit Paint(bool colors) : colors_(colors) {}

@@ -25,25 +25,25 @@ void check_together(const TextOptions& options) {
     refuse(options.interactive, "a --preset has no tokenizer, and -i reads and prints text");
     refuse(options.batch.has_value(), "a --preset has no tokenizer, and the prompts of --batch are text");
     refuse(!options.prompt_ids, "a --preset has no tokenizer; give its prompt as --prompt-ids 1,2,3");
-    refuse(!options.stops.empty(), "a --preset has no tokenizer and makes no text for --stop to be met in");
+    refuse(!options.stops.empty(), "a --preset has no tokenizer and generates no text in which --stop could match");
   }
   if (options.interactive) {
-    refuse(options.json || options.batch, "-i is for reading; --json and --batch exclude it");
-    refuse(options.samples > 1, "-i goes on with one text; --samples excludes it");
+    refuse(options.json || options.batch, "-i is interactive; --json and --batch exclude it");
+    refuse(options.samples > 1, "-i continues one text; --samples excludes it");
     refuse(options.print_ids, "-i prints text; --print-ids excludes it");
     refuse(options.file == "-", "-i takes lines from stdin; read the prompt from a file");
   }
   if (options.batch) {
     refuse(options.print_ids, "--batch prints JSON, which has the ids; --print-ids excludes it");
     refuse(options.no_display_prompt,
-           "--batch prints JSON, which has the prompt apart; --no-display-prompt excludes it");
+           "--batch prints JSON, which has the prompt in its own field; --no-display-prompt excludes it");
   }
   refuse(options.json && options.print_ids, "--json has the ids; --print-ids excludes it");
-  refuse(options.samples == 0, "--samples is 0; ask for at least 1");
+  refuse(options.samples == 0, "--samples is 0; it must be at least 1");
   refuse(options.samples > 65536, "--samples is above 65536");
-  refuse(options.batch_size == 0, "--batch-size is 0; ask for at least 1");
+  refuse(options.batch_size == 0, "--batch-size is 0; it must be at least 1");
   refuse(options.batch_size > 65536, "--batch-size is above 65536");
-  refuse(options.keep && !options.context_shift, "--keep says what --context-shift keeps; give that, too");
+  refuse(options.keep && !options.context_shift, "--keep requires --context-shift");
   refuse(options.keep && *options.keep < -1, "--keep is a number of tokens, or -1 for the whole prompt");
 }
 
@@ -55,47 +55,47 @@ TextOptions TextOptions::parse(CommandLine& line) {
     return fmt::format("{}\n[generation_config.json of the model, else {}]", what, value);
   };
   line.option("-p,--prompt,prompt", options.prompt, "TEXT",
-              "The text to continue; put it in quotes. Without one, it is what comes\nthrough a pipe to stdin. \"\" "
-              "begins with nothing");
+              "The text to continue, in quotes. Without it, the prompt is read from\nstdin, if that is a pipe or a "
+              "file. \"\" is an empty prompt");
   line.option("-f,--file", options.file, "FILE",
-              "Reads the prompt from a file, or stdin if it is -; one newline\nat its end is dropped");
+              "Reads the prompt from a file, or from stdin if FILE is -; one newline\nat its end is dropped");
   line.option("--prompt-ids", options.prompt_ids, "IDS", "The prompt as token ids: 1,2,3");
   line.flag("-i,--interactive", options.interactive,
-            "Goes on with the text after each line that you type; /help there\nlists commands, Ctrl-C stops the text");
+            "Continues the text after each line that you type; /help there\nlists commands, Ctrl-C stops the text");
   line.option("--batch", options.batch, "FILE",
-              "A prompt a line, from a file, or stdin if it is -; prints a JSON object\na line, in the same order");
-  line.option("--samples", options.samples, "N", fmt::format("So many texts of each prompt [{}]", options.samples));
+              "Reads one prompt per line from a file, or from stdin if FILE is -;\nprints one JSON object per line, in "
+              "the same order");
+  line.option("--samples", options.samples, "N", fmt::format("Number of texts for each prompt [{}]", options.samples));
   line.option("--batch-size", options.batch_size, "N",
-              fmt::format("So many texts at a time on the device, of --batch and --samples [{}]", options.batch_size));
+              fmt::format("Number of texts that run at a time, of --batch and --samples [{}]", options.batch_size));
   line.option("-n,--max-new-tokens", options.new_tokens, "N",
-              sampled("At most so many new tokens", GenerationParams().new_tokens));
+              sampled("Maximum number of new tokens", GenerationParams().new_tokens));
   line.option("--temp,--temperature", options.temperature, "T",
-              sampled("0: always the most probable token; above 1: bolder", fallback.temperature));
+              sampled("0: always the most probable token; above 1: more varied", fallback.temperature));
   line.option("--top-k", options.top_k, "K", sampled("Only the K most probable tokens; 0: all", fallback.top_k));
   line.option("--top-p", options.top_p, "P",
-              sampled("Only the most probable tokens that make up P; 1: all", fallback.top_p));
+              sampled("Only the most probable tokens whose probabilities sum to P; 1: all", fallback.top_p));
   line.option("--min-p", options.min_p, "P",
               sampled("Only tokens at least P times as probable as the best; 0: all", fallback.min_p));
   line.option("--repeat-penalty,--repetition-penalty", options.repetition_penalty, "R",
               sampled("Above 1: tokens of the text so far are less likely; 1: off", fallback.repetition_penalty));
   line.option("-s,--seed", options.seed, "N",
-              "Same seed, same text [a random one, printed]; the seed of the\nweights of --preset too [0]");
+              "The same seed gives the same text [random, and printed]; also the\nseed of the weights of --preset [0]");
   line.option("--stop", options.stops, "TEXT", "Ends before this text; may be repeated");
   line.flag("--context-shift", options.context_shift,
-            "When the context is full, goes on without the older half of the text;\nelse the text ends there");
-  line.option("--keep", options.keep, "N", "Of which --context-shift keeps the first N tokens; -1: the prompt [0]");
-  line.flag("--json", options.json, "Prints a JSON object a text, and nothing else on stdout");
+            "When the context is full, continues without the older half of the\ntext; otherwise the text ends there");
+  line.option("--keep", options.keep, "N", "--context-shift keeps the first N tokens; -1: the prompt [0]");
+  line.flag("--json", options.json, "Prints one JSON object per text, and nothing else on stdout");
   line.flag("--print-ids", options.print_ids,
-            "Prints ids instead of text: of the prompt and all new tokens,\non one line with blanks between");
+            "Prints ids instead of text, for the prompt and all new tokens, on one\nline, separated by blanks");
   line.flag("--no-display-prompt", options.no_display_prompt, "Prints the continuation only");
   options.model.declare(line);
-  line.flag("-q,--quiet", options.quiet, "No device, seed and timings on stderr");
+  line.flag("-q,--quiet", options.quiet, "Prints no device, seed and timings on stderr");
   line.footer(
-      "The text goes to stdout as it is made, everything else to stderr. It ends at the model's end token, a stop\n"
-      "text, --max-new-tokens, the model's context or Ctrl-C (status 130; a second kills the program). An empty "
-      "prompt\n"
-      "starts from the model's first token. A text that begins with a dash comes after --. With --print-ids, a stop\n"
-      "text's ids are printed. --samples prints a line of --- between texts. docs/programs.md says more of -i, "
+      "The text is printed to stdout as it is generated, everything else to stderr. It ends at the model's end token,\n"
+      "a stop text, --max-new-tokens, the context or Ctrl-C (status 130; a second kills the program). An empty\n"
+      "prompt starts from the model's first token. A text that begins with a dash comes after --. With --print-ids, a\n"
+      "stop text's ids are printed. --samples prints a line of --- between texts. docs/programs.md describes -i, "
       "--batch\n"
       "and JSON.\n"
       "Order of the sampling steps, as in transformers: repetition penalty, temperature, top-k, top-p, min-p.");
@@ -106,8 +106,8 @@ TextOptions TextOptions::parse(CommandLine& line) {
   const bool has_prompt = options.prompt || options.file || options.prompt_ids || options.batch;
   if (!has_prompt && !options.interactive && ::isatty(0))
     line.refuse(
-        "there is no prompt; give a text in quotes, or one through a pipe. \"\" begins with nothing, and with -i "
-        "you and the model write in turn");
+        "there is no prompt; give a text in quotes, or pipe one to stdin. \"\" is an empty prompt, and with -i "
+        "you and the model write in turns");
   if (options.model.preset && !options.json) options.print_ids = true;
   return options;
 }
@@ -151,10 +151,11 @@ GenerationParams TextOptions::params(const OpenModel& opened) const {
   }
   if (!wishes.ignored.empty())
     log_warn(
-        fmt::format("generation_config.json of the model has {}, by which transformers would generate another text; "
-                    "Tessera does without",
+        fmt::format("generation_config.json of the model has {}, with which transformers would generate a different "
+                    "text; Tessera ignores this",
                     fmt::join(wishes.ignored, ", ")));
-  if (context_shift && config.positions < 2) throw Error("--context-shift needs a model that holds 2 tokens or more");
+  if (context_shift && config.positions < 2)
+    throw Error("--context-shift needs a model with a context of 2 tokens or more");
   if (keep && *keep > config.positions - 2)
     throw Error(fmt::format("--keep {} leaves no text to shift in a context of {} tokens; keep at most {}", *keep,
                             config.positions, config.positions - 2));

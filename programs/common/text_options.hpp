@@ -1,4 +1,4 @@
-// What generate is asked to do.
+// The options of generate.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -24,10 +24,10 @@ struct TextOptions {
   bool interactive = false, json = false, context_shift = false;
   bool print_ids = false, no_display_prompt = false, quiet = false;
 
-  /// Declares and parses them. Error on those that do not go together.
+  /// Declares and parses the options. Throws Error for options that exclude each other.
   static TextOptions parse(CommandLine& line);
 
-  /// Options before the model's own wishes, those before the program's.
+  /// Command-line options take precedence over the model's own defaults, and these over the program's.
   Sampling sampling(const GenerationDefaults& wishes) const;
   GenerationParams params(const OpenModel& opened) const;
 };

@@ -1,4 +1,4 @@
-// Where the time of a run went, stage by stage.
+// The time of a run, by stages.
 #pragma once
 #include <cstddef>
 #include <string>
@@ -9,21 +9,22 @@
 
 namespace tessera::internal {
 
-/// Milliseconds and tokens of each stage. What kernels took to compile is in none of them but in a line of its own.
+/// Milliseconds and tokens of each stage. The time for compiling kernels is not part of any stage, but has its own
+/// line.
 struct Timings {
   double load = 0, prompt = 0, evaluate = 0, sample = 0;
-  double waited = 0;  ///< for what somebody types; no part of the total
+  double waited = 0;  ///< for user input; not part of the total
   std::size_t prompt_tokens = 0, evaluated = 0, sampled = 0;
   Stopwatch total;
 
-  /// Notes what loading took: all time up to now.
+  /// Sets the time for loading to all time up to now.
   void loaded();
   double total_milliseconds() const { return total.milliseconds() - waited; }
-  /// A line for each stage.
+  /// One line per stage.
   std::string text() const;
 };
 
-/// Sums up the time of the device. It is read when the work is done, so that no work waits for a clock.
+/// Accumulates device time. The events are read when the work is done, so that no work waits for a clock.
 class DeviceClock {
  public:
   explicit DeviceClock(Stream stream) : stream_(std::move(stream)) {}
@@ -35,16 +36,16 @@ class DeviceClock {
     work();
     spans_.push_back({sum, begin, stream_.record(), compiling() - compiled});
   }
-  /// Adds all that was timed to the sums; waits for it.
+  /// Waits for everything that was timed and adds it to the sums.
   void read();
 
  private:
-  static double compiling();  // milliseconds so far
+  static double compiling();  // total milliseconds so far
 
   struct Span {
     double& sum;
     Event begin, end;
-    double compiled;  // meanwhile, while the device mostly waited
+    double compiled;  // milliseconds of compilation in between, while the device mostly waited
   };
   Stream stream_;
   std::vector<Span> spans_;

@@ -1,4 +1,4 @@
-// Adam: a step of the optimiser (Kingma and Ba, 2015), in place.
+// One step of the Adam optimizer (Kingma and Ba, 2015), in place.
 #include <cmath>
 
 #include "gallery/gallery.hpp"

@@ -1,4 +1,4 @@
-// Batched product: c[i] = a[i] b[i], of bf16, added up in f32.
+// Batched matmul: c[i] = a[i] b[i] for bf16 matrices, accumulated in f32.
 #include "gallery/gallery.hpp"
 
 namespace gallery {

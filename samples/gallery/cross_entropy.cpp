@@ -1,4 +1,5 @@
-// Cross entropy of each row's softmax and its target, and the gradient with respect to the logits, in one pass.
+// Cross entropy between the softmax of each row and its target, and the gradient with respect to the logits, in one
+// pass.
 #include <algorithm>
 #include <cmath>
 

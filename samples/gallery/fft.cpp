@@ -1,5 +1,6 @@
-// Fast Fourier transform of each row, by halves: Stockham's radix-2 form, which needs no reversal of bits. Complex
-// numbers are two tiles, and log2(n) rounds of a C++ loop, each on tiles of another shape, become one kernel.
+// Fast Fourier transform of each row: Stockham's radix-2 algorithm, which needs no bit reversal. A complex number is a
+// pair of tiles. The C++ loop is unrolled while the kernel is traced: its log2(n) iterations, each on tiles of another
+// shape, become one kernel.
 #include <cmath>
 #include <complex>
 #include <numbers>

@@ -1,4 +1,4 @@
-// The gallery: short programs as people write them, each checked against double precision.
+// The gallery: short programs as users write them, each checked against a reference in double precision.
 //     gallery              runs all of them
 //     gallery adam fft     runs these
 #include "gallery/gallery.hpp"

@@ -1,6 +1,6 @@
-// Attention in which several heads of queries share one of keys and values (Ainslie et al., 2023), for any number of
-// keys: those of the last tile that are not there have a score of -inf. The largest score so far begins with the lowest
-// number, so that this holds for any mask; a query that sees no key gives 0.
+// Grouped-query attention: several query heads share one head of keys and values (Ainslie et al., 2023). It takes any
+// number of keys: those of the last tile that lie beyond the end get a score of -inf. The running maximum starts at the
+// lowest finite number, which is correct for any mask; a query that sees no key gets a result of 0.
 #include <cmath>
 #include <limits>
 
@@ -43,7 +43,7 @@ const Example grouped_attention_example("grouped_attention", 5e-6, [](const Devi
 
   std::vector<double> expected;
   for (int row = 0; row < heads * queries; ++row) {
-    const int first = row / queries / group * keys;  // of the keys and values that it sees
+    const int first = row / queries / group * keys;  // first row of its keys and values
     std::vector<double> p(keys), sums(d);
     double norm = 0;
     for (int j = 0; j < keys; ++j) {

@@ -1,4 +1,5 @@
-// Histogram: how often each byte occurs. Each block counts in its own memory and adds its counts to everybody's.
+// Histogram: how often each byte value occurs. Each CTA counts into a tile of its own, then adds its counts to the
+// global counts with atomics.
 #include "gallery/gallery.hpp"
 
 namespace gallery {
@@ -10,7 +11,7 @@ auto histogram(int bins, int size) {
     Tile left = values.extent(0) - block * size;
     Tile some = cast<i32>(load(values, {block}, {size}));
     atomic_add(counts, {0},
-               histogram(where(iota({size}, 0) < left, some, -1), bins));  // what is not there is in no bin
+               histogram(where(iota({size}, 0) < left, some, -1), bins));  // elements past the end go into no bin
   });
 }
 

@@ -1,5 +1,6 @@
-// Layer norm and its gradient. Forward keeps each row's mean and 1 / deviation; backward gives the gradient of the
-// rows, and adds those of weight and bias up over all rows by atomics, each block over some rows at a time.
+// Layer norm and its gradient. The forward kernel stores the mean and 1 / deviation of each row. The backward kernel
+// computes the gradient of the rows; the gradients of weight and bias are sums over all rows, so each CTA sums over its
+// own rows and adds the result with atomics.
 #include <algorithm>
 #include <cmath>
 

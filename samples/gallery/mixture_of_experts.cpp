@@ -1,5 +1,6 @@
-// Mixture of experts: each token is multiplied by the matrix of its expert, and weighted. The host sorts the tokens by
-// expert into groups of whole tiles, filled up with -1, a row that is nowhere: gather reads 0 for it, scatter drops it.
+// Mixture of experts: each token is multiplied by the matrix of its expert, then scaled by its weight. The host sorts
+// the tokens by expert into groups of whole tiles. It pads each group with -1, an index out of range: gather reads 0
+// for it, scatter drops it.
 #include "gallery/gallery.hpp"
 
 namespace gallery {

@@ -1,4 +1,5 @@
-// Prefix sum of a long vector: the sums of its parts, what stands ahead of each part, then each part from there on.
+// Prefix sum of a long vector in three kernels: the sum of each part, the exclusive prefix sum of these sums, and the
+// prefix sum within each part, to which the sum of all earlier parts is added.
 #include "gallery/gallery.hpp"
 
 namespace gallery {

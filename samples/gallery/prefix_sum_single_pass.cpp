@@ -1,11 +1,12 @@
-// Prefix sum of a long vector in one pass, by decoupled look-back (Merrill and Garland 2016): a block tells the others
-// what its part comes to as soon as it knows, and adds up what those before it tell, until one of them knows all before
-// its own part, too.
+// Prefix sum of a long vector in one pass, by decoupled look-back (Merrill and Garland, 2016). Each CTA publishes the
+// sum of its part as soon as it has it. Then it looks back and adds up the sums that earlier CTAs have published, until
+// it finds one that includes everything before it.
 #include "gallery/gallery.hpp"
 
 namespace gallery {
 
-// What a block tells of its part, in one word, so that no order is needed: nothing yet, or a sum in the lower half.
+// The state that a CTA publishes for its part. It is one 64-bit word, so that no memory ordering is needed: the kind of
+// sum in the upper half (0: none yet), the sum itself in the lower half.
 constexpr int sum_of_part = 1, sum_up_to_part = 2;
 auto told(int what, const auto& sum) { return cast<u64>(bitcast<u32>(sum)) | full<u64>({1}, std::int64_t{what} << 32); }
 
@@ -15,7 +16,8 @@ auto single_pass(int size) {
     require(next.extent(0) == 1, "a number of the next part, 0 at first");
     require(words.extent(0) == cdiv(x.extent(0), size), "a word for each part, 0 at first");
     [[maybe_unused]] Index block = blocks(words.extent(0));
-    // Parts are taken in their order: those that a block waits for are taken by blocks that run, whichever these are.
+    // Parts are assigned in increasing order when a CTA starts. So the parts that a CTA waits for belong to CTAs that
+    // are already running, in whatever order the GPU starts them.
     Tile taken = atomic_add(next, {0}, full<i32>({1}, 1));
     Index part = item(taken);
     Tile sums = cumsum(load(x, {part}, {size}), 0), all = slice(sums, 0, size - 1, 1);
@@ -24,9 +26,9 @@ auto single_pass(int size) {
     Var at = part - 1;
     while_([&] { return at >= 0; },
            [&] {
-      Tile word = atomic_or(words, {at}, zeros<u64>({1}));  // reads what another block may write now
+      Tile word = atomic_or(words, {at}, zeros<u64>({1}));  // an atomic read: another CTA may be writing the word
       Tile sum = bitcast<f32>(cast<u32>(word));
-      Index what = item(cast<i32>(word >> 32));  // 0: it is asked again
+      Index what = item(cast<i32>(word >> 32));  // 0: not published yet, so it is read again
       before += where(what > 0, sum, 0);
       at = where(what == sum_up_to_part, -1, where(what == sum_of_part, at - 1, at));
     });

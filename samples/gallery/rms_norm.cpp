@@ -1,4 +1,4 @@
-// Root mean square norm: each row divided by the root of its mean square, then scaled (Zhang and Sennrich, 2019).
+// RMS norm: each row is divided by its root mean square, then scaled (Zhang and Sennrich, 2019).
 #include <cmath>
 
 #include "gallery/gallery.hpp"

@@ -1,4 +1,4 @@
-// Rotary embedding: the halves of each head rotated by an angle that grows with the position (Su et al., 2021).
+// Rotary embedding: the two halves of each head are rotated by an angle that grows with the position (Su et al., 2021).
 #include <cmath>
 
 #include "gallery/gallery.hpp"

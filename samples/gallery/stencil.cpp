@@ -1,4 +1,5 @@
-// Stencil: a step of heat flow on a grid, whose border is held at 0. Neighbours are the same view, shifted by one.
+// Stencil: one step of heat diffusion on a grid whose border is held at 0. The neighbors come from the same view,
+// shifted by one element.
 #include "gallery/gallery.hpp"
 
 namespace gallery {
@@ -7,7 +8,7 @@ auto heat(int bm, int bn) {
   return kernel("heat", [=](In<f32, 2> x, Out<f32, 2> y, Scalar<f32> rate) {
     same_extents(x, y);
     auto [i, j] = blocks(cdiv(x.extent(0), bm), cdiv(x.extent(1), bn));
-    Index m = i, n = j;  // older clangs capture no names of a structured binding
+    Index m = i, n = j;  // older versions of clang cannot capture structured bindings
     const auto shifted = [&](int down, int right) {
       return load(x.slice(0, down, x.extent(0)).slice(1, right, x.extent(1)), {m, n}, {bm, bn});
     };

@@ -1,4 +1,4 @@
-// SwiGLU: silu(x w) * (x v) of each matrix of a batch (Shazeer, 2020). Both products walk along the same x.
+// SwiGLU: silu(x w) * (x v) for each matrix of a batch (Shazeer, 2020). Both matmuls share the loads of x.
 #include <cmath>
 
 #include "gallery/gallery.hpp"

@@ -1,4 +1,4 @@
-// The k largest of each row and where they stand, the largest first.
+// The k largest elements of each row and their positions, largest first.
 #include <algorithm>
 #include <numeric>
 
@@ -11,7 +11,7 @@ auto top_k(int width, int k) {
     require(x.extent(1) <= width, "rows no wider than the kernel was made for");
     require((values.extent(0) == x.extent(0)) & (values.extent(1) == k), "room for k of each row");
     same_extents(values, places);
-    Index rows = blocks(cdiv(x.extent(0), 4));  // of which each is sorted by a warp
+    Index rows = blocks(cdiv(x.extent(0), 4));  // each of the 4 rows is sorted by one warp
     auto [largest, place] = top_k(load(x, {rows, 0}, {4, width}, -inf), k, 1);
     store(values, {rows, 0}, largest);
     store(places, {rows, 0}, place);

@@ -1,4 +1,4 @@
-// Transpose: a tile is read at (i, j), transposed, and written at (j, i).
+// Transpose: a tile is loaded at (i, j), transposed, and stored at (j, i).
 #include "gallery/gallery.hpp"
 
 namespace gallery {

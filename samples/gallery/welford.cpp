@@ -1,7 +1,7 @@
-// Mean and variance of rows of any length in one pass (Welford, 1962): a row's parts each have a mean, the squared
-// distances from it and a count, and two parts are one by a function of the author's (Chan, Golub and LeVeque, 1979).
-// Nothing is lost where the mean is far larger than the deviation, as it is in the mean of squares less the square of
-// the mean.
+// Mean and variance of rows of any length in one pass (Welford, 1962). Each part of a row has a mean, a sum of squared
+// distances from it, and a count; a user-defined function combines two parts into one (Chan, Golub and LeVeque, 1979).
+// Precision is kept even where the mean is far larger than the deviation. The mean of squares minus the square of the
+// mean would lose it.
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -21,7 +21,7 @@ auto welford(int rows, int width) {
       return std::tuple(mean_a + delta * share, squares_a + squares_b + delta * delta * count_a * share, count);
     };
     Index block = blocks(cdiv(x.extent(0), rows));
-    // Each of `width` columns goes through the row by itself; in the end they are put together.
+    // Each of the `width` columns accumulates over the row independently; at the end the columns are combined.
     Var mean = zeros<f32>({rows, width}), squares = mean, count = mean;
     for (Index i : range(cdiv(x.extent(1), width))) {
       Tile there = cast<f32>(i * width + iota({1, width}, 1) < x.extent(1));

@@ -1,4 +1,4 @@
-// A shared library that exports kernels by name; tessera_numpy.py launches them.
+// The kernels that tessera_numpy.py launches, exported by name from a shared library.
 #include <tessera/c/export.hpp>
 
 using namespace tessera;
@@ -12,7 +12,7 @@ auto scaled() {
   });
 }
 
-// Softmax of each row, in place: e^x / sum(e^x).
+// The softmax of each row of x, in place: e^x / sum(e^x).
 auto softmax() {
   return kernel("softmax", [](InOut<f32, 2> x) {
     require(x.extent(1) <= 1024, "rows of 1024 elements at most");

@@ -1,7 +1,9 @@
-"""Tessera from Python, using only ctypes: kernels of a C++ library run on tensors of NumPy, PyTorch or CuPy
-in place, through DLPack. include/tessera/tessera_c.h documents each call, docs/contracts.md synchronization.
+"""Python bindings for Tessera, by ctypes alone. Kernels of a C++ library run in place on tensors of NumPy, PyTorch or
+CuPy, which are shared through DLPack. include/tessera/tessera_c.h documents each call, docs/contracts.md the
+synchronization.
 
-libtessera_c.so is the file that TESSERA_C names; else, for an installed tessera.py, that of the same install; else the one the loader finds."""
+libtessera_c.so is loaded from the path in TESSERA_C, if that is set. Otherwise an installed tessera.py loads the
+library of its own installation, and any other tessera.py leaves the search to the dynamic loader."""
 
 import ctypes
 import operator
@@ -22,7 +24,7 @@ _lib = _open_library()
 
 
 class Error(Exception):
-    """An error of the library, with the message of tessera_last_error()."""
+    """An error of the library, with the text of tessera_last_error()."""
 
 
 def _check(status, function, _):
@@ -42,7 +44,7 @@ class _Argument(ctypes.Structure):
     _fields_ = [("kind", c_int32), ("value", _Value)]
 
 
-_TENSOR, _INTEGER, _UNSIGNED, _REAL = range(4)  # kinds of _Argument
+_TENSOR, _INTEGER, _UNSIGNED, _REAL = range(4)  # values of _Argument.kind
 
 
 def _fits_i64(number):
@@ -83,7 +85,7 @@ for _name in ["device", "stream", "event", "tensor", "library", "kernel", "dlpac
 
 
 def _made(function, *arguments, kind=c_void_p):
-    """Calls a function and returns the value that it writes to its last parameter."""
+    """Calls a function that returns its result through its last parameter, and returns that result."""
     result = kind()
     function(*arguments, byref(result))
     return result.value
@@ -101,7 +103,7 @@ class _Handle:
 
 
 class Device(_Handle):
-    """"auto", "cpu", "cuda" or "cuda:1"."""
+    """A device: "auto", "cpu", "cuda" or "cuda:1"."""
 
     def __init__(self, text="auto"):
         super().__init__(_made(_lib.tessera_device_open, text.encode()), _lib.tessera_device_free)
@@ -117,17 +119,17 @@ class Device(_Handle):
         return Stream(self, _made(_lib.tessera_stream_new, self))
 
     def stream_from(self, cuda_stream):
-        """A stream over a foreign one, such as torch.cuda.current_stream().cuda_stream, which must outlive it."""
+        """Wraps a CUDA stream, such as torch.cuda.current_stream().cuda_stream, which must outlive the result."""
         return Stream(self, _made(_lib.tessera_stream_from, self, cuda_stream))
 
     def synchronize(self):
         _lib.tessera_device_synchronize(self)
 
     def tensor(self, type, extents):
-        """A new tensor, contents undefined: device.tensor("f32", [2, 3])."""
+        """Allocates a tensor with undefined contents: device.tensor("f32", [2, 3])."""
         extents = [operator.index(extent) for extent in extents]
-        if not all(map(_fits_i64, extents)):  # ctypes takes them modulo 2^64
-            raise OverflowError(f"extents {extents} do not all fit into 64 bits")
+        if not all(map(_fits_i64, extents)):  # ctypes would reduce them modulo 2^64
+            raise OverflowError(f"extents {extents} do not all fit in 64 bits")
         extents = (c_int64 * len(extents))(*extents)
         return Tensor(self, _made(_lib.tessera_tensor_new, self, type.encode(), len(extents), extents))
 
@@ -138,7 +140,7 @@ class Stream(_Handle):
         self.device = device
 
     def native(self):
-        """Its CUstream as an integer; None on the CPU."""
+        """The stream's CUstream as an integer; None on the CPU."""
         return _made(_lib.tessera_stream_native, self)
 
     def synchronize(self):
@@ -159,8 +161,8 @@ class Event(_Handle):
         return _made(_lib.tessera_event_milliseconds, earlier, self, kind=c_double)
 
 
-# A capsule holds a DLManagedTensor. Its name is "dltensor" until a consumer takes the tensor and renames the capsule.
-# The name strings must stay valid.
+# A capsule holds a DLManagedTensor. It is named "dltensor" until a consumer takes the tensor and renames the capsule. A
+# capsule stores only the pointer to its name, so these bytes must stay alive.
 _FREE, _TAKEN = b"dltensor", b"used_dltensor"
 _python = ctypes.pythonapi
 _python.PyCapsule_New.restype, _python.PyCapsule_New.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]
@@ -168,28 +170,29 @@ _python.PyCapsule_GetPointer.restype, _python.PyCapsule_GetPointer.argtypes = c_
 _python.PyCapsule_SetName.argtypes = [c_void_p, c_char_p]
 
 
-# Frees an unconsumed tensor with its capsule. Not a Python function, since a consumer that rejects the tensor has set an exception then.
+# Frees the tensor of a capsule that no consumer took. It is a C function because it may run while a Python exception is
+# set: that of a consumer that rejected the tensor.
 _DROP = ctypes.cast(_lib.tessera_dlpack_capsule_free, c_void_p)
 
 
 class Tensor(_Handle):
-    """Memory shared through DLPack: Tensor.of(array), numpy.from_dlpack(tensor), torch.from_dlpack(tensor)."""
+    """A tensor shared through DLPack: Tensor.of(array), numpy.from_dlpack(tensor), torch.from_dlpack(tensor)."""
 
     def __init__(self, device, handle):
         super().__init__(handle, _lib.tessera_tensor_free)
-        self.device, self.stream = device, device.stream()  # the stream of the latest launch with it
+        self.device, self.stream = device, device.stream()  # the stream of the latest launch that used the tensor
 
     @staticmethod
     def of(array, stream):
-        """Shares the array's memory. Work enqueued on the stream from now on runs after that of the array's stream."""
+        """A tensor over the array's own memory. Later work on `stream` runs after the work of the array's stream."""
         device = stream.device
         if device.dlpack[0] == 1:
             capsule = array.__dlpack__()
         else:
-            capsule = array.__dlpack__(stream=stream.native())  # the owner makes this stream wait for its own
+            capsule = array.__dlpack__(stream=stream.native())  # the producer makes this stream wait for its own
         managed = _python.PyCapsule_GetPointer(id(capsule), _FREE)
         tensor = Tensor(device, _made(_lib.tessera_tensor_from_dlpack, managed, device))
-        _python.PyCapsule_SetName(id(capsule), _TAKEN)  # only on success: otherwise the capsule frees its tensor
+        _python.PyCapsule_SetName(id(capsule), _TAKEN)  # after a failure the capsule still owns the tensor
         tensor.stream = stream
         return tensor
 
@@ -197,7 +200,8 @@ class Tensor(_Handle):
         return self.device.dlpack
 
     def __dlpack__(self, *, stream=None, **_):
-        """Exports the tensor. The consumer's stream (None: CUDA's legacy default stream; -1: none) waits for the latest launch."""
+        """Exports the tensor. The consumer's stream (None: CUDA's legacy default stream; -1: none) waits for the latest
+        launch."""
         if self.device.dlpack[0] != 1 and stream != -1:
             self.device.stream_from(stream).wait(self.stream.record())
         managed = _made(_lib.tessera_tensor_to_dlpack, self)
@@ -224,7 +228,8 @@ class Library(_Handle):
 
 class Kernel(_Handle):
     def __call__(self, stream, *values):
-        """Takes tensors, arrays with __dlpack__, and numbers of Python, NumPy or any type with __index__ or __float__."""
+        """Launches the kernel on `stream`. Arguments are tensors, arrays that have __dlpack__, and numbers: Python's,
+        NumPy's, or anything that has __index__ or __float__."""
         arguments, tensors = (_Argument * len(values))(), []
         for position, (argument, value) in enumerate(zip(arguments, values)):
             if hasattr(value, "__dlpack__"):
@@ -242,7 +247,7 @@ class Kernel(_Handle):
         except TypeError:
             if not hasattr(value, "__float__"):
                 what = type(value).__name__
-                raise TypeError(f"argument {position + 1} is a {what}: neither a number nor an object with __dlpack__") from None
+                raise TypeError(f"argument {position + 1} is a {what}, neither a number nor a DLPack array") from None
             argument.kind, argument.value.real = _REAL, float(value)
             return
         if _fits_i64(integer):
@@ -252,7 +257,7 @@ class Kernel(_Handle):
         else:
             parameters = re.findall(r"\w+<[^>]*>", repr(self))
             if position < len(parameters) and parameters[position] not in ("Scalar<f32>", "Scalar<f64>"):
-                raise OverflowError(f"argument {position + 1} is {integer}, which 64 bits do not hold; "
+                raise OverflowError(f"argument {position + 1} is {integer}, which does not fit in 64 bits; "
                                     f"parameter {position + 1} is {parameters[position]}")
             argument.kind, argument.value.real = _REAL, float(integer)
 

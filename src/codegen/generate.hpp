@@ -41,9 +41,6 @@ struct KernelSource {
   SplitK split_k = SplitK::none;
 };
 
-/// The statement that waits for the previous launch: a text without it does not.
-inline constexpr std::string_view grid_dependency_wait = "griddep_wait();";
-
 /// Lowers a graph, after the graph passes, for a class of launches on an architecture. Never rejects a valid graph. The
 /// same graph, variant and architecture always produce the same bytes, whatever compiler built Tessera.
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options = {});

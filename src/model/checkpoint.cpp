@@ -27,15 +27,15 @@ bool is_missing(const fs::path& path) {
 
 constexpr std::string_view weights_name = "model.safetensors", index_name = "model.safetensors.index.json";
 
-/// The weights are in one file, or in those of an index.
+/// True if the weights are in several files with an index, false if they are in one file.
 bool has_shards(const fs::path& folder) { return !is_missing(folder / index_name); }
 
-/// What to do about a file that is missing.
+/// Advice about a missing file.
 std::string_view advice_about(const fs::path& folder, std::string_view name, std::string_view otherwise) {
   std::error_code ignored;
-  if (fs::is_symlink(folder / name, ignored)) return "a link is there that leads nowhere; download it again";
+  if (fs::is_symlink(folder / name, ignored)) return "it is a broken link; download it again";
   if (name != weights_name) return otherwise;
-  if (!is_missing(folder / "pytorch_model.bin")) return "there is a pytorch_model.bin, convert it to safetensors";
+  if (!is_missing(folder / "pytorch_model.bin")) return "there is a pytorch_model.bin; convert it to safetensors";
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string file = entry.path().filename().native();
     if (file.starts_with("model-0") && file.ends_with(".safetensors"))
@@ -44,7 +44,7 @@ std::string_view advice_about(const fs::path& folder, std::string_view name, std
   return otherwise;
 }
 
-/// Says what a model folder is to a user who named something else.
+/// Tells a user who named something else what a model folder is.
 void require_model_folder(const fs::path& folder) {
   constexpr std::string_view expected =
       "a model is a folder with config.json, model.safetensors, vocab.json and merges.txt";
@@ -63,7 +63,7 @@ void require_model_folder(const fs::path& folder) {
 SafeTensors open_weights(const fs::path& folder) {
   if (is_missing(folder / weights_name)) return SafeTensors::open_shards(folder / index_name);
   if (has_shards(folder)) {
-    log_warn(fmt::format("{} has {} as well as {}; the single file is taken, as transformers does",
+    log_warn(fmt::format("{} has {} as well as {}; the single file is used, as in transformers",
                          in_quotes(folder.native()), weights_name, index_name));
   }
   return SafeTensors::open(folder / weights_name);
@@ -78,18 +78,18 @@ bool is_mask(std::string_view name) {
   return digits > 0 && (name.substr(digits) == ".attn.bias" || name.substr(digits) == ".attn.masked_bias");
 }
 
-/// Finds weights by name and keeps everything that is wrong, to be said at once.
+/// Finds weights by name and collects everything that is wrong, to report it at once.
 class WeightList {
  public:
   explicit WeightList(const SafeTensors& file) : file_(file) {}
 
-  /// The tensor `name`, with or without prefix, if it is there.
+  /// The tensor `name`, with or without the prefix; null if there is none.
   const StoredTensor* find(const std::string& name) const {
     const StoredTensor* found = file_.find(std::string(prefix) + name);
     return found ? found : file_.find(name);
   }
 
-  /// The same, which must be there and as it should be.
+  /// The same for a tensor that must exist, with this shape and a supported type.
   const StoredTensor* take(const std::string& name, const Extents& shape) {
     const StoredTensor* found = find(name);
     if (!found) {
@@ -107,7 +107,7 @@ class WeightList {
     return found;
   }
 
-  /// Error unless all was found, well formed, and nothing is left over.
+  /// Throws Error unless all weights were found and well formed, and none are left over.
   void finish() const {
     std::vector<std::string> extra;
     for (const StoredTensor& tensor : file_.tensors()) {
@@ -122,8 +122,8 @@ class WeightList {
       if (names.size() > most) faults += fmt::format(" and {} more", names.size() - most);
     };
     report("missing", missing_);
-    report("not known", extra);
-    report("of another shape", misshapen_);
+    report("unknown", extra);
+    report("of the wrong shape", misshapen_);
     report("of a type other than F32, F16 and BF16", mistyped_);
     if (!faults.empty()) {
       throw Error(fmt::format("{} does not hold the weights of the model that config.json describes{}",
@@ -139,7 +139,7 @@ class WeightList {
 
 /// Do they have the same type and the same bytes?
 bool are_equal(const SafeTensors& file, const StoredTensor& a, const StoredTensor& b) {
-  constexpr std::uint64_t most = std::uint64_t{1} << 20;  // at a time
+  constexpr std::uint64_t most = std::uint64_t{1} << 20;  // bytes compared at a time
   if (a.type != b.type || a.size != b.size) return false;
   std::vector<std::byte> part_a, part_b;
   for (std::uint64_t at = 0; at < a.size; at += most) {
@@ -150,8 +150,8 @@ bool are_equal(const SafeTensors& file, const StoredTensor& a, const StoredTenso
   return true;
 }
 
-/// Token embedding and head as transformers 5 ties them: a model that is tied may store the matrix under either name;
-/// where both are there and differ, they stay two, whatever config.json says.
+/// Token embedding and head, tied as in transformers 5: a tied model may store the matrix under either name; if both
+/// exist and differ, both are used, whatever config.json says.
 struct Embeddings {
   const StoredTensor *wte, *head;
   Embeddings(WeightList& weights, const Gpt2Config& config, const Extents& shape) {
@@ -161,7 +161,7 @@ struct Embeddings {
     head = has_head ? weights.take(head_name, shape) : wte;
   }
 
-  /// When both are known to be well formed.
+  /// To be called when both are known to be well formed.
   void tie(const SafeTensors& file, const Gpt2Config& config) {
     if (wte == head) {
       if (!config.tied) {
@@ -175,7 +175,7 @@ struct Embeddings {
       } else {
         log_warn(
             fmt::format("{} has {} and {}, which differ, though tie_word_embeddings is true in config.json or "
-                        "missing; both are taken as they are, as transformers 5 does. If that is meant, set "
+                        "missing; both are used, as in transformers 5. If this is intended, set "
                         "tie_word_embeddings to false",
                         in_quotes(file.path().native()), wte->name, head->name));
       }

@@ -33,12 +33,12 @@ std::string integers(std::int32_t least, std::int32_t most) {
   return fmt::format("an integer from {} to {}", least, most);
 }
 
-/// A JSON object in a file, asked key by key; every refusal names file, key, value and what is expected.
+/// A JSON object in a file, read key by key. Each error names file, key, value and what is expected.
 class Settings {
  public:
   explicit Settings(const std::filesystem::path& path) : file_(in_quotes(path.native())) {
     const std::string text = read_whole(path, std::size_t{1} << 20);
-    // The parser takes NUL for the end, behind which anything could hide.
+    // The parser takes NUL for the end of the text, and would ignore everything after it.
     if (const std::size_t at = text.find('\0'); at != text.npos)
       throw Error(fmt::format("{} is not JSON at byte {}", file_, at + 1));
     try {
@@ -54,7 +54,7 @@ class Settings {
   const std::string& file() const { return file_; }
   bool has(std::string_view key) const { return values_.contains(key); }
   bool is(std::string_view key, std::string_view text) const { return has(key) && values_[key] == text; }
-  /// There, and not null.
+  /// Present, and not null.
   bool sets(std::string_view key) const { return has(key) && !values_[key].is_null(); }
 
   std::int32_t integer(std::string_view key, std::int32_t least, std::int32_t most) const {
@@ -82,7 +82,7 @@ class Settings {
     return found.get<bool>();
   }
 
-  /// A string that is one of `allowed`.
+  /// Requires a string that is one of `allowed`.
   void require_one_of(std::string_view key, std::initializer_list<std::string_view> allowed) const {
     const std::string expected = fmt::format("{}", fmt::join(allowed, " or "));
     const auto& found = value(key, expected);
@@ -91,7 +91,7 @@ class Settings {
     }
   }
 
-  /// Something other than null, false, the number `off` and what is empty.
+  /// True unless it is null, false, the number `off`, or empty.
   bool turns_on(std::string_view key, double off) const {
     if (!sets(key)) return false;
     const auto& found = values_[key];
@@ -112,7 +112,7 @@ class Settings {
   }
 
   std::int32_t integer(std::string_view key, const nlohmann::json& found, std::int32_t least, std::int32_t most) const {
-    // What is not negative is kept unsigned: nothing wraps, however large.
+    // Non-negative integers are read as unsigned, so that no large value wraps around.
     const bool fits = found.is_number_unsigned() ? std::cmp_greater_equal(found.get<std::uint64_t>(), least) &&
                                                        std::cmp_less_equal(found.get<std::uint64_t>(), most)
                                                  : found.is_number_integer() && found.get<std::int64_t>() >= least;
@@ -131,9 +131,9 @@ class Settings {
   nlohmann::json values_;
 };
 
-/// A key of generation_config.json by which transformers 5.24 would generate another text, and the number that turns it
-/// off; null, false and what is empty do so, too. Keys that change no text (caches, outputs, assistants) and those that
-/// a model without an encoder has no use for are not here.
+/// A key of generation_config.json with which transformers 5.24 would generate a different text, and the number that
+/// turns it off; null, false and empty values turn it off, too. Keys that do not affect the text (caches, outputs,
+/// assistants) and keys that have no use in a model without an encoder are omitted.
 struct IgnoredKey {
   std::string_view key;
   double off = 0;
@@ -210,7 +210,7 @@ Gpt2Config read_config(const std::filesystem::path& folder) {
   require_flag("add_cross_attention", false);
 
   Gpt2Config config;
-  // The other two are names of one function.
+  // The other two names mean the same function.
   if (file.is("activation_function", "gelu")) config.gelu = Gelu::exact;
   for (const auto& [key, member, most] : sizes) {
     if (key == "n_inner" && !file.sets(key)) {
@@ -223,7 +223,7 @@ Gpt2Config read_config(const std::filesystem::path& folder) {
   if (file.has("layer_norm_epsilon")) {
     const double epsilon = file.number("layer_norm_epsilon");
     if (!(epsilon > 0 && epsilon < 1)) file.refuse("layer_norm_epsilon", "between 0 and 1");
-    // Below the smallest normal f32 it tells no rows apart but constant ones, whose inverse deviation stays finite.
+    // A value below the smallest normal f32 matters only for constant rows, whose inverse deviation must stay finite.
     config.epsilon = std::max(static_cast<float>(epsilon), std::numeric_limits<float>::min());
   }
   if (file.sets("bos_token_id")) config.bos = file.integer("bos_token_id", min_token, max_token);
@@ -273,7 +273,7 @@ Gpt2Config preset(std::string_view name) {
     if (p.name == name) return p.config;
     names.push_back(p.name);
   }
-  throw Error(fmt::format("there is no preset {}; there are {}", in_quotes(name), fmt::join(names, ", ")));
+  throw Error(fmt::format("there is no preset {}; the presets are {}", in_quotes(name), fmt::join(names, ", ")));
 }
 
 }  // namespace tessera::internal

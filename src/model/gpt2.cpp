@@ -27,7 +27,7 @@ Compute parse_compute(std::string_view text) {
   throw Error(fmt::format("'{}' is not a type to compute in; choose f32, tf32 or bf16", text));
 }
 
-/// The model without its element types.
+/// The model, independent of its element types.
 class Gpt2::Network {
  public:
   Network(Device device, Gpt2Config config) : device_(std::move(device)), config_(std::move(config)) {}
@@ -42,18 +42,18 @@ class Gpt2::Network {
   Gpt2Config config_;
 };
 
-/// Sequences without the element types: what does not depend on them.
+/// The sequences of a session, as far as they do not depend on element types.
 class Session::State {
  public:
   State(const Gpt2Config& config, int batch, int capacity)
       : lengths_(static_cast<std::size_t>(batch)), capacity_(capacity) {
     if (batch < 1) throw Error(fmt::format("a session has at least 1 sequence, not {}", batch));
     if (capacity < 1 || capacity > config.positions)
-      throw Error(fmt::format("{} positions are asked for; the model holds 1 to {}", capacity, config.positions));
+      throw Error(fmt::format("{} positions are requested; the model supports 1 to {}", capacity, config.positions));
   }
   virtual ~State() = default;
-  // A step: what may fail and changes nothing, then what changes activations, logits and what of the cache is not in
-  // use, then what makes the tokens part of the text.
+  // A step has three parts: prepare() may fail and changes nothing; compute() changes activations, logits and unused
+  // parts of the cache; commit() makes the tokens part of the text.
   virtual void prepare(Tokens tokens, int longest) = 0;
   virtual void compute() = 0;
   virtual void commit() = 0;
@@ -72,7 +72,7 @@ namespace {
 
 using kernels::Activation;
 
-/// The kernels of one family, each made when its tiles are first asked for.
+/// The kernels of one family, each made on first use of its tiles.
 template <class K>
 class ByTiles {
  public:
@@ -88,7 +88,7 @@ class ByTiles {
   std::map<std::array<int, 3>, std::optional<K>> kernels_;
 };
 
-/// Kernels of the products for so many rows.
+/// The kernels of the matmuls for a number of rows.
 template <Element P, Element W>
 struct Matmuls {
   decltype(kernels::linear<P, W>({})) qkv;
@@ -103,12 +103,12 @@ struct Block {
   Tensor<W, 2> attn_weight, proj_weight, fc_weight, out_weight;
 };
 
-constexpr int elements_per_block = 4096;  // of kernels that go through memory once
-constexpr int logits_per_part = 2048;     // of which a block of threads takes the largest
+constexpr int elements_per_block = 4096;  // in kernels that read or write memory once
+constexpr int logits_per_part = 2048;     // one CTA finds the largest of so many
 int parts_of(int vocab) { return (vocab + logits_per_part - 1) / logits_per_part; }
 
-// Large pages: what is read into them arrives four times as fast, and fewer addresses are looked up afterwards. The
-// memory is fresh; that it is not whole pages at its ends, or that there are none to be had, does no harm.
+// Prefer large pages: reading a file into them is four times as fast, and later accesses need fewer TLB entries. The
+// memory is newly allocated. It does no harm if it does not begin and end with whole pages, or if there are none.
 void prefer_large_pages(std::span<std::byte> memory) {
   constexpr std::uintptr_t large = std::uintptr_t{1} << 21;
   const auto begin = (reinterpret_cast<std::uintptr_t>(memory.data()) + large - 1) / large * large;
@@ -116,7 +116,7 @@ void prefer_large_pages(std::span<std::byte> memory) {
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
-// Reads weights into memory of the device, in the element type that is asked for.
+// Reads weights into device memory and converts them to the requested element type.
 class WeightLoader {
  public:
   WeightLoader(const Device& device, const SafeTensors& file, const Gpt2::Progress& progress)
@@ -187,10 +187,10 @@ class WeightLoader {
   const Gpt2::Progress& progress_;
   std::uint64_t size_ = 0;
   mutable std::uint64_t read_ = 0;
-  std::shared_ptr<void> pinned_;  // where parts of the file wait for a device that cannot read the host's memory
+  std::shared_ptr<void> pinned_;  // staging buffer for a device that cannot read host memory
 };
 
-// Makes weights up: the same for a seed on every device.
+// Generates weights: the same for a seed on every device.
 class WeightMaker {
  public:
   WeightMaker(const Device& device, std::uint64_t seed) : device_(device), stream_(device.stream()), seed_(seed) {}
@@ -199,7 +199,7 @@ class WeightMaker {
   Tensor<W, 2> matrix(std::int64_t rows, std::int64_t columns) {
     static const auto& random = *new auto(kernels::random_weights<W>(elements_per_block));
     Tensor<W, 1> weights(device_, {rows * columns});
-    // Each tensor has a key of its own: the golden ratio in 64 bits keeps neighbouring seeds apart.
+    // Each tensor has its own key: multiples of the golden ratio in 64 bits keep neighboring seeds apart.
     launch(stream_, random, weights, 0.02f, static_cast<std::int64_t>(seed_ + 0x9E3779B97F4A7C15ull * ++made_));
     return weights.reshaped(std::array{rows, columns});
   }
@@ -263,7 +263,7 @@ class TypedNetwork final : public Gpt2::Network {
 
   std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
 
-  /// Kernels of the products for so many rows; made when first asked for.
+  /// The kernels of the matmuls for so many rows, made on first use.
   Matmuls<P, W> products(std::int64_t rows) const {
     const std::int64_t c = this->config().width, inner = this->config().inner;
     const auto tiles = [&](std::int64_t n, std::int64_t k, MatmulFamily family = MatmulFamily::plain) {
@@ -375,7 +375,7 @@ class TypedState final : public Session::State {
   }
 
   void compute() override {
-    // In a text that is being made, nothing comes from the host: the tokens are those of the last sample.
+    // While a text is generated, nothing is copied from the host: the tokens are those of the last sample.
     if (step_->length > 1)
       step_->ids.copy_from(ids_);
     else
@@ -387,7 +387,7 @@ class TypedState final : public Session::State {
   void commit() override { step_->launches.run(stream_, last_launch(), last_launch() + 1); }
 
   std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) override {
-    on_device_.token.clear();  // until it is known
+    on_device_.token.clear();  // unknown until the sample is done
     if (sampling.temperature == 0) {
       launch(stream_, kernels_.greedy_parts, logits_, seen_, best_tokens_, best_scores_, sampling.repetition_penalty);
       launch(stream_, kernels_.greedy_token, best_tokens_, best_scores_, token_);
@@ -436,7 +436,7 @@ class TypedState final : public Session::State {
   const Device& device() const { return network_.device(); }
   const Gpt2Config& config() const { return network_.config(); }
 
-  /// Activations of one forward pass, and its launches; kept for the next of the same length.
+  /// The activations and launches of one forward pass; kept for the next pass of the same length.
   struct Step {
     Step(const TypedState& session, std::int64_t batch, std::int64_t positions)
         : length(static_cast<int>(positions)),
@@ -458,7 +458,7 @@ class TypedState final : public Session::State {
     Sequence launches;
   };
 
-  /// A step: the last launch makes its tokens part of the text.
+  /// The launches of a step. The last one makes its tokens part of the text.
   Sequence launches(const Step& step) const {
     const std::int64_t batch = past_.size(), width = config().width;
     const auto& products = step.products;
@@ -494,7 +494,7 @@ class TypedState final : public Session::State {
   }
   std::size_t last_launch() const { return step_->launches.launches().size() - 1; }
 
-  /// Brings values to the device, if they are not there.
+  /// Copies values to the device, unless they are there already.
   template <class T>
   static void upload(const std::vector<T>& values, const Tensor<T, 1>& to, std::vector<T>& there) {
     if (values == there) return;
@@ -508,15 +508,15 @@ class TypedState final : public Session::State {
   const typename TypedNetwork<P, W>::Kernels& kernels_;
   Stream stream_;
   Tensor<i32, 1> past_, count_, token_;
-  Tensor<i64, 1> keys_;         // of random numbers
+  Tensor<i64, 1> keys_;         // of the random number generator
   Tensor<i32, 2> best_tokens_;  // of each part of the logits
   Tensor<f32, 2> best_scores_;
-  std::shared_ptr<void> pinned_;            // where token_ comes to the host
-  std::vector<std::int32_t> ids_, counts_;  // of the step
+  std::shared_ptr<void> pinned_;            // the host's copy of token_
+  std::vector<std::int32_t> ids_, counts_;  // of the current step
   struct {
     std::vector<std::int32_t> token, count;
     std::vector<std::int64_t> keys;
-  } on_device_;  // what is known to be in token_, count_ and keys_
+  } on_device_;  // values known to be in token_, count_ and keys_
   Tensor<u8, 2> seen_;
   Tensor<A, 2> last_;
   Tensor<f32, 2> logits_;
@@ -531,7 +531,7 @@ std::unique_ptr<Session::State> TypedNetwork<P, W>::session(std::shared_ptr<cons
   return std::make_unique<TypedState<P, W>>(std::move(self), *this, batch, capacity);
 }
 
-// The type of all matrices; f32, to which they are converted, if they differ.
+// The common element type of all matrices; f32, to which they are converted, if they differ.
 StoredType common_type(const Checkpoint& checkpoint) {
   for (const StoredTensor* stored : {checkpoint.wpe, checkpoint.head})
     if (stored->type != checkpoint.wte->type) return StoredType::f32;
@@ -638,13 +638,13 @@ std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<co
   std::vector<std::int64_t> keys;
   for (std::size_t b = 0; b < state_->lengths_.size(); ++b) {
     const std::uint64_t stream = streams.empty() ? b : static_cast<std::uint64_t>(streams[b]);
-    // The golden ratio in 61 bits keeps neighbours apart.
+    // Multiples of the golden ratio in 61 bits keep neighboring streams apart.
     keys.push_back(static_cast<std::int64_t>(sampling.seed + stream * 0x1E3779B97F4A7C15));
   }
   std::vector<std::int32_t> tokens = state_->sample(sampling, keys);
   for (std::size_t b = 0; b < tokens.size(); ++b)
     if (appended_[b] && tokens[b] < 0)
-      throw Error("the model's logits are not finite; its weights or its type of computation do not suit it");
+      throw Error("the model's logits are not finite; check its weights and the type of computation");
   return tokens;
 }
 

@@ -26,7 +26,7 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, ignored);
 }
 
-/// The folder that an environment variable names; empty if it names none.
+/// The folder in an environment variable; empty if it is not set.
 fs::path named_by(const char* variable) {
   const char* const text = std::getenv(variable);
   const fs::path named = text ? text : "";
@@ -35,7 +35,7 @@ fs::path named_by(const char* variable) {
   return (home ? home : "") / named.lexically_relative("~");
 }
 
-/// Whether the hub could have a model of that name: one part or two of letters, digits, '-', '_' and '.'.
+/// Could the hub have a model of that name? One or two parts of letters, digits, '-', '_' and '.'.
 bool is_hub_name(std::string_view name) {
   constexpr std::size_t longest = 96;
   const auto is_part = [](std::string_view part) {
@@ -48,14 +48,14 @@ bool is_hub_name(std::string_view name) {
          is_part(name.substr(0, slash)) && (slash == name.npos || is_part(name.substr(slash + 1)));
 }
 
-/// Where the cache keeps a model.
+/// The folder of a model in the cache.
 fs::path folder_of(std::string_view name) {
   std::string folder = "models--";
   for (const char c : name) folder += c == '/' ? "--" : std::string(1, c);
   return hub_cache() / folder;
 }
 
-/// The snapshot in a folder of the cache that refs/main names.
+/// The snapshot that refs/main names, in a folder of the cache.
 fs::path snapshot_in(const fs::path& folder) {
   constexpr std::size_t longest = 255;
   const fs::path reference = folder / "refs/main", snapshots = folder / "snapshots";
@@ -66,9 +66,9 @@ fs::path snapshot_in(const fs::path& folder) {
   std::sort(there.begin(), there.end());
   const std::string instead = there.empty()
                                   ? "it holds no snapshot either; download the model again"
-                                  : fmt::format("name the snapshot that is meant: {}", fmt::join(there, " or "));
+                                  : fmt::format("specify a snapshot: {}", fmt::join(there, " or "));
   if (!is_there(reference)) {
-    throw Error(fmt::format("{}: no such file, which would say what snapshot of the model to take; {}",
+    throw Error(fmt::format("{}: no such file, which would name the snapshot of the model to use; {}",
                             in_quotes(reference.native()), instead));
   }
   std::string named = read_whole(reference, longest);
@@ -107,7 +107,7 @@ fs::path find_model(const std::string& name) {
   if (is_folder(cached)) return snapshot_in(cached);
   throw Error(fmt::format(
       "{}: no such folder, and no model of that name in the hub's cache, where it would be {}; nothing is downloaded "
-      "here, 'hf download {}' does that",
+      "here; run 'hf download {}'",
       in_quotes(name), in_quotes(cached.native()), name));
 }
 

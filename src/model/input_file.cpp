@@ -25,12 +25,12 @@ namespace {
 }  // namespace
 
 InputFile InputFile::open(const std::filesystem::path& path) {
-  // O_NONBLOCK: opening a FIFO that nobody writes would wait for ever. It means nothing to a regular file.
+  // O_NONBLOCK: opening a FIFO that nobody writes to would block forever. It has no effect on a regular file.
   InputFile file(path, ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (file.fd_ < 0) refuse_errno(path);
   struct stat status {};
   if (::fstat(file.fd_, &status) != 0) refuse_errno(path);
-  if (S_ISDIR(status.st_mode)) refuse(path, "it is a folder, a file is expected");
+  if (S_ISDIR(status.st_mode)) refuse(path, "it is a folder, and a file is expected");
   if (!S_ISREG(status.st_mode)) refuse(path, "it is not a regular file");
   if (status.st_size == 0) refuse(path, "it is empty");
   file.size_ = static_cast<std::uint64_t>(status.st_size);
@@ -47,7 +47,7 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> to) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) refuse_errno(path_);
     if (got == 0)
-      refuse(path_, fmt::format("it was shortened while it was in use, {} bytes are missing at {}", to.size(), offset));
+      refuse(path_, fmt::format("it was truncated while it was in use; {} bytes are missing at {}", to.size(), offset));
     offset += static_cast<std::uint64_t>(got);
     to = to.subspan(static_cast<std::size_t>(got));
   }
@@ -62,7 +62,7 @@ std::string InputFile::text(std::uint64_t offset, std::size_t size) const {
 std::string read_whole(const std::filesystem::path& path, std::size_t most) {
   const InputFile file = InputFile::open(path);
   if (file.size() > most)
-    refuse(path, fmt::format("it has {} bytes, and no such file has more than {} bytes", file.size(), most));
+    refuse(path, fmt::format("it has {} bytes, more than the limit of {} bytes", file.size(), most));
   return file.text(0, static_cast<std::size_t>(file.size()));
 }
 

@@ -1,4 +1,5 @@
-// Files that a model is read from: read, never mapped, so that one which is changed meanwhile costs an error at most.
+// The input files of a model. They are read and never mapped, so that a file that changes meanwhile causes an error at
+// most.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,12 +11,12 @@
 
 namespace tessera::internal {
 
-/// A regular file, open for reading; movable, not copyable. Replacing it (a new one renamed over it) is harmless: the
-/// old one is read on.
+/// A regular file, open for reading; movable, not copyable. Replacing it (renaming a new file over it) is harmless: the
+/// old file is read to the end.
 class InputFile {
  public:
-  /// Error, naming path and reason, if it is missing, unreadable, empty, a folder or anything else that is not a
-  /// regular file; never waits, not even for a FIFO.
+  /// Throws Error that names path and reason if it is missing, unreadable, empty, a folder or otherwise not a regular
+  /// file. Never blocks, not even on a FIFO.
   static InputFile open(const std::filesystem::path& path);
 
   InputFile(InputFile&& other) noexcept
@@ -23,12 +24,12 @@ class InputFile {
   InputFile& operator=(InputFile&&) = delete;
   ~InputFile();
 
-  /// When it was opened; more than 0.
+  /// In bytes, when it was opened; more than 0.
   std::uint64_t size() const { return size_; }
-  /// Fills `to` with what begins at `offset`, in memory of any kind. Error, naming path and reason, if that cannot be
-  /// read, as of a file that somebody has shortened.
+  /// Fills `to`, in memory of any kind, with the bytes from `offset` on. Throws Error that names path and reason if
+  /// they cannot be read, for example because the file was truncated.
   void read(std::uint64_t offset, std::span<std::byte> to) const;
-  /// The same as text.
+  /// The same, as text.
   std::string text(std::uint64_t offset, std::size_t size) const;
 
  private:
@@ -39,11 +40,11 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
-/// The whole of a file that has at most `most` bytes. Error, before anything is read, if it has more.
+/// The content of a file of at most `most` bytes. Throws Error, before reading anything, if it is larger.
 std::string read_whole(const std::filesystem::path& path, std::size_t most);
 
-/// `text`, of a path or out of a file, fit for a message: in single quotes, on one line (control characters as \xNN),
-/// the middle of more than 500 bytes left out.
+/// `text`, a path or text from a file, formatted for a message: in single quotes, on one line (control characters as
+/// \xNN), and if it is longer than 500 bytes, without its middle.
 std::string in_quotes(std::string_view text);
 
 }  // namespace tessera::internal

@@ -1,11 +1,11 @@
-// Every GPT-2 kernel, in the language. Nothing here knows a device, and nothing elsewhere in the model computes.
+// Every GPT-2 kernel, written in the language. Nothing here depends on a device, and nothing elsewhere in the model
+// computes.
 //
 // Shapes: B sequences, T new positions each (padded to the longest), C wide, H heads of d, V tokens, P positions.
-//   P   element type of the operands of products: f32, tf32 or bf16; what is added up stays f32
-//   A   element type of activations in memory: P, or f32 for tf32, which no memory holds
+//   P   element type of the operands of matmuls: f32, tf32 or bf16; accumulators are f32
+//   A   element type of activations in memory: P, or f32 for tf32, which is never stored in memory
 //   W   element type of the weights in memory
-// Sequences differ in length: `past` [B] counts the positions in the cache, `count` [B] the new ones, both on the
-// device.
+// Sequences differ in length: `past` [B] counts positions in the cache, `count` [B] new ones, both on the device.
 #pragma once
 #include <bit>
 
@@ -13,14 +13,14 @@
 
 namespace tessera::internal::kernels {
 
-/// A, for operands of type P.
+/// A, for matmul operands of type P.
 template <Element P>
 using Activation = std::conditional_t<std::same_as<P, tf32>, f32, P>;
 
-/// As GPT-2 has it.
+/// GPT-2's own GELU, the tanh approximation.
 auto gelu(TileExpr auto const& e) { return gelu_tanh(e); }
 
-/// Rows to mean 0 and variance 1, then scaled and shifted (Ba et al., 2016).
+/// Normalizes rows to mean 0 and variance 1, then scales and shifts them (Ba et al., 2016).
 auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto& bias, const Scalar<f32>& epsilon) {
   Tile x = e;
   Tile centered = x - sum(x, 1) / width;
@@ -28,7 +28,7 @@ auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto
   return centered * rstd * load(weight, {0}, {width}) + load(bias, {0}, {width});
 }
 
-/// acc = x w over all of the inner axis, for the tile (m, n) of the result.
+/// acc = x w over the whole inner axis, for the tile (m, n) of the result.
 template <Element P, Element A, Element W>
 Tile<f32, 2> matmul(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, MatmulTiles tiles) {
   Var acc = zeros<f32>({tiles.m, tiles.n});
@@ -123,7 +123,7 @@ auto lm_head(MatmulTiles tiles) {
   });
 }
 
-/// Keys and values of the new positions, behind those in the cache: qkv [B,T,3C] into keys, values [B,P,C].
+/// Appends the keys and values of the new positions to the cache: qkv [B,T,3C] into keys, values [B,P,C].
 template <Element A>
 auto append_cache(int width, int rows) {
   return kernel("append_cache", [=](In<A, 3> qkv, In<i32, 1> past, In<i32, 1> count, Out<A, 3> keys, Out<A, 3> values) {
@@ -135,9 +135,9 @@ auto append_cache(int width, int rows) {
   });
 }
 
-/// Causal attention of the new positions over cache and themselves (all of it in the cache by now), softmax online (Dao
-/// et al., 2022): memory for one tile of scores, whatever the length. qkv [B,T,3C], keys and values [B,P,C] -> y
-/// [B,T,C].
+/// Causal attention of the new positions over the cache, which by now includes them, with the online softmax (Dao et
+/// al., 2022): it needs memory for one tile of scores only, whatever the length. qkv [B,T,3C], keys and values [B,P,C]
+/// -> y [B,T,C].
 template <Element P>
 auto attention(int heads, int head_width, int bm, int bn) {
   using A = Activation<P>;
@@ -148,7 +148,7 @@ auto attention(int heads, int head_width, int bm, int bn) {
     auto [m, h, b] = blocks(cdiv(qkv.extent(1), bm), heads, qkv.extent(0));
     Tile start = item(load(past, {b}, {1}));
     Tile length = start + item(load(count, {b}, {1}));
-    // The cache behind the length was never written: as padding it is 0, and 0 * v stays 0.
+    // The cache beyond `length` was never written: it is read as 0, and 0 * v stays 0.
     const auto filled_keys = keys.slice(1, 0, length);
     const auto filled_values = values.slice(1, 0, length);
     Tile q = cast<P>(reshape(load(qkv, {b, m, h}, {1, bm, d}), {bm, d}));
@@ -162,7 +162,7 @@ auto attention(int heads, int head_width, int bm, int bn) {
       Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
       Tile s = where(cols <= rows, mma(q, transpose(k), zeros<f32>({bm, bn})), -inf);
       Tile hi = maximum(top, max(s, 1));
-      // A factor above 0: the largest of products is the product of the largest.
+      // The factor is positive: so the maximum of the scaled scores is the scaled maximum.
       Tile p = exp2(s * factor - hi * factor), a = exp2((top - hi) * factor);
       norm = norm * a + sum(p, 1);
       acc = mma(cast<P>(p), v, acc * a);
@@ -172,7 +172,7 @@ auto attention(int heads, int head_width, int bm, int bn) {
   });
 }
 
-/// Attention of one new position per sequence: no mask but the length. qkv [B,1,3C] -> y [B,1,C].
+/// Attention of one new position per sequence: only the length masks. qkv [B,1,3C] -> y [B,1,C].
 template <Element P>
 auto decode_attention(int heads, int head_width, int bn) {
   using A = Activation<P>;
@@ -201,8 +201,8 @@ auto decode_attention(int heads, int head_width, int bn) {
   });
 }
 
-/// What a step leaves behind, in one launch, so that it is there as a whole or not at all: past [B] += count, and seen
-/// [B,V] is 1 where ids [B,T] name a token. One block per sequence: two must not write the same mark.
+/// The results of a step, written in one launch, so that they exist completely or not at all: past [B] += count, and
+/// seen [B,V] is 1 where ids [B,T] name a token. One CTA per sequence, because no two may write the same mark.
 inline auto advance(int rows) {
   return kernel("advance", [=](In<i32, 2> ids, In<i32, 1> count, Out<u8, 2> seen, InOut<i32, 1> past) {
     Index b = blocks(ids.extent(0));
@@ -218,23 +218,23 @@ inline auto advance(int rows) {
   });
 }
 
-/// Scores of tokens seen before, pushed down: divided by the penalty if positive, else multiplied (Keskar et al.,
-/// 2019).
+/// Lowers the scores of tokens seen before: divides positive ones by the penalty, and multiplies the others by it
+/// (Keskar et al., 2019).
 inline auto penalized(TileExpr auto const& logits, TileExpr auto const& seen, const Scalar<f32>& penalty) {
   Tile x = logits;
   return where(cast<pred>(seen), where(x > 0, x / penalty, x * penalty), x);
 }
 
-/// The token, or -1 where a logit is not finite.
+/// The token, or -1 if a logit is not finite.
 inline auto checked(TileExpr auto const& token, TileExpr auto const& logits) {
   Tile x = logits;
   Tile finite = max(where((x < inf) & (x > -inf), 0, 1), 1) == 0;
   return where(reshape(finite, {1}), reshape(token, {1}), -1);
 }
 
-/// Of each part of logits [B,V], `columns` of a row, the most probable token and its score: tokens, scores [B,parts].
-/// The token is the lowest among equals, and -1 where a logit of the part is not finite. Tokens in seen [B,V] are
-/// penalized.
+/// For each part of logits [B,V], which is `columns` of a row, the most probable token and its score: tokens, scores
+/// [B,parts]. Among equal scores it is the lowest token, and -1 if a logit of the part is not finite. Tokens in seen
+/// [B,V] are penalized.
 inline auto greedy_parts(int vocab, int columns) {
   return kernel("greedy_parts",
                 [=](In<f32, 2> logits, In<u8, 2> seen, Out<i32, 2> tokens, Out<f32, 2> scores, Scalar<f32> penalty) {
@@ -249,7 +249,7 @@ inline auto greedy_parts(int vocab, int columns) {
   });
 }
 
-/// token [B] = the best of the parts, -1 if one of them has that.
+/// token [B] = the best token of all parts; -1 if the token of any part is -1.
 inline auto greedy_token(int parts) {
   return kernel("greedy_token", [=](In<i32, 2> tokens, In<f32, 2> scores, Out<i32, 1> token) {
     Index b = blocks(tokens.extent(0));
@@ -260,12 +260,12 @@ inline auto greedy_token(int parts) {
   });
 }
 
-/// The last integer of [low, high) for which `holds`: it does for `low`, and from some integer on no more. Halves the
-/// interval `rounds` times.
+/// The last integer of [low, high) for which `holds` is true: it is for `low`, and no longer from some integer on.
+/// Bisects the interval `rounds` times.
 Tile<i32, 2> last_integer(const Tile<i32, 2>& low, const Tile<i32, 2>& high, const Index& rounds, auto const& holds) {
   Var from = low, to = high;
   for ([[maybe_unused]] Index i : range(rounds)) {
-    Tile middle = (from & to) + ((from ^ to) >> 1);  // the mean, without a sum that overflows
+    Tile middle = (from & to) + ((from ^ to) >> 1);  // the mean, without overflow
     Tile found = holds(middle);
     from = where(found, middle, from);
     to = where(found, to, middle);
@@ -273,25 +273,25 @@ Tile<i32, 2> last_integer(const Tile<i32, 2>& low, const Tile<i32, 2>& high, con
   return from;
 }
 
-/// The f32 whose rank is `rank`: ranks are integers in the order of the numbers, 0 is that of 0.
+/// The f32 of a rank: ranks are integers in the order of the numbers; the rank of 0 is 0.
 inline auto number_of_rank(TileExpr auto const& rank) {
   Tile bits = rank;
   return bitcast<f32>(bits ^ ((bits >> 31) & 0x7fffffff));
 }
 
-/// An exponential of rate 1 from 64 random bits: of 2^-64 steps near 0, and at most 16.6, which takes 2^-24 off its
-/// mean.
+/// An exponentially distributed number of rate 1 from 64 random bits. Near 0 it has steps of 2^-64, and it is at most
+/// 16.6, which lowers its mean by 2^-24.
 inline auto exponential(TileExpr auto const& high, TileExpr auto const& low) {
   Tile uniform = cast<f32>(bitcast<u32>(high)) * 0x1p-32f + (cast<f32>(bitcast<u32>(low)) + 0.5f) * 0x1p-64f;
   return -log1p(-minimum(uniform, 1 - 0x1p-24f));
 }
 
 /// token [B] drawn from logits [B,V]: repetition penalty, temperature, top-k, top-p, min-p, in the order of
-/// transformers. k < 1, p >= 1 and min-p 0 switch their filter off. Top-k keeps k tokens, and top-p the fewest that
-/// have its mass: the lowest of equals. The draw is an exponential race: the largest p / e, e exponential, is token i
-/// with probability p_i. e has the 24 bits of f32 however small it is, so a tie is as rare as p is rounded. The random
-/// key is that of the sequence in keys [B], the index position and token: what is drawn does not depend on the rows
-/// beside it.
+/// transformers. k < 1, p >= 1 and min-p 0 turn their filter off. Top-k keeps k tokens, and top-p the fewest that have
+/// its mass; among equals, the lowest. The draw is an exponential race: the largest p / e, with e exponential, is token
+/// i with probability p_i. e has the 24 bits of f32 however small it is, so a tie is as rare as the rounding of p
+/// allows. The random key is that of the sequence in keys [B], the index is made of position and token: so a draw does
+/// not depend on other sequences of the batch.
 inline auto sample(int vocab) {
   return kernel("sample", [=](In<f32, 2> logits, In<u8, 2> seen, In<i32, 1> past, In<i64, 1> keys, Out<i32, 1> token,
                               Scalar<f32> penalty, Scalar<f32> temperature, Scalar<i32> top_k, Scalar<f32> top_p,
@@ -304,8 +304,8 @@ inline auto sample(int vocab) {
     Tile id = iota({1, vocab}, 1);
     Tile ids = full<i32>({1, 1}, vocab);
 
-    // The largest bound that at least k scores reach, by bisection of all f32; then the last id that is kept of those
-    // at the bound, where they are too many. The temperature comes later: it may make scores equal that differ.
+    // The largest bound that at least k scores reach, by bisection over all f32; then, if too many scores are equal to
+    // the bound, the last id to keep of these. The temperature comes later: it may make different scores equal.
     Tile all = (top_k < 1) | (top_k >= vocab);
     Tile k = where(all, vocab, top_k);
     Tile lowest = full<i32>({1, 1}, -rank_of_infinity - 1);
@@ -317,11 +317,11 @@ inline auto sample(int vocab) {
       return sum(where((score > bound) | ((score == bound) & (id < end)), 1, 0), 1) < k;
     });
     Tile among_k = (score > bound) | ((score == bound) & (id <= last));
-    // At most 0, however small the temperature.
+    // At most 0, however small the temperature is.
     Tile weight = where(among_k, exp((score - max(score, 1)) / temperature), 0.0f);
     Tile p = weight / sum(weight, 1);
 
-    // The same for the fewest of the most probable tokens whose mass is top_p. Ranks of what is not negative are bits.
+    // The same for top-p: the fewest most probable tokens of that mass. Ranks of non-negative numbers are their bits.
     Tile largest = max(p, 1);
     Tile least = number_of_rank(
         last_integer(zeros<i32>({1, 1}), bitcast<i32>(largest) + 1, where(top_p >= 1.0f, 0, 30),
@@ -330,7 +330,7 @@ inline auto sample(int vocab) {
     Tile last_tied = last_integer(where(tied, 0, ids), ids, item(where(tied, bits_of_id, 0)), [&](const auto& end) {
       return sum(where((p > least) | ((p == least) & (id < end)), p, 0.0f), 1) < top_p;
     });
-    // min-p asks what top-p leaves, but the best is in that, and dividing by its mass changes no ratio.
+    // min-p applies to what top-p leaves; that includes the best token, and division by its mass changes no ratio.
     Tile kept = ((p > least) | ((p == least) & (id <= last_tied))) & (p >= min_p * largest) & (p > 0.0f);
 
     Tile key = item(load(keys, {b}, {1}));
@@ -341,10 +341,10 @@ inline auto sample(int vocab) {
 }
 
 /// log_probability [rows] = log softmax(logits [rows,V]) at targets [rows]. A row is read once, however long: each
-/// column of a tile has a largest and a sum of its own, online, which come together at the end.
+/// column of a tile has its own online maximum and sum, which are combined at the end.
 template <Element L = f32>
 auto log_probability(int vocab) {
-  constexpr int columns = 512, tiles = 8;  // of a round
+  constexpr int columns = 512, tiles = 8;  // tiles per iteration
   return kernel("log_probability", [=](In<L, 2> logits, In<i32, 1> targets, Out<f32, 1> result) {
     Index row = blocks(logits.extent(0));
     Var top = full<f32>({1, columns}, -1e30), norm = zeros<f32>({1, columns});
@@ -365,7 +365,7 @@ auto log_probability(int vocab) {
   });
 }
 
-/// Random weights: uniform with mean 0 and the given deviation, the same on any device.
+/// Random weights: uniform, with mean 0 and the given standard deviation, the same on any device.
 template <Element W>
 auto random_weights(int size) {
   return kernel("random_weights", [=](Out<W, 1> w, Scalar<f32> deviation, Scalar<i64> seed) {
@@ -375,7 +375,7 @@ auto random_weights(int size) {
   });
 }
 
-/// Weights in another element type.
+/// Converts weights to another element type.
 template <Element To, Element From>
 auto convert(int size) {
   return kernel("convert", [=](In<From, 1> in, Out<To, 1> out) {
@@ -384,7 +384,7 @@ auto convert(int size) {
   });
 }
 
-/// Every element set to one value.
+/// Sets every element to one value.
 template <Element T>
 auto fill(int size) {
   return kernel("fill", [=](Out<T, 1> out, Scalar<f32> value) {
@@ -393,8 +393,8 @@ auto fill(int size) {
   });
 }
 
-/// As linear_gelu, with the exact GELU by erf, as PyTorch computes it; erfc, which keeps the tail below -4, spills here.
-/// x / 2 is all that is kept of x, as registers are few. (Last in the file: the lines above keep their numbers.)
+/// Like linear_gelu, with the exact GELU by erf, as in PyTorch; erfc, which is accurate below -4, would spill here.
+/// Only x / 2 is kept of x, because registers are few. (Last in the file, so that the lines above keep their numbers.)
 template <Element P, Element W>
 auto linear_exact_gelu(MatmulTiles tiles) {
   using A = Activation<P>;

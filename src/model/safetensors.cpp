@@ -22,7 +22,7 @@
 namespace tessera::internal {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tensors are used as they lie in the file");
+static_assert(std::endian::native == std::endian::little, "tensors are used in the byte order of the file");
 
 constexpr std::uint64_t prefix_bytes = 8;
 constexpr std::uint64_t max_header_bytes = 100'000'000;
@@ -41,7 +41,7 @@ constexpr std::array<TypeInfo, 22> types{{
 }};
 static_assert(types.size() == static_cast<std::size_t>(StoredType::u64) + 1);
 
-/// Throws what is wrong with one file, always in the same form.
+/// Throws an Error about one file, always in the same form.
 struct Refusal {
   std::string about;
   template <class... Args>
@@ -50,7 +50,7 @@ struct Refusal {
   }
 };
 
-/// Bytes of a StoredTensor or TensorBytes by its type and shape.
+/// The size in bytes of a StoredTensor or TensorBytes, from its type and shape.
 template <class Tensor>
 std::uint64_t byte_count(const Tensor& tensor, const Refusal& refuse) {
   std::uint64_t total = 1;
@@ -59,7 +59,7 @@ std::uint64_t byte_count(const Tensor& tensor, const Refusal& refuse) {
       refuse("tensor {}: the shape [{}] has too many elements", in_quotes(tensor.name), fmt::join(tensor.shape, ", "));
     }
   };
-  // In this order, as the reference does it: a zero further on does not excuse an overflow.
+  // In this order, like the reference implementation: a later zero does not excuse an overflow.
   for (const std::uint64_t extent : tensor.shape) multiply(extent);
   multiply(static_cast<std::uint64_t>(bits(tensor.type)));
   if (total % 8 != 0) {
@@ -69,13 +69,13 @@ std::uint64_t byte_count(const Tensor& tensor, const Refusal& refuse) {
   return total / 8;
 }
 
-/// A tensor before its offsets, from the end of the header on, are known to lie in the file.
+/// A tensor whose offsets, relative to the end of the header, have not been checked yet.
 struct Entry : StoredTensor {
   std::uint64_t end;
 };
 
-/// Reads the header event by event, so that nothing is kept but the tensors, and nesting that the format does not have
-/// is refused where it begins.
+/// Reads the header event by event, so that only the tensors are kept in memory, and nesting that the format does not
+/// have is rejected where it begins.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderReader(const Refusal& refuse) : refuse_(refuse) {}
@@ -84,7 +84,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool null() override {
     if (in_ != Object::root || name_ != metadata_name) unexpected("null");
-    return true;  // as none, as the reference reads it
+    return true;  // no metadata, as in the reference implementation
   }
   bool boolean(bool value) override { unexpected(value ? "true" : "false"); }
   bool number_integer(std::int64_t value) override { unexpected(value ? fmt::to_string(value) : "-0"); }
@@ -102,7 +102,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
     if (in_ == Object::metadata) return true;
     if (in_ != Object::tensor || numbers_ || field_ != "dtype") unexpected("the string " + in_quotes(value));
     type_ = stored_type(value);
-    if (!type_) refuse_("{} is {}, which is none of the format's types", where(), in_quotes(value));
+    if (!type_) refuse_("{} is {}, which is not a type of the format", where(), in_quotes(value));
     return true;
   }
 
@@ -135,9 +135,9 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
         break;
       default:
         field_ = key;
-        if (key != "dtype" && key != "shape" && key != "data_offsets") refuse_("{} is not of the format", where());
+        if (key != "dtype" && key != "shape" && key != "data_offsets") refuse_("{} is not part of the format", where());
         if (key == "dtype" ? type_.has_value() : key == "shape" ? shape_.has_value() : offsets_.has_value()) {
-          refuse_("{} is there twice", where());
+          refuse_("{} occurs twice", where());
         }
     }
     return true;
@@ -211,7 +211,7 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   void check_metadata() {
     std::sort(metadata_keys_.begin(), metadata_keys_.end());
     const auto twice = std::adjacent_find(metadata_keys_.begin(), metadata_keys_.end());
-    if (twice != metadata_keys_.end()) refuse_("{} of {} is there twice", in_quotes(*twice), metadata_name);
+    if (twice != metadata_keys_.end()) refuse_("{} of {} occurs twice", in_quotes(*twice), metadata_name);
     metadata_keys_ = {};
   }
 
@@ -225,8 +225,8 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::string> metadata_keys_;
 };
 
-/// What people hand over instead of weights. Only asked once a file is known not to be safetensors: the first bytes of
-/// an archive could just as well be the length of a header.
+/// Recognizes other formats that users pass by mistake. Called only for a file that is known not to be safetensors,
+/// because the first bytes of an archive could also be the length of a header.
 void refuse_other_formats(std::string_view text, const Refusal& refuse) {
   struct Other {
     std::string_view start, advice;
@@ -248,34 +248,34 @@ void refuse_other_formats(std::string_view text, const Refusal& refuse) {
   }
 }
 
-/// The JSON of a file, of which only the frame is checked yet.
+/// The JSON header of a file. Only its size and the outer braces are checked here.
 std::string header_of(const InputFile& file, const Refusal& refuse) {
-  constexpr std::uint64_t enough = 64;  // to know other formats by
+  constexpr std::uint64_t enough = 64;  // to recognize other formats
   const std::string start = file.text(0, std::min(file.size(), enough));
   std::uint64_t size = 0;
   std::memcpy(&size, start.data(), std::min<std::size_t>(start.size(), prefix_bytes));
   const std::uint64_t rest = file.size() - std::min(file.size(), prefix_bytes);
   const bool fits = size <= max_header_bytes && size <= rest;
   std::string header = fits ? file.text(prefix_bytes, size) : start.substr(std::min(start.size(), prefix_bytes));
-  // The parser would skip a byte order mark: the object is looked for here.
+  // The parser would skip a byte order mark, so the object is searched for here.
   const std::size_t first = header.find_first_not_of(" \t\r\n");
   const bool is_object = first != header.npos && header[first] == '{';
   if (!is_object) refuse_other_formats(start, refuse);
-  if (file.size() < prefix_bytes) refuse("it has {} bytes, of {} at the least", file.size(), prefix_bytes);
+  if (file.size() < prefix_bytes) refuse("it has {} bytes, and at least {} are needed", file.size(), prefix_bytes);
   if (size > max_header_bytes) {
-    refuse("its header would have {} bytes, more than the legal {}", size, max_header_bytes);
+    refuse("its header would have {} bytes, more than the limit of {}", size, max_header_bytes);
   }
   if (size > rest) refuse("it ends inside its header, {} bytes are missing; download it again", size - rest);
   if (!is_object) refuse("its header is not a JSON object");
-  // The parser takes NUL for the end, behind which anything could hide.
+  // The parser takes NUL for the end of the text, and would ignore everything after it.
   if (const std::size_t at = header.find('\0'); at != header.npos) {
     refuse("its header is not JSON at byte {}", prefix_bytes + at);
   }
   return header;
 }
 
-/// Sorts `entries` by place and finds each in the file, whose bytes from `data` to its `end` must all be used, and once
-/// only.
+/// Sorts `entries` by offset and locates each in the file. The bytes from `data` to `end` must all be used, each
+/// exactly once.
 void place(std::vector<Entry>& entries, std::uint64_t data, std::uint64_t end, const Refusal& refuse) {
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
@@ -283,7 +283,7 @@ void place(std::vector<Entry>& entries, std::uint64_t data, std::uint64_t end, c
   for (const Entry& e : entries) {
     if (e.end < e.begin) refuse("tensor {} ends at {}, before its begin at {}", in_quotes(e.name), e.end, e.begin);
     if (e.begin < at)
-      refuse("tensor {} begins at {}, inside the one before, which ends at {}", in_quotes(e.name), e.begin, at);
+      refuse("tensor {} begins at {}, inside the previous one, which ends at {}", in_quotes(e.name), e.begin, at);
     if (e.begin > at) refuse("tensor {} begins at {}, which leaves a hole after {}", in_quotes(e.name), e.begin, at);
     const std::uint64_t size = byte_count(e, refuse);
     if (e.end - e.begin != size) {
@@ -297,7 +297,7 @@ void place(std::vector<Entry>& entries, std::uint64_t data, std::uint64_t end, c
   for (Entry& e : entries) e.size = e.end - e.begin, e.begin += data;
 }
 
-/// The order of `tensors` by name; no two may have the same.
+/// The order of `tensors` by name; names must be unique.
 template <class Tensors>
 std::vector<std::uint32_t> index_names(const Tensors& tensors, const Refusal& refuse) {
   std::vector<std::uint32_t> order(tensors.size());
@@ -305,7 +305,7 @@ std::vector<std::uint32_t> index_names(const Tensors& tensors, const Refusal& re
   std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].name < tensors[b].name; });
   const auto twice = std::adjacent_find(order.begin(), order.end(),
                                         [&](auto a, auto b) { return tensors[a].name == tensors[b].name; });
-  if (twice != order.end()) refuse("tensor {} is there twice", in_quotes(tensors[*twice].name));
+  if (twice != order.end()) refuse("tensor {} occurs twice", in_quotes(tensors[*twice].name));
   return order;
 }
 
@@ -330,13 +330,13 @@ struct SafeTensors::Content {
   std::vector<StoredTensor> tensors;
   std::vector<std::uint32_t> by_name;
 
-  /// One more file, and its tensors behind the others'.
+  /// Adds a file, and appends its tensors.
   void add(const std::filesystem::path& file_path) {
     const Refusal refuse = not_valid(file_path);
     const InputFile& file = files.emplace_back(InputFile::open(file_path));
     const std::string header = header_of(file, refuse);
     HeaderReader reader(refuse);
-    nlohmann::json::sax_parse(header.begin(), header.end(), &reader);  // the reader throws, it never returns false
+    nlohmann::json::sax_parse(header.begin(), header.end(), &reader);  // the reader throws, so this never returns false
     place(reader.entries, prefix_bytes + header.size(), file.size(), refuse);
     for (Entry& entry : reader.entries) {
       entry.file = static_cast<std::uint32_t>(files.size() - 1);
@@ -344,7 +344,7 @@ struct SafeTensors::Content {
     }
   }
 
-  /// When all files are there.
+  /// To be called when all files have been added.
   SafeTensors finish() && {
     by_name = index_names(tensors, not_valid(path));
     return SafeTensors(std::make_shared<Content>(std::move(*this)));
@@ -365,7 +365,7 @@ SafeTensors SafeTensors::open_shards(const std::filesystem::path& path) {
     const std::filesystem::path shard = path.parent_path() / file;
     if (std::error_code ignored;
         std::filesystem::status(shard, ignored).type() == std::filesystem::file_type::not_found)
-      throw Error(fmt::format("{}: no such file, of which {} says that it holds weights; download it, too",
+      throw Error(fmt::format("{}: no such file, which {} lists as a file of weights; download it, too",
                               in_quotes(shard.native()), named));
     content.add(shard);
   }
@@ -380,7 +380,7 @@ SafeTensors SafeTensors::open_shards(const std::filesystem::path& path) {
     if (entry == index.tensors.end() || entry->tensor != tensor.name)
       refuse("{} holds tensor {}, which the index does not name", in_quotes(file), in_quotes(tensor.name));
     if (entry->file != tensor.file)
-      refuse("{} holds tensor {}, which the index gives to {}", in_quotes(file), in_quotes(tensor.name),
+      refuse("{} holds tensor {}, which the index assigns to {}", in_quotes(file), in_quotes(tensor.name),
              in_quotes(index.files[entry->file]));
     const auto at = static_cast<std::size_t>(entry - index.tensors.begin());
     if (found[at]) refuse("{} holds tensor {} twice", in_quotes(file), in_quotes(tensor.name));
@@ -389,13 +389,13 @@ SafeTensors SafeTensors::open_shards(const std::filesystem::path& path) {
   }
   if (const auto missing = std::find(found.begin(), found.end(), false); missing != found.end()) {
     const ShardIndex::Entry& entry = index.tensors[static_cast<std::size_t>(missing - found.begin())];
-    refuse("{} does not hold tensor {}, which the index gives to it", in_quotes(index.files[entry.file]),
+    refuse("{} does not hold tensor {}, which the index assigns to it", in_quotes(index.files[entry.file]),
            in_quotes(entry.tensor));
   }
-  // It is for people: some versions of transformers count bits of masks, others the files' sizes.
+  // The total is informative only: some versions of transformers count the bits of masks, others the sizes of files.
   if (index.total_size && *index.total_size != fmt::to_string(bytes)) {
     log_warn(fmt::format(
-        "{} has total_size {}, and the tensors have {} bytes; the tensors are taken as their files have them", named,
+        "{} has total_size {}, and the tensors have {} bytes; the sizes in the files are used", named,
         *index.total_size, bytes));
   }
   return std::move(content).finish();
@@ -414,7 +414,7 @@ const StoredTensor* SafeTensors::find(std::string_view name) const& {
 
 void SafeTensors::read(const StoredTensor& tensor, std::span<std::byte> to, std::uint64_t begin) const {
   if (begin > tensor.size || to.size() > tensor.size - begin)
-    throw InternalError("bytes are read that are not the tensor's");
+    throw InternalError("a read beyond the end of a tensor");
   content_->files[tensor.file].read(tensor.begin + begin, to);
 }
 
@@ -456,7 +456,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
   header += '}';
   header.resize((header.size() + 7) / 8 * 8, ' ');
   if (header.size() > max_header_bytes)
-    refuse("its header would have {} bytes, more than the legal {}", header.size(), max_header_bytes);
+    refuse("its header would have {} bytes, more than the limit of {}", header.size(), max_header_bytes);
 
   const std::uint64_t size = header.size();
   try {

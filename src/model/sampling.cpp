@@ -10,7 +10,7 @@ namespace tessera::internal {
 
 void check(const Sampling& sampling) {
   const auto require = [](bool holds, auto value, std::string_view name, std::string_view allowed) {
-    if (!holds) throw Error(fmt::format("{} {} is not allowed; it is {}", name, value, allowed));
+    if (!holds) throw Error(fmt::format("{} {} is not allowed; it must be {}", name, value, allowed));
   };
   require(std::isfinite(sampling.temperature) && sampling.temperature >= 0, sampling.temperature, "temperature",
           "0 (greedy) or more");

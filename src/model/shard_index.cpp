@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t most_bytes = std::size_t{1} << 26;
 
-/// Whether it names a file in a folder, wherever that is, and nothing else.
+/// Is it the name of a file in a folder, without any path?
 bool is_plain_name(std::string_view name) {
   constexpr std::size_t longest = 255;
   return !name.empty() && name.size() <= longest && name != "." && name != ".." &&
@@ -25,7 +25,7 @@ bool is_plain_name(std::string_view name) {
          });
 }
 
-/// Reads the index event by event: what is not of it is passed over, however deep, and costs no memory.
+/// Reads the index event by event: unknown parts are skipped, however deeply nested, and use no memory.
 class IndexReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit IndexReader(const std::filesystem::path& path) : about_(in_quotes(path.native())) {}
@@ -47,7 +47,7 @@ class IndexReader final : public nlohmann::json_sax<nlohmann::json> {
   bool string(std::string& value) override {
     if (in_ != Object::weight_map) return this->value("the string " + in_quotes(value));
     if (!is_plain_name(value)) {
-      refuse("gives tensor {} to {}, which is not the plain name of a file beside it", in_quotes(key_),
+      refuse("assigns tensor {} to {}, which is not the plain name of a file beside it", in_quotes(key_),
              in_quotes(value));
     }
     const auto [found, is_new] = numbers_.try_emplace(value, static_cast<std::uint32_t>(index.files.size()));
@@ -87,9 +87,9 @@ class IndexReader final : public nlohmann::json_sax<nlohmann::json> {
     refuse("is not JSON at byte {}", position);
   }
 
-  /// When all has been read.
+  /// To be called after the whole index has been read.
   void finish() {
-    if (!has_weight_map_) refuse("has no weight_map, which says what tensor lies in what file");
+    if (!has_weight_map_) refuse("has no weight_map, which says which file has which tensor");
     auto& tensors = index.tensors;
     std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.tensor < b.tensor; });
     const auto twice = std::adjacent_find(tensors.begin(), tensors.end(),
@@ -102,10 +102,10 @@ class IndexReader final : public nlohmann::json_sax<nlohmann::json> {
 
   bool at_total_size() const { return in_ == Object::metadata && key_ == "total_size"; }
 
-  /// A value where nothing is expected of this kind, or nothing at all.
+  /// A value where no value, or none of this kind, is expected.
   bool value(std::string_view what) {
     if (in_ == Object::weight_map) {
-      refuse("gives tensor {} to {}, where the name of a file is expected", in_quotes(key_), what);
+      refuse("assigns tensor {} to {}, where the name of a file is expected", in_quotes(key_), what);
     }
     if (at_total_size()) index.total_size = what;
     if (in_ == Object::root && (key_ == "weight_map" || key_ == "metadata")) {
@@ -134,9 +134,9 @@ class IndexReader final : public nlohmann::json_sax<nlohmann::json> {
 
   std::string about_;
   Object in_ = Object::none, outside_ = Object::none;
-  std::size_t depth_ = 0;  // of what is passed over
+  std::size_t depth_ = 0;  // nesting of a skipped part
   std::string key_;
-  std::unordered_map<std::string, std::uint32_t> numbers_;  // of files
+  std::unordered_map<std::string, std::uint32_t> numbers_;  // index of each file
   bool has_weight_map_ = false, has_metadata_ = false, has_total_size_ = false;
 };
 
@@ -145,11 +145,11 @@ class IndexReader final : public nlohmann::json_sax<nlohmann::json> {
 ShardIndex read_shard_index(const std::filesystem::path& path) {
   const std::string text = read_whole(path, most_bytes);
   IndexReader reader(path);
-  // The parser would skip a byte order mark, and take NUL for the end: both are looked for here.
+  // The parser would skip a byte order mark, and take NUL for the end of the text: both are checked here.
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first == text.npos || text[first] != '{') reader.refuse("is not a JSON object");
   if (const std::size_t at = text.find('\0'); at != text.npos) reader.refuse("is not JSON at byte {}", at + 1);
-  nlohmann::json::sax_parse(text.begin(), text.end(), &reader);  // the reader throws, it never returns false
+  nlohmann::json::sax_parse(text.begin(), text.end(), &reader);  // the reader throws, so this never returns false
   reader.finish();
   return std::move(reader.index);
 }

@@ -13,17 +13,17 @@ int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<un
 
 AttentionTiles attention_tiles(const TileTarget& target) {
   if (!target.gpu) return {32, 64};
-  // Wider than registers hold: what is left of a tile is in memory, the less the fewer its rows.
+  // Wider than the registers hold: the rest of a tile is in memory, and fewer rows keep it small.
   if (target.head_width > 512) return {16, 8};
   if (target.head_width > 256) return {16, 16};
   if (target.operands == ElementType::f32) return {64, 32};
-  // A warp group has 64 rows; beside 128 columns of the result registers hold 160 scores of two groups, beside 64 those
-  // of three. On an H200 large tiles are worth it where rounds are many.
+  // A warp group has 64 rows. With 128 columns of the result, registers hold 160 scores for two groups; with 64
+  // columns, those of three groups. On an H200, large tiles pay off if there are many iterations.
   const bool is_half = target.operands == ElementType::f16 || target.operands == ElementType::bf16;
   if (target.wgmma && is_half && target.head_width <= 128 && target.head_width % 64 == 0)
     return target.head_width == 64 ? AttentionTiles{target.seen < 1024 ? 128 : 192, 128}
                                    : AttentionTiles{128, target.seen < 2048 ? 128 : 160};
-  // The result's rows stay in registers, with the scores: the wider they are, the fewer scores at a time.
+  // Rows of the result stay in registers together with the scores: the wider they are, the fewer scores fit.
   if (target.head_width > 128) return {16, 16};
   const int keys = target.operands == ElementType::bf16 ? 64 : 32;
   return {64, target.head_width > 64 ? keys / 2 : keys};

@@ -1,28 +1,28 @@
-// Extents of the tiles of the model's kernels, by plain rules for each kind of device; those of products are
-// choose()'s.
+// Tile extents of the model's kernels, by plain rules for each kind of device. Tiles of matmuls are selected by
+// choose().
 #pragma once
 #include "tessera/graph/element.hpp"
 
 namespace tessera::internal {
 
-/// What tiles depend on.
+/// The inputs of these rules.
 struct TileTarget {
-  bool gpu = false;        ///< tiles for registers and shared memory, not for a CPU's caches
-  bool wgmma = false;      ///< and for sm_90a's matrix units
-  ElementType operands{};  ///< of products: f32, tf32 or bf16
+  bool gpu = false;        ///< tiles for registers and shared memory instead of CPU caches
+  bool wgmma = false;      ///< and for the tensor cores of sm_90a
+  ElementType operands{};  ///< of matmuls: f32, tf32 or bf16
   int width = 0, head_width = 0;
-  std::int64_t seen = 1024;  ///< keys that a query sees in the mean
+  std::int64_t seen = 1024;  ///< mean number of keys that a query sees
 };
 
-/// Positions of queries and of keys for which attention computes scores at a time.
+/// Positions of queries and of keys in one tile of scores.
 struct AttentionTiles {
   int queries, keys;
 };
 AttentionTiles attention_tiles(const TileTarget& target);
-/// Positions of keys at a time where there is one query.
+/// Positions of keys in a tile, for a single query.
 int decode_keys(const TileTarget& target);
 
-/// Rows of the model's width in a tile of a layer norm, and of a kernel that only moves them.
+/// Rows of the model's width in a tile: of a layer norm, and of a kernel that only copies them.
 int norm_rows(const TileTarget& target);
 int copy_rows(const TileTarget& target);
 

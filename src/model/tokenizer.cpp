@@ -35,7 +35,7 @@ constexpr std::string_view end_of_text = "<|endoftext|>";
 }
 
 std::string read_text(const path& file) {
-  constexpr std::size_t most = std::size_t{1} << 26;  // of the largest vocabulary there may be, several times
+  constexpr std::size_t most = std::size_t{1} << 26;  // several times the size of the largest vocabulary
   if (std::error_code unknown; !std::filesystem::exists(file, unknown) && !unknown) {
     fail(file, "no such file; text needs vocab.json and merges.txt (tokenizer.json is not read)");
   }
@@ -46,7 +46,7 @@ std::string read_text(const path& file) {
 
 json parse_json(const path& file, const json::parser_callback_t& callback = nullptr) {
   const std::string text = read_text(file);
-  // The parser takes NUL for the end, behind which anything could hide.
+  // The parser takes NUL for the end of the text, and would ignore everything after it.
   if (const std::size_t at = text.find('\0'); at != text.npos)
     fail(file, fmt::format("it is not JSON from byte {} on; download it again", at + 1));
   try {
@@ -58,8 +58,8 @@ json parse_json(const path& file, const json::parser_callback_t& callback = null
   }
 }
 
-/// Calls `add(text, id)` for each line of a flat JSON object. No document is built: this is most of the loading time,
-/// and a document would swallow duplicate keys.
+/// Calls `add(text, id)` for each entry of a flat JSON object. No document is built, because this is most of the
+/// loading time, and a document would drop duplicate keys.
 template <typename Add>
 void read_ids(const path& file, const Add& add) {
   std::string text;
@@ -72,7 +72,7 @@ void read_ids(const path& file, const Add& add) {
       if (text.empty()) fail(file, "it has an empty token; remove it");
       return false;
     }
-    // A number beyond int64 turns negative here.
+    // A number beyond int64 becomes negative here.
     const std::int64_t id = value.is_number_integer() ? value.get<std::int64_t>() : -1;
     if (id < 0 || id > std::numeric_limits<std::int32_t>::max()) {
       fail(file, fmt::format("the id of {} must be an integer from 0 on", in_quotes(text)));
@@ -83,7 +83,7 @@ void read_ids(const path& file, const Add& add) {
   std::ignore = parse_json(file, take);
 }
 
-/// Calls `read(object)` for an optional file that must look like `shape`.
+/// Calls `read(object)` for an optional file, whose content must look like `shape`.
 template <typename Read>
 void read_optional(const path& file, std::string_view shape, const Read& read) {
   std::error_code absent;
@@ -91,12 +91,12 @@ void read_optional(const path& file, std::string_view shape, const Read& read) {
   try {
     const json document = parse_json(file);
     if (document.is_object()) return read(document);
-  } catch (const json::exception&) {  // a value of another type
+  } catch (const json::exception&) {  // a value of the wrong type
   }
   fail(file, fmt::format("it must look like {{{}}}", shape));
 }
 
-/// A flag that would change ids must not be ignored.
+/// Rejects flags that would change ids.
 void refuse_flags(const path& file, const json& object, std::initializer_list<const char*> flags) {
   for (const char* flag : flags) {
     if (object.contains(flag) && object.at(flag) == true) {
@@ -106,7 +106,7 @@ void refuse_flags(const path& file, const json& object, std::initializer_list<co
 }
 
 struct AddedToken {
-  std::optional<std::int32_t> id;  // special_tokens_map.json names no ids
+  std::optional<std::int32_t> id;  // special_tokens_map.json has no ids
   path file;
 };
 using AddedTokens = std::map<std::string, AddedToken>;
@@ -119,7 +119,7 @@ void add(AddedTokens& tokens, const path& file, const std::string& text, std::op
   if (id) known.id = id;
 }
 
-/// The text of a token that is written as a string or as an object with its `content`.
+/// The text of a token, which is a string or an object with a `content`.
 std::string content_of(const path& file, const json& token) {
   if (token.is_string()) return token.get<std::string>();
   refuse_flags(file, token, {"lstrip", "rstrip", "single_word"});
@@ -159,7 +159,8 @@ AddedTokens read_added_tokens(const path& folder) {
   return tokens;
 }
 
-/// GPT-2 spells a byte by a printable character: itself where it is one in Latin-1, else the next from U+0100 on.
+/// GPT-2 writes each byte as a printable character: the byte itself where it is printable in Latin-1, otherwise the
+/// next character from U+0100 on.
 constexpr std::array<std::uint16_t, 256> byte_letters = [] {
   std::array<std::uint16_t, 256> letters{};
   std::uint16_t next = 0x100;
@@ -180,7 +181,7 @@ std::string spell(std::string_view bytes) {
   return spelled;
 }
 
-/// The inverse of `spell`; nothing if `spelled`, which is UTF-8, has a character that stands for no byte.
+/// The inverse of `spell`; nullopt if `spelled`, which is UTF-8, has a character that stands for no byte.
 std::optional<std::string> unspell(std::string_view spelled) {
   static const auto bytes = [] {
     std::array<std::int16_t, 0x800> inverse;
@@ -204,7 +205,7 @@ std::uint64_t pair_of(std::int32_t left, std::int32_t right) {
 }
 
 #ifdef TESSERA_HAS_PCRE2
-/// GPT-2's pattern, compiled. Its `\s` is spelled out, because PCRE2's matches U+180E too, which is no white space
+/// GPT-2's pattern, compiled. `\s` is spelled out, because that of PCRE2 also matches U+180E, which is not white space
 /// since Unicode 6.3.
 class PiecePattern {
  public:
@@ -215,14 +216,14 @@ class PiecePattern {
         R"(|[\p{Z}\x{09}-\x{0D}\x{85}]+(?![^\p{Z}\x{09}-\x{0D}\x{85}])|[\p{Z}\x{09}-\x{0D}\x{85}]+)";
     int error = 0;
     std::size_t at = 0;
-    // Anchored here, not when matching: PCRE2's JIT knows no anchored matching.
+    // Anchored here and not when matching, because PCRE2's JIT does not support anchored matching.
     code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
                               PCRE2_UTF | PCRE2_UCP | PCRE2_ANCHORED, &error, &at, nullptr));
-    if (!code_) throw InternalError(fmt::format("PCRE2 refuses GPT-2's pattern: error {} at {}", error, at));
-    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // where there is no JIT, PCRE2 interprets
+    if (!code_) throw InternalError(fmt::format("PCRE2 rejects GPT-2's pattern: error {} at {}", error, at));
+    pcre2_jit_compile(code_.get(), PCRE2_JIT_COMPLETE);  // without JIT support, PCRE2 interprets the pattern
   }
 
-  /// Calls `use(piece)` for each piece of `text`, which is UTF-8. Together the pieces are the text.
+  /// Calls `use(piece)` for each piece of `text`, which is UTF-8. The pieces cover the text.
   template <typename Use>
   void cut(std::string_view text, const Use& use) const {
     const std::unique_ptr<pcre2_match_data, decltype(&pcre2_match_data_free)> match(pcre2_match_data_create(1, nullptr),
@@ -231,7 +232,7 @@ class PiecePattern {
     for (std::size_t begin = 0; begin < text.size();) {
       const int count = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(), begin,
                                     PCRE2_NO_UTF_CHECK, match.get(), nullptr);
-      if (count != 1) throw InternalError(fmt::format("PCRE2 gives {} for GPT-2's pattern", count));
+      if (count != 1) throw InternalError(fmt::format("PCRE2 returns {} for GPT-2's pattern", count));
       const std::size_t end = pcre2_get_ovector_pointer(match.get())[1];
       use(text.substr(begin, end - begin));
       begin = end;
@@ -245,14 +246,14 @@ class PiecePattern {
 
 }  // namespace
 
-/// What merging works on, kept from piece to piece for its memory.
+/// The working memory of merging, reused from piece to piece.
 struct Tokenizer::Scratch {
   struct Symbol {
-    std::int32_t id;  // -1 once merged into its left neighbour
+    std::int32_t id;  // -1 once it has been merged into its left neighbor
     std::int32_t previous, next;
   };
   std::vector<Symbol> symbols;
-  std::vector<std::uint64_t> queue;  // a heap of (rank << 32 | place of the left symbol), the least on top
+  std::vector<std::uint64_t> queue;  // a min-heap of (rank << 32 | position of the left symbol)
 };
 
 Tokenizer Tokenizer::open(const path& folder) {
@@ -287,7 +288,7 @@ void Tokenizer::read_vocabulary(const path& folder) {
   std::stable_sort(specials_.begin(), specials_.end(),
                    [](const Special& a, const Special& b) { return a.text.size() > b.text.size(); });
 
-  // As many ids as tokens, each below their number, none twice: so none is missing.
+  // There are as many ids as tokens, each less than their number and none twice: so none is missing.
   tokens_.resize(count);
   const auto place = [&](const path& from, std::string_view name, std::string bytes, std::int32_t id) {
     if (static_cast<std::size_t>(id) >= count) {
@@ -296,7 +297,7 @@ void Tokenizer::read_vocabulary(const path& folder) {
     }
     std::string& token = tokens_[static_cast<std::size_t>(id)];
     if (!token.empty())
-      fail(from, fmt::format("{} has id {}, as another token has; ids must differ", in_quotes(name), id));
+      fail(from, fmt::format("{} has id {}, like another token; ids must differ", in_quotes(name), id));
     token = std::move(bytes);
   };
   for (const auto& [text, id] : vocabulary_) {
@@ -343,14 +344,14 @@ void Tokenizer::read_merges(const path& file) {
     const auto id = [&](std::string_view token) {
       const auto known = vocabulary_.find(token);
       if (known == vocabulary_.end()) {
-        fail(file, fmt::format("line {}: {} is not in vocab.json; both files must be of one model", number,
+        fail(file, fmt::format("line {}: {} is not in vocab.json; both files must belong to one model", number,
                                in_quotes(token)));
       }
       return known->second;
     };
     const Merge merge{id(left), id(right), id(std::string(left).append(right))};
     if (!ranks_.try_emplace(pair_of(merge.left, merge.right), merges_.size()).second) {
-      fail(file, fmt::format("line {}: {} is there twice; keep the first", number, in_quotes(line)));
+      fail(file, fmt::format("line {}: {} occurs twice; keep the first", number, in_quotes(line)));
     }
     merges_.push_back(merge);
   }
@@ -390,7 +391,7 @@ void Tokenizer::encode_ordinary(std::string_view text, Scratch& scratch, std::ve
 }
 #else
 void Tokenizer::encode_ordinary(std::string_view, Scratch&, std::vector<std::int32_t>&) const {
-  throw Error("this build has no PCRE2, so it cannot tokenise text; install libpcre2-dev and build again, or give ids");
+  throw Error("this build has no PCRE2, so it cannot tokenize text; install libpcre2-dev and build again, or pass ids");
 }
 #endif
 

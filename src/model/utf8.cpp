@@ -9,15 +9,15 @@ constexpr std::string_view replacement = "\xEF\xBF\xBD";  // U+FFFD
 
 enum class Sequence { valid, invalid, incomplete };
 
-/// What non-empty `bytes` begin with, and how many bytes of it belong together: a character, the longest start of one
-/// (to be replaced as a whole), or a start that the end of `bytes` cuts off.
+/// The kind and the length of the sequence that non-empty `bytes` begin with: a character, the longest prefix of one
+/// (to be replaced as a whole), or a prefix that is cut off by the end of `bytes`.
 std::pair<Sequence, std::size_t> first_sequence(std::string_view bytes) {
   const auto at = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char lead = at(0);
   if (lead < 0x80) return {Sequence::valid, 1};
   if (lead < 0xC2 || lead > 0xF4) return {Sequence::invalid, 1};
   const std::size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // Only the second byte has bounds of its own; they shut out overlong forms, surrogates and values above U+10FFFF.
+  // Only the second byte has bounds of its own; they exclude overlong forms, surrogates and values above U+10FFFF.
   unsigned char low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
   unsigned char high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
   for (std::size_t i = 1; i < length; ++i) {
@@ -28,7 +28,7 @@ std::pair<Sequence, std::size_t> first_sequence(std::string_view bytes) {
   return {Sequence::valid, length};
 }
 
-/// Moves the text that `bytes` begin with to the end of `text`, and leaves an incomplete tail in `bytes`.
+/// Appends the text at the beginning of `bytes` to `text`, and leaves an incomplete tail in `bytes`.
 void append_text(std::string& text, std::string_view& bytes) {
   while (!bytes.empty()) {
     const auto [kind, length] = first_sequence(bytes);

@@ -109,7 +109,7 @@ static int on_cuda(void) {
   tessera_dlpack_free(lent);
   OK(tessera_tensor_to_dlpack(there, &lent));
   EXPECT(lent->dl_tensor.device.device_type == kDLCUDA && lent->dl_tensor.device.device_id == 0);
-  REFUSED(tessera_tensor_from_dlpack(lent, cpu, &again), "of cuda:0, and wanted on cpu", "");
+  REFUSED(tessera_tensor_from_dlpack(lent, cpu, &again), "on cuda:0, but cpu", "");
   OK(tessera_tensor_from_dlpack(lent, gpu, &again));
   OK(tessera_device_synchronize(gpu));
 

@@ -150,7 +150,7 @@ TEST_CASE("axes whose rows follow one another are one", "[cpu]") {
   // Of a part of each row the strides do not allow it; of one row they do not matter.
   const std::string refused = why([&] { launch(test_device().stream(), k, x.slice(1, 0, 4), y_part, sums); });
   CHECK(says(refused, {"launch of kernel 'flat' refused", "test_views.cpp:", "axes 0, 1 of argument 1 are flattened",
-                       "strides [120,24,1]", "give a dense tensor"}));
+                       "strides [120,24,1]", "pass a dense tensor"}));
   CHECK_NOTHROW(launch(test_device().stream(), k, x.slice(1, 0, 4).slice(0, 0, 1), y_part, sums));
 }
 

@@ -84,12 +84,12 @@ TEST_CASE("what no kernel can have is an error", "[plan]") {
   const auto said = [](const Hints& wanted) { return error_of([&] { column_sums(0, {wanted}); }); };
   for (const int warps : {64, 3, -1})
     CHECK(says(said({.warps = warps}), {"kernel 'column_sums', ", "test_hints.cpp:",
-                                        fmt::format(".warps = {}, and a block has 1, 2, 4, 8, 16 or 32", warps)}));
+                                        fmt::format(".warps = {}, and a CTA has 1, 2, 4, 8, 16 or 32", warps)}));
   CHECK(says(said({.stages = -2}), {".stages = -2, and a loop has 1 or more"}));
-  CHECK(says(said({.cluster = 99}), {".cluster = 99, and a cluster has 1 to 16 blocks"}));
-  CHECK(says(said({.occupancy = 1000000}), {".occupancy = 1000000, and a multiprocessor has 1 to 32 blocks"}));
+  CHECK(says(said({.cluster = 99}), {".cluster = 99, and a cluster has 1 to 16 CTAs"}));
+  CHECK(says(said({.occupancy = 1000000}), {".occupancy = 1000000, and a multiprocessor runs 1 to 32 CTAs"}));
   for (const char* arch : {"SM_90", "cuda", "sm_90a "})
-    CHECK(says(said({.arch = arch}), {fmt::format(".arch = \"{}\", and there is no such architecture", arch)}));
+    CHECK(says(said({.arch = arch}), {fmt::format(".arch = \"{}\" is not an architecture", arch)}));
   CHECK(said({.warps = 32, .stages = 4, .cluster = 8, .occupancy = 32, .arch = "sm_90"}) == "(no error)");
 }
 

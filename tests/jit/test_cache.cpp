@@ -452,12 +452,12 @@ TEST_CASE("A folder of Tessera's name that it did not make is not used", "[cache
   SECTION("without a mark") {
     CHECK(fs::create_directory(folder));
     write_text(folder / "precious", "");
-    reason = "somebody else's";
+    reason = "does not belong to Tessera";
   }
   SECTION("with another's mark") {
     CHECK(fs::create_directory(folder));
     write_text(folder / "CACHEDIR.TAG", "Signature: 8a477f597d28d172789f06886806bc55\n# another program\n");
-    reason = "somebody else's";
+    reason = "does not belong to Tessera";
   }
   SECTION("a link") {
     fs::create_directory_symlink(outside.path(), folder);
@@ -467,7 +467,7 @@ TEST_CASE("A folder of Tessera's name that it did not make is not used", "[cache
   SECTION("a file") {
     write_text(folder, "precious");
     CHECK(fs::is_regular_file(folder));
-    reason = "is a link or no folder";
+    reason = "is a link, or not a folder";
   }
   SECTION("others may write it") {
     CHECK(fs::create_directory(folder));

@@ -181,7 +181,7 @@ TEST_CASE("launches of a kernel in CUDA C++ are checked", "[jit]") {
   CHECK(says(refused(x, z), {"launch of kernel 'axpy' refused: it requires: ", "as many of x as of y"}));
   CHECK(says(refused(x, x), {"argument 2 is written and overlaps argument 1"}));
   const Tensor<f32, 1> strided(device, wide.data(), {64}, {2});
-  CHECK(says(refused(strided, y), {"argument 1 is not dense", "give a dense tensor"}));
+  CHECK(says(refused(strided, y), {"argument 1 is not dense", "pass a dense tensor"}));
   const auto geometry = [&](const std::function<CudaLaunch(Index)>& launches) {
     const auto one = cuda_kernel(
         "one", "text", [=](In<f32, 1> x, Out<f32, 1>) { return launches(x.extent(0)); }, [](const float*, float*) {});
@@ -191,13 +191,13 @@ TEST_CASE("launches of a kernel in CUDA C++ are checked", "[jit]") {
   CHECK(says(geometry([](Index n) {
                return CudaLaunch{.blocks = {n}, .threads = {n, 32}};
              }),
-             {"launch of kernel 'one' refused: a block of [64,32,1] threads; it has 1 to 1024"}));
+             {"launch of kernel 'one' refused: a CTA of [64,32,1] threads; it has 1 to 1024"}));
   CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n}, .threads = {n - 64}}; }),
-             {"a block of [0,1,1] threads"}));
+             {"a CTA of [0,1,1] threads"}));
   CHECK(says(geometry([](Index n) {
                return CudaLaunch{.blocks = {n, n * 2000}, .threads = {n}};
              }),
-             {"128000 blocks along axis 1; CUDA has 65535 at most along y and z"}));
+             {"128000 CTAs along axis 1; CUDA allows at most 65535 along y and z"}));
   CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n - 65}, .threads = {n}}; }),
              {"axis 0 of the grid has the extent -1"}));
   CHECK(says(geometry([](Index n) { return CudaLaunch{.blocks = {n}, .threads = {n}, .shared_bytes = n - 65}; }),

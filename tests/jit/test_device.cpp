@@ -1055,8 +1055,8 @@ TEST_CASE("a kernel's failure names it wherever it comes to light", "[jit]") {
     machine.fake.fail[call] = 700;
     CHECK(says(error_of(act), {"kernel 'copy' or one launched before it", call, "illegal memory access", "DEBUG"}));
     machine.fake.fail = {{"cuStreamSynchronize", 700}, {"cuMemAllocAsync", 700}};
-    CHECK(says(error_of([&] { stream.synchronize(); }), {"an earlier error has lost the GPU", "'copy'", call}));
-    CHECK(says(error_of([&] { device.allocate(1); }), {"an earlier error has lost the GPU", "'copy'", call}));
+    CHECK(says(error_of([&] { stream.synchronize(); }), {"this process lost the GPU", "'copy'", call}));
+    CHECK(says(error_of([&] { device.allocate(1); }), {"this process lost the GPU", "'copy'", call}));
   }
 }
 

@@ -142,7 +142,7 @@ TEST_CASE("an error of the driver names the call, the words and the mend", "[jit
               "TESSERA_DEBUG=1"}));
   CHECK(says(driver.describe(2, "cuMemAllocAsync"), {"CUDA_ERROR_OUT_OF_MEMORY (2)", "free tensors"}));
   CHECK(says(driver.describe(209, "cuModuleLoadDataEx"), {"CUDA_ERROR_NO_BINARY_FOR_GPU", "update"}));
-  CHECK(says(driver.describe(701, "cuLaunchKernel"), {"registers or shared memory", "tiles smaller"}));
+  CHECK(says(driver.describe(701, "cuLaunchKernel"), {"registers or shared memory", "smaller tiles"}));
   CHECK(says(driver.describe(900, "cuStreamSynchronize"), {"cannot be recorded"}));
   CHECK(says(driver.describe(12345, "cuInit"), {"cuInit", "12345", "no description"}));
   CHECK(error_of([&] { driver.check(0, "cuInit"); }) == "(no error)");

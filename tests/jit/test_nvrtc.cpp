@@ -342,7 +342,7 @@ TEST_CASE("Code depends on its text alone", "[nvrtc]") {
                            "--create-pch=x", "--use-pch=x", "--device-time-trace=x"}) {
     CompileRequest request = tiny(Arch::parse("sm_80"));
     request.flags = {flag};
-    CHECK(says(error_of([&] { nvrtc->options(request); }), {"'add_one'", flag, "refused"}));
+    CHECK(says(error_of([&] { nvrtc->options(request); }), {"'add_one'", flag, "rejected"}));
   }
   // Nothing is included, from the current folder neither.
   const TempDir folder;

@@ -427,7 +427,7 @@ TEST_CASE("a name under both spellings is once too many", "[model]") {
     tensors.push_back(named(tensors, "transformer.wte.weight"));
     tensors.back().name = "wte.weight";
   });
-  folder.check_open_refused({"not known: 'wte.weight'"});
+  folder.check_open_refused({"unknown: 'wte.weight'"});
 }
 
 TEST_CASE("other element types are refused by name", "[model]") {
@@ -445,7 +445,7 @@ TEST_CASE("long lists are cut", "[model]") {
   folder.config({{"n_layer", "1024"}});
   folder.check_open_refused({"missing: h.3.ln_1.weight", "h.3.ln_2.bias and 12244 more"});
   folder.config({{"n_embd", "96"}});
-  folder.check_open_refused({"of another shape: transformer.wte.weight [101, 48], not [101, 96]", " more"});
+  folder.check_open_refused({"of the wrong shape: transformer.wte.weight [101, 48], not [101, 96]", " more"});
 }
 
 TEST_CASE("a folder that is no model says what a model is", "[model]") {
@@ -463,9 +463,9 @@ TEST_CASE("a folder that is no model says what a model is", "[model]") {
   fs::copy_file(nano / "config.json", folder / "config.json");
   refused(folder.path(), {(folder / "model.safetensors").native(), "no such file", what});
   write_text(folder / "pytorch_model.bin", "PK");
-  refused(folder.path(), {"model.safetensors", "pytorch_model.bin, convert"});
+  refused(folder.path(), {"model.safetensors", "pytorch_model.bin; convert"});
   fs::create_symlink("nowhere", folder / "model.safetensors");
-  refused(folder.path(), {"model.safetensors", "no such file", "a link is there that leads nowhere"});
+  refused(folder.path(), {"model.safetensors", "no such file", "it is a broken link"});
   fs::remove(folder / "model.safetensors");
   write_text(folder / "model.safetensors", std::string("\2\0\0\0\0\0\0\0{}", 10));
   refused(folder.path(), {"model.safetensors' holds no weights"});
@@ -501,7 +501,7 @@ TEST_CASE("a file that is shortened while it is read is an error, and afterwards
     fs::resize_file(weights, left);
     const std::string message = error_of([&] { Gpt2(device, checkpoint); });
     INFO(message);
-    CHECK(says(message, {weights.native(), "shortened"}));
+    CHECK(says(message, {weights.native(), "truncated"}));
     CHECK(logits(before) == expected);
   }
   // Another file in its place is not what was opened.
@@ -529,5 +529,5 @@ TEST_CASE("settings and weights too large to be meant are refused unread", "[mod
   const std::uint64_t size = header.size();
   write_text(folder / "model.safetensors", std::string(reinterpret_cast<const char*>(&size), sizeof size) + header);
   fs::resize_file(folder / "model.safetensors", 8 + size + (std::uintmax_t{1} << 42));
-  folder.check_open_refused({"of another shape: wte.weight [1099511627776]"});
+  folder.check_open_refused({"of the wrong shape: wte.weight [1099511627776]"});
 }

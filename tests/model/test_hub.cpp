@@ -126,7 +126,7 @@ TEST_CASE("a name that leads nowhere says where it was looked for, and that noth
   refused({"refs/main': no such file", "no snapshot", "download the model again"});
   const fs::path snapshot = add_snapshot(repository, "0123");
   fs::remove(repository / "refs/main");
-  refused({"refs/main': no such file", "name the snapshot that is meant: '" + snapshot.native() + "'"});
+  refused({"refs/main': no such file", "specify a snapshot: '" + snapshot.native() + "'"});
   for (const std::string text : {" \n", "../0123", "/etc", "0123/../0123", "..", "a b"}) {
     write_text(repository / "refs/main", text);
     refused({"refs/main' holds '", "names no snapshot", snapshot.native()});
@@ -140,5 +140,5 @@ TEST_CASE("a name that leads nowhere says where it was looked for, and that noth
   fs::remove(repository / "blobs/0123-model.safetensors");
   const std::string message = error_of([&] { Checkpoint::open(find_model("org/name")); });
   CHECK(
-      says(message, {(snapshot / "model.safetensors").native(), "no such file", "a link is there that leads nowhere"}));
+      says(message, {(snapshot / "model.safetensors").native(), "no such file", "it is a broken link"}));
 }

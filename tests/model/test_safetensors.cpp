@@ -80,7 +80,7 @@ TEST_CASE("a file is read, or refused by name and reason", "[model]") {
   CHECK(file.text(0, 7) == "content");
   const InputFile moved = std::move(file);
   CHECK(moved.text(3, 2) == "te");
-  CHECK(says(error_of([&] { moved.text(5, 3); }), {(folder / "file").native(), "shortened", "1 bytes are missing"}));
+  CHECK(says(error_of([&] { moved.text(5, 3); }), {(folder / "file").native(), "truncated", "1 bytes are missing"}));
   CHECK(read_whole(folder / "file", 7) == "content");
   CHECK(says(error_of([&] { read_whole(folder / "file", 6); }),
              {(folder / "file").native(), "7 bytes", "more than 6 bytes"}));
@@ -189,7 +189,7 @@ TEST_CASE("R5: nesting that the format does not have ends where it begins", "[mo
   files.check_refused(with_header(R"({"x":{"shape":)" + deep), {"'shape' holds an array", "unsigned integer"});
   std::string objects = "{";
   for (int i = 0; i < 500'000; ++i) objects += "\"x\":{";
-  files.check_refused(with_header(objects), {"'x' is not of the format"});
+  files.check_refused(with_header(objects), {"'x' is not part of the format"});
 }
 
 TEST_CASE("R6: __metadata__ maps strings to strings", "[model]") {
@@ -239,10 +239,10 @@ TEST_CASE("R8: no name twice", "[model]") {
   Files files;
   const std::string a = tensor("U8", "[2]", "[0,2]"), b = tensor("U8", "[2]", "[2,4]");
   CHECK(files.open(with_header("{\"x\":" + a + ",\"y\":" + b + "}", 4)).tensors().size() == 2);
-  files.check_refused(with_header("{\"x\":" + a + ",\"x\":" + b + "}", 4), {"'x' is there twice"});
-  files.check_refused(with_header("{\"x\":" + a + ",\"\\u0078\":" + b + "}", 4), {"'x' is there twice"});
+  files.check_refused(with_header("{\"x\":" + a + ",\"x\":" + b + "}", 4), {"'x' occurs twice"});
+  files.check_refused(with_header("{\"x\":" + a + ",\"\\u0078\":" + b + "}", 4), {"'x' occurs twice"});
   const std::string empty = tensor("U8", "[0]", "[0,0]");
-  files.check_refused(with_header("{\"x\":" + empty + ",\"x\":" + empty + "}"), {"'x' is there twice"});
+  files.check_refused(with_header("{\"x\":" + empty + ",\"x\":" + empty + "}"), {"'x' occurs twice"});
 }
 
 TEST_CASE("R9: 22 element types, by their exact names", "[model]") {
@@ -263,7 +263,7 @@ TEST_CASE("R9: 22 element types, by their exact names", "[model]") {
     CHECK(bits(file.tensors().at(0).type) == width);
   }
   for (const char* bad : {"f32", "", "F128", "F32 ", "float32", "F8", "BF16\\u0000"}) {
-    files.check_refused(one_tensor(tensor(bad, "[1]", "[0,4]")), {"'x'", "'dtype' is '", "none of the format's types"});
+    files.check_refused(one_tensor(tensor(bad, "[1]", "[0,4]")), {"'x'", "'dtype' is '", "not a type of the format"});
   }
 }
 
@@ -323,7 +323,7 @@ TEST_CASE("R12: tensors follow each other without overlap or hole", "[model]") {
   for (int i = 0; i < 100'000; ++i) {
     same += (i ? ",\"" : "\"") + std::to_string(i) + "\":" + tensor("U8", "[4]", "[0,4]");
   }
-  files.check_refused(with_header(same + "}", 4), {"inside the one before"});
+  files.check_refused(with_header(same + "}", 4), {"inside the previous one"});
 }
 
 TEST_CASE("R13: no product of extents overflows", "[model]") {

@@ -140,9 +140,9 @@ TEST_CASE("an index that is none is refused in one sentence", "[model]") {
     refused("{\"metadata\":" + text + "}", "has metadata " + shown + ", where an object is expected");
     if (value == "'text'") continue;
     refused("{\"weight_map\":{\"a\":" + text + "}}",
-            "gives tensor 'a' to " + shown + ", where the name of a file is expected");
+            "assigns tensor 'a' to " + shown + ", where the name of a file is expected");
   }
-  refused("{\"weight_map\":{\"a\":{}}}", "gives tensor 'a' to an object, where");
+  refused("{\"weight_map\":{\"a\":{}}}", "assigns tensor 'a' to an object, where");
   refused("{\"weight_map\":{},\"weight_map\":{}}", "has two weight_map");
   refused("{\"metadata\":{},\"metadata\":{}}", "has two metadata");
   refused("{\"metadata\":{\"total_size\":1,\"total_size\":1}}", "has two total_size");
@@ -165,7 +165,7 @@ TEST_CASE("an index names files beside it, and nothing else", "[model]") {
     model.write_index(index.dump());
     const std::string message = model.refusal();
     INFO(message);
-    CHECK(says(message, {"gives tensor '" + name + "' to " + shown, "is not the plain name of a file beside it"}));
+    CHECK(says(message, {"assigns tensor '" + name + "' to " + shown, "is not the plain name of a file beside it"}));
   };
   const std::string shard = shard_name(1, 2);
   refused("", "''");
@@ -205,15 +205,15 @@ TEST_CASE("an index and its files must agree", "[model]") {
 
   refused_index(
       [&](json& index) { index["weight_map"][one.name] = second; },
-      {"do not agree", "'" + first + "' holds tensor '" + one.name + "', which the index gives to '" + second + "'"});
+      {"do not agree", "'" + first + "' holds tensor '" + one.name + "', which the index assigns to '" + second + "'"});
   refused_index([&](json& index) { index["weight_map"].erase(one.name); },
                 {"'" + first + "' holds tensor '" + one.name + "', which the index does not name"});
   refused_index([&](json& index) { index["weight_map"]["ghost"] = second; },
-                {"'" + second + "' does not hold tensor 'ghost', which the index gives to it"});
+                {"'" + second + "' does not hold tensor 'ghost', which the index assigns to it"});
   std::vector<TensorBytes> tensors = model.tensors(0);
   tensors.push_back(other);  // as the second file has it
   refused_file(tensors,
-               {"'" + first + "' holds tensor '" + other.name + "', which the index gives to '" + second + "'"});
+               {"'" + first + "' holds tensor '" + other.name + "', which the index assigns to '" + second + "'"});
   tensors.pop_back(), tensors.pop_back();
   refused_file(tensors,
                {"'" + first + "' does not hold tensor '" + model.tensors(0).back().name + "', which the index"});

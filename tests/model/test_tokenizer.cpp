@@ -865,7 +865,7 @@ TEST_CASE("a bad merges.txt is refused", "[model]") {
         {"a b\nzz x\n", "line 2", "'zz' is not in"},
         {"a b\nb c\n", "line 2", "'bc' is not in"},
         {"a b\nab \xff\n", "line 2", "is not in"},
-        {"a b\nab c\na b\n", "line 3", "'a b' is there twice"},
+        {"a b\nab c\na b\n", "line 3", "'a b' occurs twice"},
     }));
     INFO(text);
     folder.write("merges.txt", text);

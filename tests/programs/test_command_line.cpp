@@ -150,9 +150,9 @@ TEST_CASE("Several words are asked for in quotes, in their order", "[programs]")
                 {"put a text of several words in quotes: \"Once upon a time\""});
   check_refused("score", {"Once", "-q", "upon", "--dtype", "f32", "a time"}, {"in quotes: \"Once upon a time\""});
   check_refused("tokenize", {"--", "-a", "-b"}, {"in quotes: \"-a -b\""});
-  check_refused("inspect", {"softmax", "fft"}, {"there is one KERNEL only, not 2: softmax fft"});
-  check_refused("fuzz", {"1", "2", "3"}, {"there is one COUNT and one SEED only, not 3: 1 2 3"});
-  check_refused("01_vector_add", {"some", "words"}, {"options are all there is, not some words"});
+  check_refused("inspect", {"softmax", "fft"}, {"expected one KERNEL at most, not 2: softmax fft"});
+  check_refused("fuzz", {"1", "2", "3"}, {"expected one COUNT and one SEED at most, not 3: 1 2 3"});
+  check_refused("01_vector_add", {"some", "words"}, {"only options are expected, not some words"});
 }
 
 TEST_CASE("Arguments that have no names are taken in their order", "[programs]") {
@@ -268,7 +268,7 @@ TEST_CASE("A program goes by the name that it was called by", "[programs]") {
 }
 
 TEST_CASE("Texts of a command line go to stdout, which takes them, or are refused", "[programs]") {
-  check_refused("generate", {"--completion", "csh"}, {"--completion", "'csh'", "bash, zsh and fish"});
+  check_refused("generate", {"--completion", "csh"}, {"--completion", "'csh'", "bash, zsh or fish"});
   check_refused("generate", {"--completion"}, {"--completion"});
   check_refused("generate", {"--man"}, {"stdout", "No space left"}, {.output = "/dev/full"});
   check_refused("generate", {"--completion", "bash"}, {"stdout", "No space left"}, {.output = "/dev/full"});

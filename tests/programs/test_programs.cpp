@@ -137,7 +137,7 @@ TEST_CASE("a model is named as on the hub, and its weights may be in several fil
   fs::create_symlink(story / "model.safetensors", snapshot / "model.safetensors");
   const Run both = run("score", {"Once", "-q", "-m", "org/name"});
   CHECK(both.status == 0);
-  CHECK(says(both.err.substr(0, both.err.find('\n')), {"model.safetensors.index.json", "the single file is taken"}));
+  CHECK(says(both.err.substr(0, both.err.find('\n')), {"model.safetensors.index.json", "the single file is used"}));
   before ? ::setenv("HF_HUB_CACHE", before, 1) : ::unsetenv("HF_HUB_CACHE");
 }
 
@@ -575,7 +575,7 @@ TEST_CASE("One Ctrl-D ends what is typed into a terminal", "[programs]") {
   const auto typed = [](const std::string& program, const Arguments& arguments, const char* sign) {
     INFO(program);
     Talk talk(Talk::Through::terminal, program, arguments);
-    talk.until("Reads from the terminal");
+    talk.until("Reading from the terminal");
     talk.type("Once upon\n\x04");
     const std::string text = talk.rest();
     INFO(text);
@@ -593,7 +593,7 @@ TEST_CASE("Without a text, a program at a terminal asks for one", "[programs]") 
     Talk talk(Talk::Through::terminal, program, {});
     const std::string text = talk.rest();
     INFO(text);
-    CHECK(text.find("ive a text in quotes, or one through a pipe") != text.npos);
+    CHECK(text.find("ive a text in quotes, or pipe one to stdin") != text.npos);
     CHECK(text.find(fmt::format("(see {} --help)", program)) != text.npos);
     CHECK(talk.status() == 2);
   }
@@ -641,7 +641,7 @@ TEST_CASE("A model of one position scores one token", "[programs]") {
   for (const Arguments& more : {Arguments{}, Arguments{"--stride", "1"}}) {
     Arguments arguments{"-q", "-m", model, "--ids", "7,8"};
     arguments.insert(arguments.end(), more.begin(), more.end());
-    check_refused("score", arguments, {"holds 1 token at a time", "a text of 2 tokens cannot be scored"});
+    check_refused("score", arguments, {"context is 1 token", "a text of 2 tokens cannot be scored"});
   }
   CHECK(output("generate", {"-q", "-m", model, "--prompt-ids", "7", "--print-ids"}) == "7\n");
 }

@@ -144,7 +144,7 @@ TEST_CASE("score and tokenize take a text from a pipe", "[programs]") {
   CHECK(output("tokenize", {"Once"}, {.input = text}) == output("tokenize", {"Once"}));
   // Who types at a terminal is told what is missing.
   Talk asked(Talk::Through::terminal, "score", {"-q"});
-  CHECK(asked.rest().find("there is nothing to score. Give a text in quotes, or one through a pipe") !=
+  CHECK(asked.rest().find("there is nothing to score. Give a text in quotes, or pipe one to stdin") !=
         std::string::npos);
   CHECK(asked.status() == 2);
 }
@@ -152,7 +152,7 @@ TEST_CASE("score and tokenize take a text from a pipe", "[programs]") {
 TEST_CASE("Windows that make no sense are refused, and nothing is printed", "[programs]") {
   for (const char* stride : {"0", "37", "38", "4294967295"})
     check_refused("score", {"--model", nano, "--ids", "1,2", "--stride", stride},
-                  {fmt::format("--stride {}: give 1 to 36", stride), "37 tokens"});
+                  {fmt::format("--stride {}: it must be 1 to 36", stride), "37 tokens"});
   check_refused("score", {"--model", nano, "--ids", "1,2", "--stride", "-1"}, {"--stride", "'-1'"});
   Ids ids = random_ids(100);
   ids.back() = vocab;

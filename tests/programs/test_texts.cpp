@@ -536,7 +536,7 @@ TEST_CASE("-i goes on after each line, through a pipe too", "[programs]") {
   CHECK(talked("Once upon a time\n").err.find("total = ") != std::string::npos);
   // Commands answer in a few words, unless nobody wants them.
   const Run told = talked("/seed 5\n/temp 0.5\n/reset\n/temp x\n");
-  for (const char* part : {"\nseed: 5\n", "\ntemperature: 0.5\n", "\nThe text is forgotten.\n", "'x' is not a number"})
+  for (const char* part : {"\nseed: 5\n", "\ntemperature: 0.5\n", "\nThe text is cleared.\n", "'x' is not a number"})
     CHECK(told.err.find(part) != told.err.npos);
   check_refused("generate", {"-i", "--json"}, {"--json"});
   check_refused("generate", {"-i", "-f", "-"}, {"stdin"});
@@ -570,7 +570,7 @@ TEST_CASE("-i in a terminal: a prompt, lines that are edited, and Ctrl-C", "[pro
   talk.type("\x03");  // stops the text
   talk.until("> ");
   talk.type("forget this\x03");  // takes back the line
-  talk.until("Ctrl-C once more");
+  talk.until("Press Ctrl-C again");
   talk.until("> ");
   talk.type("/reset\n");
   talk.until("> ");

@@ -1,8 +1,8 @@
 // Pipelines, TMA, wgmma, clusters and split-K.
 #include "codegen/emit/emit_steps.hpp"
-#include "codegen/generate.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
+#include "codegen/target/kernel_parameter.hpp"
 
 namespace tessera::internal::codegen {
 namespace {

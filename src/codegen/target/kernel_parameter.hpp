@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "tessera/graph/element.hpp"
 
@@ -23,6 +24,9 @@ struct TmaTensor {
   }
   bool operator==(const TmaTensor&) const = default;
 };
+
+/// The statement that waits for the previous launch: a text without it does not.
+inline constexpr std::string_view grid_dependency_wait = "griddep_wait();";
 
 /// One parameter of a generated kernel, in order; the launcher fills it in.
 struct KernelParameter {

@@ -1,4 +1,4 @@
-// What a kind of device does: the side of device.hpp that each kind has its own of.
+// The implementation side of device.hpp: the interface that each kind of device implements.
 #pragma once
 #include <functional>
 #include <memory>
@@ -37,11 +37,11 @@ class StreamBackend {
   virtual void* native() = 0;
 };
 
-/// A kernel on a device, with all code that the device has made of it.
+/// A kernel on one device, with all code that the device has made for it.
 class DeviceKernel {
  public:
   virtual ~DeviceKernel() = default;
-  /// Of a stream of the device, with arguments that Executable has checked. From any thread.
+  /// `stream` belongs to the device, and Executable has checked the arguments. May be called from any thread.
   virtual void launch(StreamBackend& stream, std::span<const Argument> arguments,
                       std::span<const std::int64_t> grid) = 0;
 };
@@ -57,16 +57,16 @@ class DeviceBackend {
   virtual std::shared_ptr<StreamBackend> stream() = 0;
   virtual std::shared_ptr<StreamBackend> new_stream() = 0;
   virtual std::shared_ptr<StreamBackend> stream_from(void* cu_stream) = 0;
-  /// `graph`, as the passes leave it, outlives the kernel.
+  /// `graph` is the graph after the passes; it must outlive the kernel.
   virtual std::unique_ptr<DeviceKernel> kernel(const Graph& graph) = 0;
 };
 
-/// The arguments of a launch as errors list them: "argument 1 is f32 [2,3], argument 2 is 5".
+/// The arguments of a launch, as error messages list them: "argument 1 is f32 [2,3], argument 2 is 5".
 std::string arguments_text(std::span<const Parameter> parameters, std::span<const Argument> arguments);
-/// "for a launch of kernel 'k' (argument 1 is ...)".
+/// Throws OutOfMemory for a launch that the host has no memory for: it names the kernel and lists the arguments.
 [[noreturn]] void refuse_for_memory(const Graph& graph, std::span<const Argument> arguments);
 
-/// A handle as that of the kind of device it is given to. Throws Error if it is of another kind.
+/// Casts a handle to the class of the kind of device it is used with. Throws Error if it belongs to another kind.
 template <class Own, class Handle>
 Own& own(Handle& handle) {
   if (Own* found = dynamic_cast<Own*>(&handle)) return *found;

@@ -1,4 +1,4 @@
-// A list that only grows: for the few things that each is made once and then looked for all the time.
+// A list that only grows, for a few values that are each made once and then looked up all the time.
 #pragma once
 #include <atomic>
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace tessera::internal {
 
-/// Values by key. Finding one takes no lock, and values stay where they are. Newer ones are found sooner.
+/// Values by key. A lookup takes no lock, and values never move. Newer values are found sooner.
 template <class Key, class Value>
 class LockFreeList {
  public:
@@ -18,8 +18,8 @@ class LockFreeList {
     for (const Node* node = head_; node;) node = std::unique_ptr<const Node>(node)->next;
   }
 
-  /// The value of `key`, or else the new one that make() returns. However many threads ask, it is made once, and values
-  /// of other keys are made meanwhile; if make() throws, the next to ask tries again.
+  /// The value for `key`, or a new one from make(). It is made once, however many threads ask for it, and values for
+  /// other keys can be made meanwhile. If make() throws, the next caller tries again.
   template <class Make>
   const Value& find_or_make(const Key& key, const Make& make) {
     Node* node = find(key);

@@ -9,11 +9,11 @@
 namespace tessera::internal {
 namespace {
 
-/// Holds the product of any stride, any extent and the bytes of an element.
+/// Holds the product of any stride, any extent and the size of an element in bytes.
 __extension__ using Wide = __int128;
 
 struct Range {
-  Wide begin, end;  // bytes; empty if there is no element
+  Wide begin, end;  // in bytes; begin == end if the tensor has no elements
 };
 
 Range range_of(const Parameter& parameter, const Argument& argument) {
@@ -32,9 +32,9 @@ struct Axis {
   std::int64_t stride, extent_a, extent_b;
 };
 
-// Is there an element of each at the same address: d[i] with sum d[i] * stride[i] == distance, d[i] a difference of two
-// positions? Strides are nested, so at each axis only the two quotients next to the distance can leave a rest that
-// fits.
+// Do both tensors have an element at the same address? They do if there are d[i], differences of two positions along
+// axis i, with sum d[i] * stride[i] == distance. Strides are nested, so at each axis only the quotients next to
+// distance / stride can leave a remainder that the later axes reach.
 bool meet(const std::array<Axis, max_rank>& axes, std::size_t i, std::size_t rank, Wide distance) {
   if (i == rank) return distance == 0;
   const Wide quotient = distance / axes[i].stride;
@@ -66,7 +66,7 @@ bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b
   if (a_parameter.rank != b_parameter.rank || info(b_parameter.type).bytes != bytes || between % bytes != 0)
     return true;
   std::array<Axis, max_rank> axes{};
-  // The stride of an axis of one element means nothing.
+  // The stride of an axis of one element has no effect.
   std::size_t rank = 0;
   for (std::size_t i = 0; i < static_cast<std::size_t>(a_parameter.rank); ++i) {
     if (a.extent[i] == 1 && b.extent[i] == 1) continue;
@@ -74,7 +74,7 @@ bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b
     if (stride < 1 || (a.extent[i] > 1 && b.extent[i] > 1 && a.stride[i] != b.stride[i])) return true;
     axes[rank++] = {stride, a.extent[i], b.extent[i]};
   }
-  // Those that are not there have a stride of 0 and sort last.
+  // Unused entries have a stride of 0 and sort last.
   std::sort(axes.begin(), axes.end(), [](const Axis& p, const Axis& q) { return p.stride > q.stride; });
   for (std::size_t i = 0; i + 1 < rank; ++i)
     if (axes[i].stride < Wide(axes[i + 1].stride) * std::max(axes[i + 1].extent_a, axes[i + 1].extent_b)) return true;
@@ -82,7 +82,7 @@ bool overlap(const Parameter& a_parameter, const Argument& a, const Parameter& b
 }
 
 bool overlaps_itself(const Parameter& parameter, const Argument& argument) {
-  // Stride and extent of each axis; one of a single position means nothing and sorts last.
+  // Stride and extent of each axis. An axis with a single position has no effect and sorts last.
   std::array<std::pair<Wide, std::int64_t>, max_rank> axes;
   axes.fill({Wide(1) << 64, 1});
   for (std::size_t i = 0; i < static_cast<std::size_t>(parameter.rank); ++i) {
@@ -93,7 +93,7 @@ bool overlaps_itself(const Parameter& parameter, const Argument& argument) {
     }
   }
   std::sort(axes.begin(), axes.end());
-  Wide reach = 0;  // from the first element to the last over the axes so far
+  Wide reach = 0;  // from the first element to the last, over the axes so far
   for (auto [stride, extent] : axes) {
     if (extent == 1) break;
     if (stride <= reach) return true;

@@ -20,8 +20,8 @@ std::string_view as_text(std::span<const std::uint8_t> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// ---- An entry as bytes: magic, schema, key, fields, and SHA-256 of all that. Numbers as this machine has them: a
-// cache folder belongs to one kind of machine.
+// ---- An entry as bytes: magic, schema, key, fields, and the SHA-256 of all of these. Numbers have the byte order of
+// this machine: a cache folder belongs to one kind of machine.
 
 class Writer {
  public:
@@ -41,7 +41,7 @@ class Writer {
   }
 };
 
-/// Reads what Writer wrote. Past the end, or for a size that cannot be, it gives nothing and `good` turns false.
+/// Reads what Writer wrote. Past the end, or for an impossible size, it returns nothing and `good` becomes false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -75,7 +75,7 @@ class Reader {
   std::string_view rest_;
 };
 
-/// The fields of an entry in their order, for both directions.
+/// The fields of an entry in order, for reading and for writing.
 template <class Stream, class Entry>
 void each_field(Stream& stream, Entry& entry) {
   stream(entry.kernel), stream(entry.source);
@@ -133,7 +133,7 @@ CompileCache::CompileCache(std::string_view option, Warn warn, Limits limits)
 void CompileCache::disk_failed(std::string_view what) {
   if (warn_ && !warned_disk_.exchange(true)) {
     warn_(fmt::format(
-        "compiled kernels are not kept on disk, all else works: {} (TESSERA_CACHE_DIR names another folder)", what));
+        "compiled kernels are not kept on disk, all else works: {} (set TESSERA_CACHE_DIR to another folder)", what));
   }
 }
 
@@ -146,7 +146,7 @@ CompileCache::Shared CompileCache::get(const CacheKey& key, const std::function<
       const std::shared_future<Shared> future = found->second;
       ++counters_.memory_hits;
       lock.unlock();
-      return future.get();  // waits while another thread compiles
+      return future.get();  // waits if another thread is compiling it
     }
     entries_.emplace(key, promise.get_future().share());
     dropped = dropped_.erase(key) > 0;
@@ -170,7 +170,7 @@ CompileCache::Shared CompileCache::get(const CacheKey& key, const std::function<
     ++(on_disk ? counters_.disk_hits : counters_.compiled);
   }
   promise.set_value(entry);
-  if (!on_disk) store(key, *entry);  // nobody waits for the disk
+  if (!on_disk) store(key, *entry);  // after set_value, so that no thread waits for the disk
   return entry;
 }
 
@@ -191,8 +191,8 @@ CompileCache::Shared CompileCache::load(const CacheKey& key) {
     ++counters_.rejected;
   }
   if (warn_ && !warned_entry_.exchange(true)) {
-    warn_(
-        fmt::format("cached kernel {} is not used, {}; it is compiled again", folder_->file(key.hex()).native(), why));
+    warn_(fmt::format("cached kernel {} is not used because {}; it is compiled again",
+                      folder_->file(key.hex()).native(), why));
   }
   return nullptr;
 }

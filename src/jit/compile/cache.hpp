@@ -1,5 +1,6 @@
-// Compiled kernels, kept in memory and on disk under a key made of all that they depend on. Several threads and several
-// processes may use one folder; whatever is wrong with it costs a compilation, never a result.
+// The cache of compiled kernels, in memory and on disk, under a key made of everything that they depend on. Several
+// threads and several processes may use one folder. A problem with the folder can cost a compilation, but never a wrong
+// result.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -22,7 +23,7 @@ namespace tessera::internal {
 
 struct CacheEntry {
   std::string kernel;
-  std::string source;  ///< as compiled, so that it can be looked at later
+  std::string source;  ///< the text that was compiled, for later inspection
   CompiledCode code;
   bool operator==(const CacheEntry&) const = default;
 };
@@ -30,28 +31,28 @@ struct CacheEntry {
 class CompileCache {
  public:
   struct Limits {
-    std::uint64_t bytes = 512 << 20;         ///< on disk; what was used longest ago goes first
-    std::chrono::seconds trim_interval{60};  ///< least time between two looks at the folder's size
+    std::uint64_t bytes = 512 << 20;         ///< limit on disk; the least recently used entries are removed first
+    std::chrono::seconds trim_interval{60};  ///< minimum time between two checks of the folder's size
   };
   struct Counters {
     std::uint64_t compiled = 0, memory_hits = 0, disk_hits = 0, rejected = 0;
   };
   using Warn = std::function<void(std::string_view)>;
 
-  /// `option` as for cache_folder. `warn` hears one line when the disk fails first, and one when an entry is damaged
-  /// first; from any thread.
+  /// `option` as for cache_folder. `warn` is called, from any thread, at the first failure of the disk and at the first
+  /// damaged entry, with one line each.
   explicit CompileCache(std::string_view option, Warn warn, Limits limits);
   CompileCache(std::string_view option, Warn warn) : CompileCache(option, std::move(warn), Limits()) {}
 
-  /// The entry under `key`: from memory, from disk, or from `compile`, which is called once however many threads ask.
-  /// Throws only what `compile` throws; the next to ask tries again.
+  /// The entry for `key`: from memory, from disk, or from `compile`, which is called once however many threads ask.
+  /// Throws only what `compile` throws; the next caller then tries again.
   std::shared_ptr<const CacheEntry> get(const CacheKey& key, const std::function<CacheEntry()>& compile);
 
-  /// Forgets an entry, on disk too: for one that the driver refuses to load.
+  /// Removes an entry, also from disk: for code that the driver rejects.
   void drop(const CacheKey& key);
 
   Counters counters() const;
-  /// Of which entries lie on disk; none if none do.
+  /// The folder of the entries on disk; nullopt if they are kept in memory only.
   const std::optional<CacheFolder>& folder() const { return folder_; }
 
  private:
@@ -64,9 +65,9 @@ class CompileCache {
   std::optional<CacheFolder> folder_;
   Warn warn_;
   Limits limits_;
-  mutable std::mutex mutex_;  // of the next five
+  mutable std::mutex mutex_;  // guards the next five members
   std::map<CacheKey, std::shared_future<Shared>> entries_;
-  std::set<CacheKey> dropped_;  // not looked for on disk, from where they may not have gone
+  std::set<CacheKey> dropped_;  // not read from disk, where they may not have been removed
   Counters counters_;
   std::chrono::steady_clock::time_point next_trim_{};
   bool swept_ = false;

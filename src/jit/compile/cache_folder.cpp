@@ -26,9 +26,9 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t largest_entry = 256 << 20;
 constexpr std::chrono::hours stale_after{1};
 constexpr const char* temporary = "tmp";
-constexpr std::size_t name_size = 64, part_size = 2;  // an entry 1f2e... lies in 1f/2e...
+constexpr std::size_t name_size = 64, part_size = 2;  // an entry 1f2e... is the file 1f/2e...
 
-// The first line is that of the Cache Directory Tagging Specification.
+// The first line is required by the Cache Directory Tagging Specification.
 constexpr std::string_view mark =
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# Kernels that Tessera compiled. The folder may be deleted at any time.\n";
@@ -39,7 +39,7 @@ bool is_hexadecimal(std::string_view name, std::size_t size) {
 
 bool others_write(const struct stat& status) { return (status.st_mode & (S_IWGRP | S_IWOTH)) != 0; }
 
-/// Normal, and without the slash at its end, which would give the folder two names.
+/// Normalized, and without a trailing slash, which would give the folder two names.
 fs::path plain(const fs::path& path) {
   const fs::path normal = path.lexically_normal();
   return normal.has_filename() || !normal.has_relative_path() ? normal : normal.parent_path();
@@ -49,10 +49,10 @@ void check_owner(const fs::path& path, const struct stat& status, bool may_be_st
   if (!S_ISDIR(status.st_mode)) throw std::runtime_error(path.native() + " is not a folder");
   if (status.st_uid != ::geteuid()) throw std::runtime_error(path.native() + " belongs to another user");
   if (others_write(status) && !(may_be_sticky && (status.st_mode & S_ISVTX)))
-    throw std::runtime_error(path.native() + " can be written by others (chmod go-w mends that)");
+    throw std::runtime_error(path.native() + " can be written by others (chmod go-w fixes that)");
 }
 
-/// Checks a folder, and what lies between it and `home`.
+/// Checks a folder and every folder between it and `home`.
 void check_folder(const fs::path& folder, const fs::path& home) {
   for (fs::path path = folder; path.has_relative_path(); path = path.parent_path()) {
     const bool below_home = !home.empty() && path != home && path.native().starts_with(home.native() + "/");
@@ -76,13 +76,13 @@ std::vector<std::string> names_in(const Descriptor& folder) {
 
 enum class FileKind { none, entry, other };
 
-/// What stands at a name: an entry is a file that begins as one does, or ends before that shows. Opened into `file`.
+/// What is at a name: an entry is a file that begins with the magic of entries, or with a part of it. Opened as `file`.
 FileKind look_at(const Descriptor& folder, const std::string& name, const fs::path& path, Descriptor& file,
                  struct stat& status) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer.
   file = Descriptor(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
   if (!file && errno == ENOENT) return FileKind::none;
-  if (!file && (errno == ELOOP || errno == ENXIO)) return FileKind::other;  // a link, a socket
+  if (!file && (errno == ELOOP || errno == ENXIO)) return FileKind::other;  // a symbolic link, a socket
   if (!file) throw_errno("read", path);
   if (::fstat(file.get(), &status) != 0) throw_errno("look at", path);
   if (!S_ISREG(status.st_mode)) return FileKind::other;
@@ -91,7 +91,7 @@ FileKind look_at(const Descriptor& folder, const std::string& name, const fs::pa
   return entry_magic.starts_with(start) ? FileKind::entry : FileKind::other;
 }
 
-/// Also false if it cannot be read.
+/// False also if it cannot be read.
 bool is_entry(const Descriptor& folder, const std::string& name) {
   try {
     Descriptor file;
@@ -122,14 +122,15 @@ CacheFolder::CacheFolder(const fs::path& parent, const fs::path& home) : path_(p
   claim();
 }
 
-/// Makes the folder and marks it, or finds the mark in it.
+/// Creates the folder and marks it, or checks its mark.
 void CacheFolder::claim() const {
   make_folder(path_);
   const Descriptor folder = open();
   struct stat status {};
   if (::fstat(folder.get(), &status) != 0) throw_errno("look at", path_);
   check_owner(path_, status, false);
-  // Listed before the mark is read: another process that makes the folder now puts more into it only behind its mark.
+  // Listed before the mark is read: another process that creates the folder at the same time writes its mark before
+  // anything else.
   const std::vector<std::string> names = names_in(folder);
   std::string text;
   if (const Descriptor file(folder, mark_name, O_RDONLY | O_NONBLOCK | O_NOCTTY); file)
@@ -138,7 +139,7 @@ void CacheFolder::claim() const {
   const bool has_others = std::any_of(names.begin(), names.end(), [](const auto& name) { return name != mark_name; });
   if (has_others || !mark.starts_with(text))
     throw std::runtime_error(
-        fmt::format("{} has no {} of Tessera's, so it is somebody else's", path_.native(), mark_name));
+        fmt::format("{} has no {} of Tessera's, so it does not belong to Tessera", path_.native(), mark_name));
   const Descriptor file(folder, mark_name, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY, 0600);
   if (!file) throw_errno("make", path_ / mark_name);
   write_all(file, std::as_bytes(std::span(mark)), path_ / mark_name);
@@ -147,12 +148,12 @@ void CacheFolder::claim() const {
 Descriptor CacheFolder::open() const {
   Descriptor folder(path_, O_RDONLY | O_DIRECTORY);
   if (!folder && (errno == ENOTDIR || errno == ELOOP))
-    throw std::runtime_error(path_.native() + " is a link or no folder");
+    throw std::runtime_error(path_.native() + " is a link, or not a folder");
   if (!folder) throw_errno("open", path_);
   return folder;
 }
 
-/// A folder in ours; none if it is not there and not to be made.
+/// A subfolder; false if it does not exist and `make` is false.
 Descriptor CacheFolder::part(const Descriptor& folder, const std::string& name, bool make) const {
   if (make && ::mkdirat(folder.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("make", path_ / name);
   Descriptor part(folder, name, O_RDONLY | O_DIRECTORY);
@@ -167,7 +168,7 @@ fs::path CacheFolder::file(const std::string& name) const {
 void CacheFolder::read(const std::string& name, const std::function<bool(std::string_view)>& take,
                        std::string& why) const {
   const Descriptor folder(path_, O_RDONLY | O_DIRECTORY);
-  if (!folder && errno == ENOENT) return;  // somebody emptied the cache
+  if (!folder && errno == ENOENT) return;  // the cache was emptied
   if (!folder) throw_errno("open", path_);
   const Descriptor part = this->part(folder, name.substr(0, part_size), false);
   if (!part) return;
@@ -178,7 +179,7 @@ void CacheFolder::read(const std::string& name, const std::function<bool(std::st
     case FileKind::none:
       return;
     case FileKind::other:
-      why = "it is something else, which stays (remove it)";
+      why = "it is not a cache entry and is left in place (remove it)";
       return;
     case FileKind::entry:
       break;
@@ -189,10 +190,10 @@ void CacheFolder::read(const std::string& name, const std::function<bool(std::st
     why = "it is too large";
   } else {
     const std::string bytes = read_some(file, static_cast<std::uint64_t>(status.st_size), this->file(name));
-    if (take(bytes)) return void(::futimens(file.get(), nullptr));  // if that fails, age counts, which does too
+    if (take(bytes)) return void(::futimens(file.get(), nullptr));  // if that fails, its old time is harmless
     why = "its checksum is wrong";
   }
-  // Another process may just have put a good entry in the place of the bad one: remove only what was looked at.
+  // Another process may just have replaced the bad entry by a good one: remove only the file that was read.
   struct stat now {};
   if (::fstatat(part.get(), rest.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 && now.st_ino == status.st_ino &&
       now.st_dev == status.st_dev && ::unlinkat(part.get(), rest.c_str(), 0) != 0)
@@ -201,7 +202,7 @@ void CacheFolder::read(const std::string& name, const std::function<bool(std::st
 
 void CacheFolder::write(const std::string& name, std::string_view bytes) const {
   if (bytes.size() > largest_entry) return;
-  claim();  // again, as somebody may have emptied the cache meanwhile
+  claim();  // again, since the cache may have been emptied
   const Descriptor folder = open();
   const Descriptor workplace = part(folder, temporary, true),
                    part = this->part(folder, name.substr(0, part_size), true);
@@ -216,7 +217,7 @@ void CacheFolder::write(const std::string& name, std::string_view bytes) const {
   try {
     write_all(made, std::as_bytes(std::span(bytes)), path);
     if (!made.close()) throw_errno("close", path);
-    // Not flushed to the disk first: a file cut off by a power failure is made again.
+    // Not flushed to the disk first: after a power failure, a truncated file is compiled again.
     if (::renameat(workplace.get(), unfinished.c_str(), part.get(), rest.c_str()) != 0) throw_errno("make", file(name));
   } catch (...) {
     ::unlinkat(workplace.get(), unfinished.c_str(), 0);
@@ -236,7 +237,7 @@ void CacheFolder::trim(std::uint64_t most, bool sweep) const {
   const Descriptor folder = open();
   const Descriptor lock(folder, "lock", O_RDWR | O_CREAT | O_NONBLOCK | O_NOCTTY, 0600);
   if (!lock) throw_errno("open", path_ / "lock");
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;  // another process is at it
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;  // another process is trimming
 
   const auto each_file = [&](const std::string& name, auto&& action) {
     const Descriptor part(folder, name, O_RDONLY | O_DIRECTORY);

@@ -17,7 +17,7 @@ bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c =
 class Stripper {
  public:
   explicit Stripper(std::string_view source) : source_(source) {
-    // Lines that a backslash continues are joined before anything else is looked at, as the language has it.
+    // Lines that end with a backslash are joined before everything else, as in the language.
     for (std::size_t i = 0; i < source.size(); ++i) {
       const std::size_t newline = source.substr(i + 1).starts_with("\r\n") ? i + 2 : i + 1;
       if (source[i] == '\\' && newline < source.size() && source[newline] == '\n') {
@@ -79,7 +79,7 @@ class Stripper {
     line_.clear();
   }
 
-  /// A string or a character, up to its closing quote or the end of the line.
+  /// A string or character literal, up to its closing quote or the end of the line.
   void literal(char quote) {
     std::size_t end = at_ + 1;
     while (end < text_.size() && text_[end] != quote && text_[end] != '\n') end += text_[end] == '\\' ? 2 : 1;
@@ -87,7 +87,7 @@ class Stripper {
     put(at_, end < text_.size() && text_[end] == quote ? end + 1 : end);
   }
 
-  /// An identifier, perhaps the prefix of a literal, or a number, in which ' separates digits.
+  /// An identifier, possibly the prefix of a literal, or a number, in which ' separates digits.
   void word() {
     const bool is_number = text_[at_] == '.' || std::isdigit(static_cast<unsigned char>(text_[at_]));
     std::size_t end = at_;
@@ -103,7 +103,7 @@ class Stripper {
     put(at_, end);
   }
 
-  /// Inside a raw string nothing is joined: it is taken from the source as it was.
+  /// In a raw string no lines are joined: it is copied unchanged from the source.
   void raw_string(std::size_t quote) {
     const std::size_t begin = origin_[at_], open = source_.find('(', origin_[quote]);
     std::size_t end = source_.size();
@@ -116,11 +116,11 @@ class Stripper {
   }
 
   std::string_view source_;
-  std::string text_;                 // the source with its lines joined
-  std::vector<std::size_t> origin_;  // where each character of text_ stands in source_
+  std::string text_;                 // the source with continued lines joined
+  std::vector<std::size_t> origin_;  // position of each character of text_ in source_
   std::size_t at_ = 0;
   std::string result_, line_;
-  bool blank_ = false;  // was there space since the last token?
+  bool blank_ = false;  // was there white space since the last token?
 };
 
 }  // namespace
@@ -128,7 +128,7 @@ class Stripper {
 std::string strip_comments(std::string_view source) { return Stripper(source).run(); }
 
 CacheKey::CacheKey(const KeyFields& fields) {
-  // With name and length in front, so that no two lists of fields give the same bytes.
+  // Each field has its name and length in front, so that different lists of fields never give the same bytes.
   std::string text;
   const auto field = [&](std::string_view name, std::string_view value) {
     text += fmt::format("{} {}:", name, value.size());

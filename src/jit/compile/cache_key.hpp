@@ -1,4 +1,4 @@
-// What a compiled kernel is kept under: a digest of all that it depends on.
+// The key of a compiled kernel in the cache: a digest of everything that the code depends on.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -10,16 +10,17 @@
 
 namespace tessera::internal {
 
-/// Changes when the meaning of a key or the layout of an entry does; older entries are then never found.
+/// Changes with the meaning of a key or the layout of an entry; older entries are then never found.
 inline constexpr std::uint32_t cache_schema = 1;
 
-/// What makes one compiled kernel differ from another. No names and no paths: equal text is equal code.
+/// Everything that distinguishes one compiled kernel from another. Names and paths do not count: equal text is equal
+/// code.
 struct KeyFields {
   std::string_view compiler;           ///< Nvrtc::build()
-  std::string_view architecture;       ///< Nvrtc::Target::name(), so that cubin and PTX differ
+  std::string_view architecture;       ///< Nvrtc::Target::name(), which differs for cubin and PTX
   std::span<const std::string> flags;  ///< Nvrtc::options(), in order
-  std::string_view source;             ///< of one kernel
-  bool line_info = false;              ///< the code then depends on comments and `#line` too
+  std::string_view source;             ///< the text of one kernel
+  bool line_info = false;              ///< if true, the code depends on comments and `#line`, too
 };
 
 /// SHA-256 of the fields.
@@ -31,9 +32,9 @@ struct CacheKey {
   auto operator<=>(const CacheKey&) const = default;
 };
 
-/// CUDA C++ without comments and line directives (`#line 3 "f"`, `# 3 "f"`), continued lines joined, runs of blanks as
-/// one, no empty lines: texts of equal meaning become equal. String, character and raw string literals stay as they
-/// are.
+/// CUDA C++ without comments, line directives (`#line 3 "f"`, `# 3 "f"`) and empty lines, with continued lines joined
+/// and white space collapsed: texts of equal meaning become equal. String, character and raw string literals are
+/// unchanged.
 std::string strip_comments(std::string_view source);
 
 }  // namespace tessera::internal

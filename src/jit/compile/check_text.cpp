@@ -43,7 +43,7 @@ void check_cuda_text(const Graph& graph) {
   try {
     Compiler::instance().compile(std::move(source), options().dump_arch);
   } catch (const Error& error) {
-    log_warn(fmt::format("{} (it runs on the CPU all the same)", error.what()));
+    log_warn(fmt::format("{} (it still runs on the CPU)", error.what()));
   }
 }
 

@@ -37,7 +37,7 @@ bool is_one_of(std::string_view stage, const auto& stages) {
   return std::find(stages.begin(), stages.end(), stage) != stages.end();
 }
 
-// `#line` directives for a text edited by hand, whose lines are its own.
+// Adjusts the `#line` directives of a hand-edited text, so that messages name its own lines.
 std::string with_own_lines(std::string_view text, const fs::path& file) {
   std::string result = fmt::format("#line 1 \"{}\"\n", in_literal(file.native()));
   while (!text.empty()) {
@@ -53,7 +53,7 @@ std::string text_of(const KernelSource& source, std::string_view stage) {
   if (stage == "plan") return source.plan;
   if (stage == "remarks-json") return to_json(source.remarks);
   if (stage == "remarks")
-    return source.by_hand ? fmt::format("kernel {} is CUDA C++ by hand, of which there are no remarks\n", source.author)
+    return source.by_hand ? fmt::format("kernel {} is handwritten CUDA C++, which has no remarks\n", source.author)
                           : to_string(source.remarks);
   return source.text;
 }
@@ -65,7 +65,7 @@ std::string text_of_ptx(const CompiledCode& code) {
 
 std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code, bool cached) {
   const CompileReport& report = code.report;
-  // A cuda_kernel's number that differs between launches is 0 or less.
+  // A launch parameter of a cuda_kernel that differs between launches is 0 or negative here.
   std::string text = fmt::format("{} for {}: {}, ", source.author, gpu.name(),
                                  source.threads > 0 ? fmt::format("{} threads", source.threads)
                                                     : "as many threads as the launch says");
@@ -88,18 +88,19 @@ bool has_entry(const CompiledCode& code, std::string_view name) {
                      : code.log.find(fmt::format("Compiling entry function '{}'", name)) != std::string::npos;
 }
 
-/// A line in place of a stage. Where nobody would see it, in a file, a warning says the same, once a process.
+/// Dumps one line in place of a stage. In a file nobody might see it, so then a warning says the same, once per
+/// process.
 void dump_failure(const Options& options, std::string_view kernel, std::string_view stem, std::string_view stage,
                   const std::string& why) {
   write_dump(options, stem, stage, fmt::format("no {}: {}\n", stage, why));
   if (options.dump_dir.empty()) return;
   static std::mutex mutex;
-  static std::set<std::string>& told = *new std::set<std::string>;  // never destroyed, as the compiler
+  static std::set<std::string>& told = *new std::set<std::string>;  // never destroyed, like the compiler
   if (const std::lock_guard lock(mutex); !told.insert(why).second) return;
   log_warn(fmt::format("kernel '{}' is dumped without its {}: {}", kernel, stage, why));
 }
 
-/// The text of `file`, if it is there.
+/// The text of `file`, if it exists.
 std::optional<std::string> edited_text(const fs::path& file) {
   constexpr std::uint64_t most = 64 << 20;
   if (std::error_code error; !fs::is_directory(file.parent_path(), error))
@@ -113,7 +114,7 @@ std::optional<std::string> edited_text(const fs::path& file) {
   }
 }
 
-/// Calls `say` if it is not stopped for longer than `patience`.
+/// Calls `say` unless it is stopped within `patience`.
 class Watch {
  public:
   Watch(std::chrono::milliseconds patience, std::function<void()> say)
@@ -122,7 +123,7 @@ class Watch {
           stopped_.wait_for(lock, stop, patience, [] { return false; });
           if (!stop.stop_requested()) said_ = true, say();
         }) {}
-  /// Did it call?
+  /// Stops it; returns whether it called `say`.
   bool stop() {
     thread_.request_stop();
     thread_.join();
@@ -141,32 +142,32 @@ class Watch {
 struct Compiler::Job {
   KernelSource source;
   Arch gpu;
-  std::string stem;  // of its dumps
-  fs::path edited;   // the file of a text edited by hand
+  std::string stem;  // of its dump files
+  fs::path edited;   // the file of a hand-edited text; empty if there is none
   std::function<void()> check;
 };
 
 struct Compiler::Code {
   std::shared_ptr<const CacheEntry> entry;
-  bool cached = true;  // or was it compiled just now?
+  bool cached = true;  // false: it was compiled just now
 };
 
 Compiler::Compiler(Options options, std::chrono::milliseconds patience, const Nvrtc& (*nvrtc)())
     : options_(std::move(options)), patience_(patience), nvrtc_(nvrtc), cache_(options_.cache_dir, log_warn) {}
 
 Compiler& Compiler::instance() {
-  // Never destroyed: a thread may still compile while the process ends.
+  // Never destroyed: a thread may still be compiling while the process ends.
   static Compiler& compiler = *new Compiler(tessera::internal::options());
   return compiler;
 }
 
-/// Says once for each kernel that its files beside `file` are not for the code that `file` would be of.
+/// Warns, once per kernel, that TESSERA_OVERRIDE_DIR has files of the kernel for other code than that of `file`.
 void Compiler::warn_of_others(const std::string& kernel, const fs::path& file) {
   const std::string name = file.filename();
   const std::string_view start = std::string_view(name).substr(0, name.rfind('-') + 1);
-  if (options_.dump_dir == options_.override_dir && wants_dump(options_, kernel, "cuda")) return;  // it is made now
+  if (options_.dump_dir == options_.override_dir && wants_dump(options_, kernel, "cuda")) return;  // it is dumped now
   std::vector<std::string> others;
-  std::error_code unreadable;  // then what could be read counts
+  std::error_code unreadable;  // the names read so far count
   fs::directory_iterator entry(file.parent_path(), unreadable);
   for (; !unreadable && entry != fs::directory_iterator(); entry.increment(unreadable)) {
     std::string other = entry->path().filename();
@@ -177,12 +178,12 @@ void Compiler::warn_of_others(const std::string& kernel, const fs::path& file) {
   if (const std::lock_guard lock(mutex_); !warned_.insert(kernel).second) return;
   std::sort(others.begin(), others.end());
   log_warn(
-      fmt::format("kernel '{}' is compiled as generated: TESSERA_OVERRIDE_DIR={} has {} and not {}, as the kernel, "
-                  "the GPU or what is known of its tensors is not that of the dump; dump it again",
+      fmt::format("kernel '{}' is compiled as generated: TESSERA_OVERRIDE_DIR={} has {} and not {}, because the "
+                  "kernel, the GPU or the properties of its tensors differ from those of the dump; dump it again",
                   kernel, file.parent_path().native(), fmt::join(others, ", "), name));
 }
 
-/// Takes the edited text, if there is one.
+/// Uses the edited text, if there is one.
 Compiler::Job Compiler::start(KernelSource source, Arch gpu, std::function<void()> check) {
   const std::string stem = dump_stem(source.author, gpu.name(), source.text);
   fs::path edited;
@@ -202,14 +203,14 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu, std::function<void(
   return {std::move(source), gpu, stem, std::move(edited), std::move(check)};
 }
 
-/// Before compilation, which may fail.
+/// Called before compilation, which may fail.
 void Compiler::dump_source(const Job& job) const {
   for (const std::string_view stage : source_stages)
     if (wants_dump(options_, job.source.author, stage))
       write_dump(options_, job.stem, stage, text_of(job.source, stage));
 }
 
-/// From the cache, or compiled: in any case if `anew`.
+/// From the cache, or compiled; always compiled if `anew`.
 Compiler::Code Compiler::code(const Job& job, bool anew) {
   const Nvrtc& nvrtc = nvrtc_();
   const Nvrtc::Target target = nvrtc.target(job.gpu);
@@ -284,14 +285,14 @@ CompiledKernel Compiler::finish(const Job& job, bool anew) {
     if (!wants_dump(options_, job.source.author, stage)) continue;
     try {
       write_dump(options_, job.stem, stage, text(job, code, stage));
-    } catch (const Error& e) {  // the kernel runs all the same
+    } catch (const Error& e) {  // the kernel still runs
       dump_failure(options_, job.source.author, job.stem, stage, e.what());
     }
   }
   return {job.source, code.entry};
 }
 
-// Of several texts of a kernel the first says it.
+// If a kernel has several texts, the first one warns.
 void Compiler::warn_of_tiles(const KernelSource& source) {
   if (source.slow.empty()) return;
   if (const std::lock_guard lock(mutex_); !slow_.insert(source.slow).second) return;
@@ -343,7 +344,7 @@ KernelInfo Compiler::info(KernelSource source, Arch gpu) {
     info.why_not_compiled = compiled.note;
     return info;
   }
-  constexpr int bytes_of_instruction = 16;  // from sm_70 on
+  constexpr int bytes_of_instruction = 16;  // since sm_70
   info.registers = report.registers;
   info.stack_bytes = report.stack_bytes;
   info.spill_store_bytes = report.spill_store_bytes;
@@ -363,14 +364,14 @@ std::vector<std::string> Compiler::texts(KernelSource source, Arch gpu, const st
   return texts;
 }
 
-// ---- Of this process
+// ---- Functions for the whole process
 
 namespace {
 
-/// Of the graph's own dump.
+/// The name stem of the dump of the graph itself.
 std::string stem_of(const Graph& graph) { return dump_stem(graph.name, "", to_string(graph)); }
 
-/// Names the file of the graph on top, as it may become several texts.
+/// Adds a first line that names the dump of the graph, because one graph may become several texts.
 KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu, bool verify = true) {
   GenerateOptions how = generate_options();
   how.verify = verify;
@@ -381,8 +382,8 @@ KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu,
   return source;
 }
 
-/// The plan of a text is verified before that is compiled, not by each process that finds it in the cache: of what a
-/// warm start takes it would be a fifth.
+/// The plan of a text is verified before the text is compiled, and not when it is found in the cache: verification
+/// would be a fifth of the time of a warm start.
 struct Checked {
   KernelSource source;
   std::function<void()> check;
@@ -394,7 +395,7 @@ Checked checked(const Graph& graph, const Variant& variant, Arch gpu) {
 std::atomic<std::int64_t> nanoseconds_spent = 0;
 std::atomic<int> running = 0;
 
-/// Counts the time that it is there.
+/// Adds the time for which it exists to the total.
 class Spent {
  public:
   Spent() { ++running; }
@@ -423,7 +424,7 @@ GenerateOptions generate_options() {
 
 CompileTimes compile_times() {
   if (nanoseconds_spent == 0)
-    return {.running = running};  // and there may be no cache yet, which would look for a folder
+    return {.running = running};  // and the cache may not exist yet: creating it would look for its folder
   const CompileCache::Counters counters = Compiler::instance().counters();
   return {.compiled = counters.compiled,
           .cached = counters.disk_hits,
@@ -445,20 +446,20 @@ CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch
 
 namespace {
 
-/// Says at the end of the process if TESSERA_DUMP_FILTER has matched no kernel.
+/// Warns at the end of the process if TESSERA_DUMP_FILTER matched no kernel.
 void watch_filter(const std::string& kernel) {
   struct Filter {
     std::mutex mutex;
     bool matched = false;
     std::set<std::string> others;
   };
-  // Never destroyed, as kernels may be made until the end.
+  // Never destroyed, because kernels may be made until the end.
   static Filter& watch = *new Filter;
   static const bool begun = [] {
     std::atexit([] {
       const std::lock_guard lock(watch.mutex);
       if (!watch.matched)
-        log_warn(fmt::format("nothing was dumped: TESSERA_DUMP_FILTER={} matches no kernel; there were {}",
+        log_warn(fmt::format("nothing was dumped: TESSERA_DUMP_FILTER={} matches no kernel; the kernels were {}",
                              options().dump_filter, fmt::join(watch.others, ", ")));
     });
     return true;
@@ -489,7 +490,7 @@ void dump_cpu_kernel(const Graph& graph) {
 std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,
                                       const std::vector<std::string>& stages) {
   constexpr std::string_view of_pass = "plan:";
-  std::vector<std::string> beyond;  // the graph, and plans on their way
+  std::vector<std::string> beyond;  // stages other than the graph and intermediate plans
   for (const std::string& stage : stages) {
     if (stage == "graph" || stage.starts_with(of_pass)) continue;
     if (!is_one_of(stage, source_stages) && !is_one_of(stage, code_stages)) {

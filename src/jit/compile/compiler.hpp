@@ -1,4 +1,4 @@
-// From a graph to code for a GPU, and everything that can be looked at on the way.
+// From a graph to code for a GPU, with all intermediate representations available for inspection.
 #pragma once
 #include <chrono>
 #include <filesystem>
@@ -20,67 +20,70 @@ namespace tessera::internal {
 
 /// A kernel as text and as code.
 struct CompiledKernel {
-  KernelSource source;  ///< with the text that was compiled, which may be that of TESSERA_OVERRIDE_DIR
+  KernelSource source;  ///< with the text that was compiled, which may come from TESSERA_OVERRIDE_DIR
   std::shared_ptr<const CacheEntry> entry;
 };
 
-/// As the process's options have it.
+/// The options of code generation, from the process's options.
 GenerateOptions generate_options();
-/// Who shares the rounds of products, as TESSERA_SPLIT_K says.
+/// How matmuls split k over CTAs, from TESSERA_SPLIT_K.
 SplitKPolicy split_k_policy();
 
-/// Lowers `graph` (as the passes leave it) for a class of launches on a GPU and compiles it; dumps what TESSERA_DUMP
-/// asks for, the graph excepted. From the process's cache where it is there. Any number of threads may call it. Throws
-/// Error naming kernel, first error and the folder that a failed compilation leaves, or where NVRTC was looked for.
+/// Lowers `graph` (after the passes) for a variant and a GPU, and compiles it, unless the process's cache has it. Dumps
+/// the stages in TESSERA_DUMP, except the graph. May be called from any thread. Throws Error that names the kernel, the
+/// first error and the folder that a failed compilation leaves, or the places where NVRTC was searched for.
 CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu);
-/// The same, for when the driver refuses the cached code: that is forgotten, on disk too, and made again.
+/// The same, after the driver rejected the cached code: that is removed from the cache, also on disk, and compiled
+/// again.
 CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu);
 
-/// What these two have done in this process so far, on all threads together.
+/// The work of these two functions in this process so far, over all threads.
 struct CompileTimes {
-  std::uint64_t compiled = 0;  ///< kernels, one for each kind of tensors that they were launched with, by NVRTC
-  std::uint64_t cached = 0;    ///< the same from disk
-  double milliseconds = 0;     ///< until they were there: from the graph on
-  int running = 0;             ///< on their way now
+  std::uint64_t compiled = 0;  ///< kernels compiled by NVRTC, one per variant
+  std::uint64_t cached = 0;    ///< kernels found on disk
+  double milliseconds = 0;     ///< from the graph to the code, in all
+  int running = 0;             ///< in progress now
 };
 CompileTimes compile_times();
 
-/// Dumps the graph, if TESSERA_DUMP asks for it: once a kernel, whatever it will run on.
+/// Dumps the graph, if TESSERA_DUMP includes it: once per kernel, whatever device it will run on.
 void dump_graph(const Graph& graph);
-/// Dumps, for TESSERA_DUMP_ARCH and dense_variant(), what TESSERA_DUMP asks for beyond the graph: for a kernel that
-/// runs on the CPU. What cannot be had, without NVRTC for one, is replaced by a line that says why.
+/// Dumps the other stages in TESSERA_DUMP for a kernel that runs on the CPU, for TESSERA_DUMP_ARCH and dense_variant().
+/// A stage that is not available, for example without NVRTC, is replaced by a line that says why.
 void dump_cpu_kernel(const Graph& graph);
 
-/// What TESSERA_DUMP shows of a kernel as each of `stages` ("graph", "plan", "remarks", "remarks-json", "cuda", "ptx",
-/// "sass", "log" or "stats"; and "plan:PASS", the plan after one of the passes that make it), for a class of launches, or dense_variant(). It is
-/// compiled once for all of them. Throws Error for another stage, and as compile_kernel does.
+/// The texts that TESSERA_DUMP shows of a kernel for each of `stages` ("graph", "plan", "remarks", "remarks-json",
+/// "cuda", "ptx", "sass", "log" or "stats"; and "plan:PASS", the plan after one of its passes), for a variant, or for
+/// dense_variant(). The kernel is compiled once for all stages. Throws Error for any other stage, and as compile_kernel
+/// does.
 std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,
                                       const std::vector<std::string>& stages);
 std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages);
 
-/// What the functions above do behind generation. The process has one; tests make their own.
+/// The functions above, from the generated text on. The process has one instance; tests create their own.
 class Compiler {
  public:
-  /// Says so when a compilation takes longer than `patience`: NVRTC cannot be stopped.
+  /// Warns when a compilation takes longer than `patience`: NVRTC cannot be interrupted.
   explicit Compiler(Options options, std::chrono::milliseconds patience = std::chrono::seconds(5),
                     const Nvrtc& (*nvrtc)() = &Nvrtc::instance);
   static Compiler& instance();
 
-  /// `check`, which may throw, runs before a text is compiled that the cache does not have.
+  /// `check`, which may throw, runs before a text that is not in the cache is compiled.
   CompiledKernel compile(KernelSource source, Arch gpu, std::function<void()> check = {});
   CompiledKernel recompile(KernelSource source, Arch gpu, std::function<void()> check = {});
-  /// Dumps what TESSERA_DUMP asks for beyond the graph, of a kernel that no GPU runs: the text that one would be given.
-  /// A text of TESSERA_OVERRIDE_DIR has `#line` as its first line, and no other: lines are those of its file.
+  /// Dumps the stages in TESSERA_DUMP, except the graph, for a kernel that no GPU runs, and returns the text that a GPU
+  /// would run. A text from TESSERA_OVERRIDE_DIR has `#line` as its first line and nowhere else: its lines are those of
+  /// its file.
   KernelSource dump(KernelSource source, Arch gpu);
-  /// Stages beyond the graph, as kernel_texts() has them.
+  /// All stages except the graph, as for kernel_texts().
   std::vector<std::string> texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages);
   KernelInfo info(KernelSource source, Arch gpu);
 
   CompileCache::Counters counters() const { return cache_.counters(); }
 
  private:
-  struct Job;   // a kernel on its way
-  struct Code;  // what became of it
+  struct Job;   // a kernel to be compiled
+  struct Code;  // its code
 
   Job start(KernelSource source, Arch gpu, std::function<void()> check = {});
   void warn_of_others(const std::string& kernel, const std::filesystem::path& file);
@@ -95,9 +98,9 @@ class Compiler {
   std::chrono::milliseconds patience_;
   const Nvrtc& (*nvrtc_)();
   CompileCache cache_;
-  std::mutex mutex_;              // of the next two
+  std::mutex mutex_;              // guards the next two members
   std::set<std::string> warned_;  // kernels for which TESSERA_OVERRIDE_DIR has other code
-  std::set<std::string> slow_;    // what was said of kernels
+  std::set<std::string> slow_;    // warnings given about slow tiles
 };
 
 }  // namespace tessera::internal

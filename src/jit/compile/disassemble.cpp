@@ -54,7 +54,7 @@ fs::path nvdisasm_path() {
 
 namespace {
 
-/// A file with the bytes, removed in the end.
+/// A temporary file with the given bytes, removed by the destructor.
 class TemporaryFile {
  public:
   explicit TemporaryFile(std::span<const std::byte> bytes)
@@ -105,8 +105,8 @@ std::size_t instruction_bytes(std::span<const std::byte> cubin) {
   if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
   std::size_t bytes = 0;
   for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
-    const auto l2_group = read(header.e_shoff + i * sizeof(Elf64_Shdr), Elf64_Shdr{});
-    if (l2_group.sh_type == SHT_PROGBITS && (l2_group.sh_flags & SHF_EXECINSTR)) bytes += l2_group.sh_size;
+    const auto section = read(header.e_shoff + i * sizeof(Elf64_Shdr), Elf64_Shdr{});
+    if (section.sh_type == SHT_PROGBITS && (section.sh_flags & SHF_EXECINSTR)) bytes += section.sh_size;
   }
   return bytes;
 }

@@ -31,7 +31,7 @@ bool wants_dump(const Options& options, std::string_view kernel, std::string_vie
 void write_dump(const Options& options, std::string_view stem, std::string_view stage, std::string_view text) {
   const std::string file = dump_file(stem, stage);
   if (options.dump_dir.empty()) {
-    // In one piece, as other threads dump too.
+    // In one write, because other threads dump, too.
     const std::string piece = fmt::format("==== {} ====\n{}{}\n", file, text, text.ends_with('\n') ? "" : "\n");
     std::fwrite(piece.data(), 1, piece.size(), stderr);
     return;

@@ -1,4 +1,4 @@
-// Where the stages of a kernel's way to code are shown: TESSERA_DUMP and its relatives.
+// Output of the stages of compilation: TESSERA_DUMP and related options.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,16 +7,18 @@
 
 namespace tessera::internal {
 
-/// Names the files of a kernel, "softmax-1f2e3d4c": by its name and by what else makes it another than its namesakes.
-/// `text` counts as in a cache key; NVRTC does not, so that an edited file is found again whatever NVRTC is there.
+/// The stem of a kernel's dump files, "softmax-1f2e3d4c": its name and a hash that distinguishes it from others of the
+/// same name. `text` counts as in a cache key. NVRTC does not count, so that an edited file is found again with any
+/// NVRTC.
 std::string dump_stem(std::string_view kernel, std::string_view architecture, std::string_view text);
-/// The file of a stage: "softmax-1f2e3d4c.cu" for "cuda", ".remarks.json" for "remarks-json", else with the stage's name
-/// as its ending.
+/// The file name of a stage: "softmax-1f2e3d4c.cu" for "cuda", ".remarks.json" for "remarks-json", otherwise with the
+/// name of the stage as its extension.
 std::string dump_file(std::string_view stem, std::string_view stage);
 
-/// Is the stage asked for, of this kernel?
+/// Is this stage of this kernel to be dumped?
 bool wants_dump(const Options& options, std::string_view kernel, std::string_view stage);
-/// Shows a stage on stderr, under the name of its file, or in that file, an OutputFile. Throws Error naming the folder.
+/// Prints a stage on stderr under the name of its file, or writes it to that file, an OutputFile. Throws Error that
+/// names the folder.
 void write_dump(const Options& options, std::string_view stem, std::string_view stage, std::string_view text);
 
 }  // namespace tessera::internal

@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int success = 0;  // of nvrtcResult; for the others NVRTC has words
+constexpr int success = 0;  // of nvrtcResult; for all other values NVRTC has a text
 
 constexpr std::array library_names = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
 
@@ -36,7 +36,7 @@ void add_toolkit(std::vector<std::string>& places, const fs::path& toolkit) {
   for (const char* folder : {"lib64", "lib", "targets/x86_64-linux/lib"}) add_folder(places, toolkit / folder);
 }
 
-/// Flags that let files or the clock into the result; the text and the options must be all there is.
+/// True for flags that let files or the clock affect the result, which may depend only on the text and the options.
 bool reaches_outside(std::string_view flag) {
   for (const std::string_view start :
        {"-I", "--include-path", "-include", "--pre-include", "-pch", "--pch", "-use-pch", "--use-pch", "-create-pch",
@@ -55,7 +55,7 @@ bool next_line(std::string_view& rest, std::string_view& line) {
   return true;
 }
 
-/// The text between `before` and the quote after it.
+/// The text between `before` and the next quote.
 std::string_view quoted_after(std::string_view line, std::string_view before) {
   std::size_t at = line.find(before);
   if (at == line.npos) return {};
@@ -64,7 +64,7 @@ std::string_view quoted_after(std::string_view line, std::string_view before) {
   return line.substr(0, line.find('\''));
 }
 
-/// The integer that stands before `unit`, 0 if it is not there.
+/// The integer in front of `unit`; 0 if there is none.
 int number_before(std::string_view line, std::string_view unit) {
   const std::size_t end = line.find(unit);
   if (end == line.npos) return 0;
@@ -80,14 +80,14 @@ bool is_c75xx(std::string_view line) {
   return at != line.npos && line.substr(at).find(')') == 6;
 }
 
-bool is_echo(std::string_view line) { return line.starts_with("  "); }  // of the source, under a message
+bool is_echo(std::string_view line) { return line.starts_with("  "); }  // of the source, below a message
 
 bool is_warning(std::string_view line) {
   return !is_echo(line) &&
          (is_c75xx(line) || line.find(" warning ") != line.npos || line.find(" warning:") != line.npos);
 }
 
-/// `user.cpp(8): error: ...` as `user.cpp:8: error: ...`, which editors and terminals can follow.
+/// Turns `user.cpp(8): error: ...` into `user.cpp:8: error: ...`, which editors and terminals can follow.
 std::string linked(std::string_view line) {
   const std::size_t close = line.find("): ");
   const std::size_t open = close == line.npos ? close : line.rfind('(', close);
@@ -97,7 +97,7 @@ std::string linked(std::string_view line) {
   return fmt::format("{}:{}{}", line.substr(0, open), number, line.substr(close + 1));
 }
 
-/// The first line that says what is wrong; empty if none does.
+/// The first line that reports an error; empty if there is none.
 std::string first_error(std::string_view log) {
   std::string_view line;
   while (next_line(log, line)) {
@@ -145,8 +145,8 @@ bool CompileReport::clean() const {
 
 CompileReport parse_compile_log(std::string_view log, std::string_view kernel) {
   CompileReport report;
-  // The properties of a function that is no entry follow those of the entry that calls it. They are counted whoever
-  // calls it: rather a spill too many is seen than one too few.
+  // The properties of a function that is not an entry follow those of the entry that calls it. They are counted
+  // whichever entry calls it: it is better to report a spill too many than one too few.
   std::string_view line, entry, function;
   while (next_line(log, line)) {
     if (is_warning(line)) report.warnings.emplace_back(line);
@@ -191,11 +191,11 @@ std::vector<std::string> Nvrtc::places(std::string_view option,
 
 Nvrtc Nvrtc::open(const std::vector<std::string>& places) {
   return Nvrtc(
-      SharedLibrary::open("NVRTC, the compiler of CUDA C++ (libnvrtc; TESSERA_NVRTC says where it is),", places));
+      SharedLibrary::open("NVRTC, the CUDA C++ compiler (libnvrtc; TESSERA_NVRTC can name its path),", places));
 }
 
 const Nvrtc& Nvrtc::instance() {
-  // Never destroyed: a thread may still compile while the process ends.
+  // Never destroyed: a thread may still be compiling while the process ends.
   static const Nvrtc& nvrtc = *new Nvrtc(open(places(tessera::internal::options().nvrtc, [](std::string_view variable) {
     const char* value = std::getenv(std::string(variable).c_str());
     return std::string(value ? value : "");
@@ -249,7 +249,7 @@ std::string Nvrtc::Target::name() const { return is_ptx ? "compute_" + arch.name
 Nvrtc::Target Nvrtc::target(Arch gpu) const {
   const auto above = std::upper_bound(architectures_.begin(), architectures_.end(), gpu.number());
   if (above == architectures_.begin()) {
-    throw Error(fmt::format("NVRTC {}.{} does not compile for {}; it knows sm_{}. A toolkit as old as the GPU does",
+    throw Error(fmt::format("NVRTC {}.{} does not compile for {}; it supports sm_{}. Use a toolkit as old as the GPU",
                             version_.first, version_.second, gpu.name(), fmt::join(architectures_, ", sm_")));
   }
   const int best = above[-1];
@@ -257,8 +257,8 @@ Nvrtc::Target Nvrtc::target(Arch gpu) const {
   const Arch known{best / 10, best % 10, 0};
   return {.arch = known,
           .is_ptx = true,
-          .note = fmt::format("the GPU is {}, which NVRTC {}.{} does not know: compiled PTX for compute_{}, the driver "
-                              "does the rest; a newer CUDA toolkit would make faster code",
+          .note = fmt::format("the GPU is {}, which NVRTC {}.{} does not support: it compiled PTX for compute_{}, "
+                              "which the driver compiles further; a newer CUDA toolkit would generate faster code",
                               gpu.name(), version_.first, version_.second, best)};
 }
 
@@ -271,14 +271,14 @@ Nvrtc::Target Nvrtc::target(const CompileRequest& request) const {
 std::vector<std::string> Nvrtc::options(const CompileRequest& request) const {
   std::vector<std::string> options = {"--gpu-architecture=" + target(request).name(), "--std=c++20",
                                       "--no-source-include", "--ptxas-options=-v"};
-  // Its own cache, since 12.9, gives no log back when it hits.
+  // NVRTC's own cache, since 12.9, returns no log on a hit.
   if (version_ >= std::pair{12, 9}) options.push_back("--no-cache");
-  // Without declarations of textures and the runtime, which kernels do not use: 4 ms less.
+  // Omits the declarations of textures and of the runtime, which kernels do not use: saves 4 ms.
   if (version_ >= std::pair{12, 4}) options.push_back("--minimal");
   if (request.line_info) options.push_back("--generate-line-info");
   for (const std::string& flag : request.flags) {
     if (reaches_outside(flag)) {
-      throw Error(fmt::format("kernel '{}': flag '{}' is refused, compiled code may depend on nothing but its text",
+      throw Error(fmt::format("kernel '{}': flag '{}' is rejected, because compiled code may depend only on its text",
                               request.title(), flag));
     }
     options.push_back(flag);
@@ -306,7 +306,7 @@ CompiledCode Nvrtc::compile(const CompileRequest& request) const {
     int (*destroy)(Program*);
     ~Owned() { destroy(&program); }
   } owned{.destroy = calls_.destroy};
-  const std::string file = file_stem(request.title()) + ".cu";  // the file a failure leaves
+  const std::string file = file_stem(request.title()) + ".cu";  // the name of the file that a failure leaves
   check(calls_.create(&owned.program, request.source.c_str(), file.c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");
   const auto text = [&](auto size, auto get) {
     const std::vector<std::byte> bytes = output(owned.program, size, get);
@@ -333,15 +333,15 @@ CompiledCode Nvrtc::compile(const CompileRequest& request) const {
 void Nvrtc::fail(const CompileRequest& request, const std::vector<std::string>& options, int result,
                  std::string_view log, std::string_view ptx) const {
   std::string reason = first_error(log);
-  // NVRTC speaks of --gpu-architecture for a number that it does not know, of --nv_arch for a wrong suffix.
+  // NVRTC mentions --gpu-architecture for an unknown number, and --nv_arch for a wrong suffix.
   if (reason.find("--gpu-architecture") != reason.npos || reason.find("--nv_arch") != reason.npos) {
-    reason = fmt::format("there is no {}; NVRTC {}.{} knows sm_{}", request.arch.name(), version_.first,
+    reason = fmt::format("there is no {}; NVRTC {}.{} supports sm_{}", request.arch.name(), version_.first,
                          version_.second, fmt::join(architectures_, ", sm_"));
   } else if (reason.empty()) {
-    // ptxas may refuse without a word; it then has most likely counted too much shared memory.
+    // ptxas may fail without a message; the most likely reason is too much static shared memory.
     reason = calls_.error_text(result);
     if (const CompileReport report = parse_compile_log(log, request.kernel); report.shared_bytes > 48 * 1024) {
-      reason = fmt::format("{} bytes of static shared memory are more than there are", report.shared_bytes);
+      reason = fmt::format("{} bytes of static shared memory exceed the limit", report.shared_bytes);
     }
   }
 
@@ -362,7 +362,7 @@ void Nvrtc::fail(const CompileRequest& request, const std::vector<std::string>& 
     write("versions.txt",
           fmt::format("NVRTC {}\n{}\nGPU architecture {}\n", build_, path().native(), request.arch.name()));
     write("log.txt", log);
-    if (!ptx.empty()) write(stem + ".ptx", ptx);  // ptxas names lines of it
+    if (!ptx.empty()) write(stem + ".ptx", ptx);  // messages of ptxas name its lines
     kept = fmt::format("source, options, versions and log are in {}", folder);
   } catch (const std::exception& e) {  // a full disk must not hide the error itself
     kept = fmt::format("source and log could not be kept: {}", e.what());

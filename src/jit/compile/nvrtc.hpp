@@ -1,5 +1,5 @@
-// CUDA C++ text to code for a GPU, through NVRTC, which is opened when it is first needed: a machine without it can
-// build Tessera and run everything else. Neither a GPU nor a driver is needed.
+// Compiles CUDA C++ to code for a GPU through NVRTC, which is opened on first use: a machine without NVRTC can build
+// Tessera and run everything else. Neither a GPU nor a driver is needed.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,94 +15,96 @@
 
 namespace tessera::internal {
 
-/// What ptxas says of a kernel. All zero for PTX, which the driver compiles later.
+/// The report of ptxas on a kernel. All zero for PTX, which the driver compiles later.
 struct CompileReport {
   int registers = 0;
-  int barriers = 0;        ///< NVRTC 12.0 does not tell
+  int barriers = 0;        ///< NVRTC 12.0 does not report it
   int shared_bytes = 0;    ///< static shared memory
-  int constant_bytes = 0;  ///< with the parameters; NVRTC 13.0 does not tell
-  int stack_bytes = 0;     ///< local memory of a thread
+  int constant_bytes = 0;  ///< including the parameters; NVRTC 13.0 does not report it
+  int stack_bytes = 0;     ///< local memory per thread
   int spill_store_bytes = 0, spill_load_bytes = 0;
-  double compile_ms = 0;              ///< of the whole compilation
-  std::vector<std::string> warnings;  ///< lines of the compiler and of ptxas, its C75xx remarks among them
+  double compile_ms = 0;              ///< time of the whole compilation
+  std::vector<std::string> warnings;  ///< lines of the compiler and of ptxas, including its C75xx remarks
 
-  /// No spill, no local memory, and no C75xx remark: ptxas makes those where it had to serialise wgmma.
+  /// No spill, no local memory, and no C75xx remark, which ptxas gives where it had to serialize wgmma.
   bool clean() const;
   bool operator==(const CompileReport&) const = default;
 };
 
-/// `kernel` as the name of a file without its ending: letters, digits and _, at most 60.
+/// `kernel` as a file name without extension: letters, digits and _, at most 60 characters.
 std::string file_stem(std::string_view kernel);
 
-/// CUDA toolkits that are installed in the usual place, the best first: /usr/local/cuda, which is the administrator's
-/// choice, then /usr/local/cuda-13.1, cuda-13.0, cuda-12.9, cuda-12, ...
+/// The CUDA toolkits installed in the usual place, best first: /usr/local/cuda, which is the administrator's choice,
+/// then /usr/local/cuda-13.1, cuda-13.0, cuda-12.9, cuda-12, ...
 std::vector<std::filesystem::path> installed_toolkits();
 
-/// Reads what NVRTC logs under --ptxas-options=-v. Spills and stack of functions that were not inlined count too.
+/// Parses the log of NVRTC with --ptxas-options=-v. Spills and stack of functions that were not inlined count, too.
 CompileReport parse_compile_log(std::string_view log, std::string_view kernel);
 
 struct CompileRequest {
   std::string source;
   std::string kernel;       ///< its extern "C" entry point
-  std::string author = {};  ///< what messages call it; empty: as the entry point
+  std::string author = {};  ///< its name in messages; empty: that of the entry point
   Arch arch;                ///< of the GPU
   std::vector<std::string> flags = {};
-  bool line_info = false;  ///< tools then name the lines that `#line` gives
-  bool to_ptx = false;     ///< stops at PTX, whatever the GPU
-  /// Where the folder of a failed compilation is made; the system's folder for temporary files if empty.
+  bool line_info = false;  ///< tools then show the lines given by `#line`
+  bool to_ptx = false;     ///< stops at PTX, for any GPU
+  /// The parent folder for the files of a failed compilation; if empty, the system's folder for temporary files.
   std::filesystem::path failure_folder = {};
 
   const std::string& title() const { return author.empty() ? kernel : author; }
 };
 
 struct CompiledCode {
-  std::vector<std::byte> image;  ///< a cubin, or PTX with its closing NUL: what cuModuleLoadData takes
+  std::vector<std::byte> image;  ///< a cubin, or PTX with its closing NUL, as cuModuleLoadData takes it
   bool is_ptx = false;
   CompileReport report;
   std::string log;   ///< verbatim
-  std::string note;  ///< one line for the user, empty if there is nothing to say
+  std::string note;  ///< one line for the user; empty if there is none
   bool operator==(const CompiledCode&) const = default;
 };
 
-/// The compiler. Any number of threads may compile at once.
+/// The compiler. Any number of threads may compile at the same time.
 class Nvrtc {
  public:
-  /// That of this process, from `places` of the environment. Throws Error listing the places if there is none.
+  /// The instance of this process, from `places` of the environment. Throws Error that lists the places if there is
+  /// none.
   static const Nvrtc& instance();
   /// The first of `places` (see SharedLibrary::open) that can be opened.
   static Nvrtc open(const std::vector<std::string>& places);
-  /// Where to look: what `option` (TESSERA_NVRTC) says, a file or a folder, and nothing else; or, if that is empty, the
-  /// loader path, CUDA_HOME, CUDA_PATH and /usr/local/cuda*. `environment`: variable -> value, "" if unset.
+  /// The places to search: only `option` (TESSERA_NVRTC), a file or a folder, if it is set; otherwise the loader path,
+  /// CUDA_HOME, CUDA_PATH and /usr/local/cuda*. `environment`: variable -> value, "" if unset.
   static std::vector<std::string> places(std::string_view option,
                                          const std::function<std::string(std::string_view)>& environment);
 
   std::pair<int, int> version() const { return version_; }
-  /// Which build of the compiler: its version and the library's size and time. Part of a cache key, since an update may
-  /// keep the version.
+  /// Identifies the build of the compiler: its version, and the size and time of the library. Part of a cache key,
+  /// because an update may keep the version.
   const std::string& build() const { return build_; }
-  /// Those it compiles for, ascending: 75, 80, ..., 120.
+  /// The architectures that it compiles for, ascending: 75, 80, ..., 120.
   const std::vector<int>& architectures() const { return architectures_; }
   const std::filesystem::path& path() const { return library_.path(); }
 
-  /// What a GPU of architecture `gpu` can be given: a cubin made for it or, if NVRTC does not know it, PTX for the
-  /// highest architecture below it, which the driver compiles. `note` is then a line that says so.
+  /// The form of code for a GPU of architecture `gpu`: a cubin or, if NVRTC does not support it, PTX for the highest
+  /// supported architecture below it, which the driver compiles. `note` is then a line that says so.
   struct Target {
     Arch arch;
     bool is_ptx = false;
     std::string note = {};
     std::string name() const;  ///< "sm_90a", or "compute_120" for PTX
   };
-  /// Throws Error if all that NVRTC knows is newer than `gpu`.
+  /// Throws Error if NVRTC only supports architectures newer than `gpu`.
   Target target(Arch gpu) const;
 
-  /// All options `request` is compiled with, in order. Throws Error for a flag that makes the result depend on files.
+  /// All options with which `request` is compiled, in order. Throws Error for a flag that makes the result depend on
+  /// files.
   std::vector<std::string> options(const CompileRequest& request) const;
 
-  /// Throws Error naming kernel, first error and a new folder with source, options, versions and log.
+  /// Throws Error that names the kernel, the first error and a new folder with source, options, versions and log.
   CompiledCode compile(const CompileRequest& request) const;
 
  private:
-  using Program = struct OpaqueProgram*;  // as nvrtc.h has it
+  using Program = struct OpaqueProgram*;  // as in nvrtc.h
   struct Calls {
     int (*version)(int*, int*);
     int (*count_archs)(int*);

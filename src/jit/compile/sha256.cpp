@@ -22,7 +22,7 @@ constexpr std::array<Word, 64> round_constants = {
     0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
-// A block of 64 bytes (6.2.2).
+// Processes a block of 64 bytes (6.2.2).
 void add_block(State& state, const char* block) {
   std::array<Word, 64> schedule{};
   for (std::size_t i = 0; i < 16; ++i)
@@ -51,7 +51,7 @@ Digest sha256(std::string_view bytes) {
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const std::size_t whole = bytes.size() / 64 * 64;
   for (std::size_t at = 0; at < whole; at += 64) add_block(state, bytes.data() + at);
-  // A bit, zeros, and the number of bits in the last 8 bytes of a block (5.1.1).
+  // Padding: a 1 bit, zeros, and the number of bits in the last 8 bytes of a block (5.1.1).
   std::string rest(bytes.substr(whole));
   rest += '\x80';
   rest.resize(rest.size() > 56 ? 120 : 56);

@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): what tells texts and files apart, with nothing to link for it.
+// SHA-256 (FIPS 180-4), which identifies texts and files; without a dependency on a library.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The CPU as a device: work is done at once, in the thread that gives it.
+// The CPU as a device: work is done immediately, on the calling thread.
 #pragma once
 #include <memory>
 

@@ -38,7 +38,7 @@ std::shared_ptr<EventBackend> HostStream::record() { return std::make_shared<Hos
 void HostStream::wait(EventBackend& event) { own<HostEvent>(event); }
 
 std::shared_ptr<GraphBackend> HostStream::capture(const std::function<void()>& function) {
-  struct End {  // also if `function` throws
+  struct End {  // also runs if `function` throws
     ~End() { recorded_by = nullptr, recorded = nullptr; }
   } const end;
   auto graph = std::make_shared<HostGraph>();

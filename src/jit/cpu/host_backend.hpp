@@ -1,5 +1,5 @@
-// What devices that compute on the host have in common: memory is the host's, and work is done at once, in the thread
-// that gives it.
+// Shared by the devices that compute on the host: they use host memory, and work is done immediately, on the calling
+// thread.
 #pragma once
 #include <functional>
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace tessera::internal {
 
-/// Calls to be made again, in order.
+/// Recorded calls, made again in order by each launch.
 struct HostGraph final : GraphBackend {
   std::vector<std::function<void()>> calls;
 };
@@ -18,7 +18,8 @@ class HostStream final : public StreamBackend {
  public:
   explicit HostStream(DeviceBackend& device) : device_(device) {}
 
-  /// The calls that this thread records instead of making them, or null. Other threads may use the stream meanwhile.
+  /// The calls that this thread records instead of making them; null if it records none. Other threads may use the
+  /// stream at the same time.
   HostGraph* recording() const { return recorded_by == this ? recorded : nullptr; }
 
   DeviceBackend& device() override { return device_; }
@@ -41,7 +42,7 @@ class HostStream final : public StreamBackend {
 class HostKernel final : public DeviceKernel {
  public:
   using Code = std::function<void(std::span<const Argument> arguments, std::span<const std::int64_t> grid)>;
-  /// Recorded launches share the code.
+  /// Recorded launches share ownership of the code.
   HostKernel(const Graph& graph, Code code);
 
   void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;

@@ -1,4 +1,4 @@
-// A kernel in CUDA C++ on a device that is the host: the function that its author gave for it.
+// Runs a kernel written in CUDA C++ on the host, by the host function that its author supplied.
 #pragma once
 #include <memory>
 
@@ -6,7 +6,7 @@
 
 namespace tessera::internal {
 
-/// Throws Error if the kernel has no such function.
+/// Throws Error if the kernel has no host function.
 std::unique_ptr<DeviceKernel> host_function(const Graph& graph);
 
 }  // namespace tessera::internal

@@ -37,7 +37,7 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, int ordinal, Cuda
             attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
   info_.name = fmt::format("cuda:{} ({}, {})", ordinal, name.data(), arch.name());
   if (arch.major < 8)
-    throw Error(fmt::format("{} is older than sm_80, the oldest that kernels are made for", info_.name));
+    throw Error(fmt::format("{} is older than sm_80, the oldest architecture supported", info_.name));
   if (arch.major >= 9) arch.suffix = 'a';
   info_.arch = arch;
   info_.ordinal = ordinal;
@@ -46,7 +46,7 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, int ordinal, Cuda
 
   if (attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) {
     driver->run(driver->cuDeviceGetDefaultMemPool, &pool_, context_.device());
-    // Memory that was freed is kept for what comes next, instead of going back at each synchronisation.
+    // The pool keeps freed memory for later allocations, instead of returning it to the system at each synchronization.
     std::uint64_t kept = std::numeric_limits<std::uint64_t>::max();
     driver->run(driver->cuMemPoolSetAttribute, pool_, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &kept);
   }
@@ -88,7 +88,7 @@ std::shared_ptr<void> CudaBackend::allocate(std::size_t bytes) {
   {
     const std::lock_guard lock(memory_mutex_);
     CUresult result = try_allocate(&address, std::max<std::size_t>(bytes, 1));
-    if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_) {  // some may be free as soon as the work that uses it is done
+    if (result == CUDA_ERROR_OUT_OF_MEMORY && pool_) {  // more may become free when pending work has ended
       driver().cuStreamSynchronize(memory_stream_.get());
       driver().cuMemPoolTrimTo(pool_, 0);
       result = try_allocate(&address, std::max<std::size_t>(bytes, 1));
@@ -97,7 +97,7 @@ std::shared_ptr<void> CudaBackend::allocate(std::size_t bytes) {
       std::size_t free = 0, total = 0;
       driver().cuMemGetInfo(&free, &total);
       check(result, pool_ ? driver().cuMemAllocAsync.name : driver().cuMemAlloc.name,
-            fmt::format("there is no memory left for {:.1f} MB, of {:.1f} MB {:.1f} MB are free", megabytes(bytes),
+            fmt::format("there is no memory left for {:.1f} MB; of {:.1f} MB, {:.1f} MB are free", megabytes(bytes),
                         megabytes(total), megabytes(free)));
     }
     check(result, "cuMemAllocAsync", "allocation of memory");
@@ -112,15 +112,15 @@ void CudaBackend::free(void* memory) noexcept {
     const OutsideRecording outside(driver());
     const std::lock_guard lock(memory_mutex_);
     const auto address = reinterpret_cast<CUdeviceptr>(memory);
-    if (!pool_) return void(driver().cuMemFree(address));  // which waits for all work
+    if (!pool_) return void(driver().cuMemFree(address));  // waits for all work
     for (CudaStream* stream : streams_) wait_for(*stream);
     driver().cuMemFreeAsync(address, memory_stream_.get());
   } catch (const Error&) {  // the GPU is lost
   }
 }
 
-/// Lets the memory stream wait for another. One that is being recorded is left out: its recorded work does not run now,
-/// and its earlier work was waited for.
+/// Makes the memory stream wait for another stream. A stream that is being recorded is skipped: its recorded work does
+/// not run now, and its earlier work has been waited for.
 void CudaBackend::wait_for(CudaStream& stream) {
   if (stream.is_recording()) return;
   check(driver().cuEventRecord(stream.joint(), stream.get()), "cuEventRecord");
@@ -182,7 +182,7 @@ void CudaBackend::take_reports() {
     return !words[board::failed] && !words[board::used];
   };
   if (std::ranges::all_of(boards_, is_new)) return;
-  {  // kernels on other streams may still write
+  {  // kernels on other streams may still be writing
     const ContextScope scope(context_);
     const std::lock_guard streams(memory_mutex_);
     for (CudaStream* stream : streams_)
@@ -249,12 +249,12 @@ std::pair<const LoadedCode*, KernelSource> CudaBackend::load(const Graph& graph,
   std::string log;
   CUresult result = load_module(*compiled.entry, &module, log);
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY && !is_fatal(result)) {
-    log_debug(fmt::format("kernel '{}' is compiled again, since the driver refuses the code kept of it", graph.name));
+    log_debug(fmt::format("kernel '{}' is compiled again, because the driver rejects its cached code", graph.name));
     compiled = settings_.recompile(graph, variant, *info_.arch);
     result = load_module(*compiled.entry, &module, log);
   }
   check(result, driver().cuModuleLoadDataEx.name,
-        fmt::format("kernel '{}'{}{}", graph.name, log.empty() ? "" : ", of which the driver says: ", log));
+        fmt::format("kernel '{}'{}{}", graph.name, log.empty() ? "" : "; the driver's log: ", log));
   LoadedCode code{compiled.entry, graph.name, {context_, driver().cuModuleUnload, module}};
   check(driver().cuModuleGetFunction(&code.function, module, compiled.source.name.c_str()),
         driver().cuModuleGetFunction.name, fmt::format("kernel '{}'", graph.name));
@@ -265,7 +265,7 @@ std::pair<const LoadedCode*, KernelSource> CudaBackend::load(const Graph& graph,
 void CudaBackend::fail(CUresult result, std::string_view call, std::string_view subject, const LoadedCode* last) {
   const std::lock_guard lock(fault_mutex_);
   if (!fault_.empty())
-    throw Error(fmt::format("{}: an earlier error has lost the GPU to this process: {}", info_.name, fault_));
+    throw Error(fmt::format("{}: this process lost the GPU to an earlier error: {}", info_.name, fault_));
   if (!last) last = last_;
   const bool fatal = is_fatal(result);
   const std::string blamed = fatal && last ? fmt::format("kernel '{}' or one launched before it", last->kernel) : "";

@@ -14,19 +14,19 @@ namespace tessera::internal {
 
 class CudaStream;
 
-/// How kernels get their code, and what a launch waits for.
+/// How kernels get their code, and how they are launched.
 struct CudaSettings {
   using Compile = std::function<CompiledKernel(const Graph&, const Variant&, Arch)>;
   Compile compile = compile_kernel, recompile = recompile_kernel;
   bool synchronous = options().debug;        ///< a launch waits for its kernel
-  SplitKPolicy split_k = split_k_policy();   ///< of the rounds of products
-  bool pdl = options().pdl;                  ///< a kernel that can begins while the one before it ends
+  SplitKPolicy split_k = split_k_policy();   ///< how matmuls split k over CTAs
+  bool pdl = options().pdl;                  ///< programmatic dependent launch, for kernels that support it
 };
 
 /// Compiled code on a GPU.
 struct LoadedCode {
   std::shared_ptr<const CacheEntry> entry;
-  std::string kernel;  ///< as its author named it
+  std::string kernel;  ///< the name that its author gave it
   cuda::Handle<cuda::CUmodule> module;
   cuda::CUfunction function = nullptr;
 };
@@ -47,43 +47,45 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   std::shared_ptr<StreamBackend> stream_from(void* cu_stream) override;
   std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override;
 
-  // For streams and kernels of this device.
+  // Used by the streams and kernels of this device.
 
   const cuda::PrimaryContext& context() const { return context_; }
   const cuda::Driver& driver() const { return context_.driver(); }
   const CudaSettings& settings() const { return settings_; }
   bool has_pools() const { return pool_ != nullptr; }
 
-  /// Loads code, or finds it loaded: it stays for as long as the device, since launches and recorded graphs may use it
-  /// when its kernel is gone. Compiles it again if the driver does not take it.
+  /// Returns the code for a variant, loaded on first use. It stays loaded as long as the device exists, because
+  /// launches and recorded graphs may use it after its kernel is gone. If the driver rejects cached code, compiles it
+  /// again.
   std::pair<const LoadedCode*, KernelSource> load(const Graph& graph, const Variant& variant);
   void launched(const LoadedCode* code) { last_.store(code, std::memory_order_relaxed); }
 
-  /// Gives memory back once all work has ended that was given to streams before.
+  /// Frees memory once all work given to the streams so far has ended.
   void free(void* address) noexcept;
   void add(CudaStream& stream);
-  /// Memory that is freed from now on is so after the stream's work.
+  /// From now on, memory is freed after the work given to the stream so far.
   void remove(CudaStream& stream);
-  /// Changes with each allocation. A stream that has not seen the latest must wait for allocated() before it works.
+  /// A counter that each allocation increments. A stream that has not seen the latest allocation must wait for
+  /// allocated() before its next work.
   std::uint64_t allocations() const { return allocations_.load(std::memory_order_acquire); }
   cuda::CUevent allocated() const { return allocated_.get(); }
 
-  /// The board on which kernels of the graph tell the host (graph/reports.hpp): memory of the host's, which lives as
-  /// long as the device. 0: they tell nothing.
+  /// The mailbox in which kernels of the graph leave their reports to the host (graph/reports.hpp): pinned host memory
+  /// that lives as long as the device. 0 if they report nothing.
   cuda::CUdeviceptr board(const Graph& graph);
-  /// To be called when work has been waited for: prints what kernels told, and throws Error for a check that failed.
-  /// The GPU goes on as it was.
+  /// To be called after a wait for work: prints what kernels reported, and throws Error for a check that failed. The
+  /// GPU stays usable.
   void take_reports();
 
-  /// Does nothing after success. Else throws Error: the driver's, for `subject`; or, if a kernel has lost the GPU, one
-  /// that blames `last`, the kernel launched last of those that may have (of all, if null). From then on it is always
-  /// that one.
+  /// Does nothing after success. Otherwise throws Error: normally the driver's, for `subject`. If a kernel has lost the
+  /// GPU, the error blames `last`, the latest launch among those that may have caused it (among all launches, if null),
+  /// and from then on every call throws that error.
   void check(cuda::CUresult result, std::string_view call, std::string_view subject = {},
              const LoadedCode* last = nullptr) {
     if (result != cuda::CUDA_SUCCESS) [[unlikely]]
       fail(result, call, subject, last);
   }
-  /// Makes something: make(d.cuStreamDestroy, d.cuStreamCreate, flags).
+  /// Creates a driver object and returns its owning handle: make(d.cuStreamDestroy, d.cuStreamCreate, flags).
   template <class T, class... P>
   cuda::Handle<T> make(const cuda::Call<T>& destroy, const cuda::Call<T*, P...>& create,
                        std::type_identity_t<P>... options) {
@@ -105,11 +107,11 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   cuda::PrimaryContext context_;
   CudaSettings settings_;
   DeviceInfo info_;
-  cuda::CUmemoryPool pool_ = nullptr;  // null: the device has none
+  cuda::CUmemoryPool pool_ = nullptr;  // null: the device does not support pools
 
-  // Memory has a stream of its own, on which it is allocated and freed, so that neither is ever recorded. It waits for
-  // all others before memory is freed, and they wait for it after memory was allocated.
-  std::mutex memory_mutex_;  // of work on the memory stream, and of the list
+  // Memory is allocated and freed on a stream of its own, so that neither is ever recorded. That stream waits for all
+  // others before memory is freed, and they wait for it after memory has been allocated.
+  std::mutex memory_mutex_;  // guards work on the memory stream, and the list of streams
   cuda::Handle<cuda::CUstream> memory_stream_;
   cuda::Handle<cuda::CUevent> allocated_;
   std::atomic<std::uint64_t> allocations_ = 0;
@@ -125,9 +127,9 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   std::mutex board_mutex_;
   std::vector<Board> boards_;
 
-  std::atomic<const LoadedCode*> last_ = nullptr;  // launched on any stream
+  std::atomic<const LoadedCode*> last_ = nullptr;  // the latest launch, on any stream
   std::mutex fault_mutex_;
-  std::string fault_;  // what went wrong when the GPU was lost
+  std::string fault_;  // the error that lost the GPU
 
   std::unique_ptr<CudaStream> stream_;
 };

@@ -13,8 +13,8 @@ std::atomic<bool> ending = false;
 PrimaryContext::PrimaryContext(std::shared_ptr<const Driver> driver, CUdevice device)
     : driver_(std::move(driver)), device_(device) {
   driver_->run(driver_->cuDevicePrimaryCtxRetain, &context_, device_);
-  // Registered after what the driver has registered, so run before the driver goes. Tensors with static storage may go
-  // later still.
+  // Registered after the driver's own exit handlers, so it runs before them. Tensors with static storage may be
+  // destroyed later still.
   [[maybe_unused]] static const int registered = std::atexit([] { ending = true; });
 }
 

@@ -1,4 +1,4 @@
-// The context of a GPU, and what has to be given back to the driver.
+// The context of a GPU, and owning handles of driver objects.
 #pragma once
 #include <exception>
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace tessera::internal::cuda {
 
-/// The primary context of a device, the one that the runtime API and all built on it use: retained, never created.
+/// The primary context of a device, which the runtime API and everything built on it use: retained, never created.
 class PrimaryContext {
  public:
   PrimaryContext(std::shared_ptr<const Driver> driver, CUdevice device);
@@ -26,7 +26,7 @@ class PrimaryContext {
   CUcontext context_ = nullptr;
 };
 
-/// Makes a context this thread's current one for as long as it lives; then the thread has again what it had.
+/// Makes a context current on this thread while it exists, then restores the previous one.
 class ContextScope {
  public:
   explicit ContextScope(const PrimaryContext& context) : driver_(context.driver()) {
@@ -46,8 +46,8 @@ class ContextScope {
   bool changed_ = false;
 };
 
-/// Lets this thread, though it records a stream, make calls that are not recorded and that the driver forbids
-/// meanwhile, since they could wait for the stream. For those that do not.
+/// While this thread records a stream, the driver forbids it some calls, since they could wait for the stream. This
+/// scope permits them; they are not recorded. Use it only for calls that do not wait for the stream.
 class OutsideRecording {
  public:
   explicit OutsideRecording(const Driver& driver) : driver_(driver) {
@@ -62,10 +62,11 @@ class OutsideRecording {
   int mode_ = CU_STREAM_CAPTURE_MODE_RELAXED;
 };
 
-/// Has the driver perhaps gone, because the process is ending? Then nothing is given back: the system takes it all.
+/// True once the process is ending, when the driver may be gone already. Then nothing is released: the system reclaims
+/// everything.
 bool process_is_ending();
 
-/// Something of the driver's, given back by the call that destroys its kind. Movable, not copyable.
+/// Owns a driver object, and releases it with the call for its kind. Movable, not copyable.
 template <class T>
 class Handle {
  public:
@@ -83,7 +84,7 @@ class Handle {
     try {
       const ContextScope scope(*context_);
       (*destroy_)(value_);
-    } catch (const std::exception&) {  // the GPU is lost, and with it what there was to give back
+    } catch (const std::exception&) {  // the GPU is lost, and the object with it
     }
   }
   T get() const { return value_; }

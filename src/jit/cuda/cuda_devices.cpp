@@ -36,7 +36,7 @@ std::shared_ptr<DeviceBackend> CudaDevices::open(int ordinal) {
 }
 
 std::shared_ptr<DeviceBackend> CudaDevices::first() {
-  std::string reason;  // of the first
+  std::string reason;  // why the first device cannot be used
   for (int ordinal = 0, here = count(); ordinal < here; ++ordinal) {
     try {
       return open(ordinal);

@@ -12,10 +12,10 @@ namespace tessera::internal {
 
 inline constexpr const char* driver_library = "libcuda.so.1";
 
-/// The driver and each device are opened when first asked for.
+/// Opens the driver and each device on first use.
 class CudaDevices {
  public:
-  /// Those of the process.
+  /// The devices of this process.
   static CudaDevices& instance();
   explicit CudaDevices(std::vector<std::string> driver_places = {driver_library}, CudaSettings settings = {})
       : places_(std::move(driver_places)), settings_(std::move(settings)) {}
@@ -23,7 +23,7 @@ class CudaDevices {
   /// All throw Error that says in one line why there is no such device.
   int count();  ///< at least 1
   std::shared_ptr<DeviceBackend> open(int ordinal);
-  /// The first that kernels can be compiled for.
+  /// The first device that kernels can be compiled for.
   std::shared_ptr<DeviceBackend> first();
 
  private:

@@ -21,10 +21,10 @@ namespace {
 
 using Kind = KernelParameter::Kind;
 
-// Of more waves of blocks the last is a small part.
+// With more waves than this, the last wave is a small part of the time.
 constexpr std::int64_t most_shared_waves = 8;
 
-constexpr std::size_t most_parameter_bytes = 32764;  // of a kernel (CUDA C++ Programming Guide, from CUDA 12.1)
+constexpr std::size_t most_parameter_bytes = 32764;  // limit of a kernel (CUDA C++ Programming Guide, from CUDA 12.1)
 
 std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool wide) {
   switch (parameter.kind) {
@@ -50,7 +50,8 @@ std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool 
   throw InternalError("a kernel parameter of no kind");
 }
 
-/// A launch of blocks in clusters of so many. In one that is `early` they begin while the launch before it ends.
+/// The configuration of a launch with clusters of `cluster` CTAs. If `early`, its CTAs may begin while the previous
+/// launch is ending (PDL).
 struct LaunchConfig : CUlaunchConfig {
   LaunchConfig(unsigned threads, unsigned bytes, unsigned blocks, unsigned cluster, bool early, CUstream on)
       : CUlaunchConfig{.grid = {blocks, 1, 1},
@@ -72,7 +73,7 @@ struct LaunchConfig : CUlaunchConfig {
   CUlaunchAttribute of_launch[2];
 };
 
-/// Memory for one launch, in the order of its stream; recorded with it, if the stream records.
+/// Memory for one launch, allocated in stream order; recorded with the launch, if the stream records.
 class Workspace {
  public:
   Workspace(CudaStream& stream, CudaBackend& device, std::string_view kernel, std::size_t bytes)
@@ -95,7 +96,7 @@ class Workspace {
     if (device_.has_pools())
       device_.driver().cuMemFreeAsync(address_, stream_.get());
     else
-      device_.driver().cuMemFree(address_);  // which waits for all work
+      device_.driver().cuMemFree(address_);  // waits for all work
   }
   Workspace(const Workspace&) = delete;
   Workspace& operator=(const Workspace&) = delete;
@@ -108,9 +109,10 @@ class Workspace {
   CUdeviceptr address_ = 0;
 };
 
-/// Memory of a launch whose blocks share tiles: what they put, and flags, all 0 ahead of it. Each flag is taken down by
-/// the one who waits for it, so those of a stream are 0 again for its next launch. What is recorded may run beside the
-/// stream, on another: it has memory of its own, which lives as long; or, where somebody else records, in the graph.
+/// Memory for a launch whose CTAs share output tiles (split-K): partials, and flags that are all 0 when it begins. The
+/// CTA that waits for a flag resets it, so the flags of a stream are 0 again for its next launch. A recorded launch may
+/// run concurrently with the stream, on another one. It has memory of its own: owned by the recording of
+/// Stream::capture, or allocated in the graph if someone else records.
 class SplitKWorkspace {
  public:
   SplitKWorkspace(CudaStream& stream, CudaBackend& device, std::string_view kernel, std::size_t bytes,
@@ -160,7 +162,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   std::vector<std::size_t> offsets;
   for (const KernelParameter& parameter : source.parameters) {
     const std::size_t bytes = bytes_of(parameter, graph_, variant.index64);
-    const std::size_t alignment = std::min(bytes, alignof(CUtensorMap));  // all others are aligned to their size
+    const std::size_t alignment = std::min(bytes, alignof(CUtensorMap));  // others are aligned to their size
     const std::size_t offset = (code.parameter_bytes + alignment - 1) / alignment * alignment;
     if (parameter.kind == Kind::tensor_map)
       maps.push_back({source.tma_tensors[static_cast<std::size_t>(parameter.argument)], offset});
@@ -181,7 +183,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.workspace_bytes = source.workspace_bytes;
   code.split_k = source.split_k;
   code.prefetched_before_wait = source.prefetched_before_wait;
-  constexpr int records_early = 12030;  // of CUDA: older drivers do not record such launches
+  constexpr int records_early = 12030;  // CUDA version; older drivers cannot record such launches
   code.early = source.waits_for_previous && device_->settings().pdl && device_->driver().version() >= records_early;
   code.most_blocks = std::numeric_limits<std::int32_t>::max();
 
@@ -216,7 +218,7 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
   for (const auto& [parameter, offset, bytes] : code.slots) {
     const auto axis = static_cast<std::size_t>(parameter.axis);
     const auto argument = [&]() -> const Argument& { return arguments[static_cast<std::size_t>(parameter.argument)]; };
-    // Little endian: the first 4 bytes of an integer are those of the same integer of 4 bytes.
+    // Little endian: the first 4 bytes of a 64-bit integer are the 32-bit integer of the same value.
     std::int64_t value = 0;
     switch (parameter.kind) {
       case Kind::pointer:
@@ -272,7 +274,7 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   classify(graph_, reaches_, arguments, variant);
   variant.index64 |= blocks > most_narrow_blocks;
   const int multiprocessors = device_->info().multiprocessors;
-  // Rounds are computed only where somebody may share them.
+  // The k-iterations are computed only where split-K may apply.
   const std::int64_t most = device_->settings().split_k == SplitKPolicy::automatic ? most_shared_waves : blocks;
   SplitKLaunch shared = blocks <= most * multiprocessors
                             ? split_k_of_launch(k_iterations_.extents(), grid, k_iterations_.of(arguments),
@@ -300,8 +302,8 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   void* extra[] = {reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_POINTER), block,
                    reinterpret_cast<void*>(CU_LAUNCH_PARAM_BUFFER_SIZE), &bytes,
                    reinterpret_cast<void*>(CU_LAUNCH_PARAM_END)};
-  // Of a buffer that begins with tensor maps, aligned to 64 bytes, the driver took too few (seen on an H200): the last
-  // parameters came out as 0. One by one they arrive.
+  // Given as one buffer that begins with tensor maps, which are aligned to 64 bytes, the driver copied too few bytes
+  // (seen on an H200): the last parameters arrived as 0. Passed one by one, all arrive.
   auto& each = of_this_thread<std::vector<void*>>();
   each.clear();
   for (const std::size_t offset : code.offsets) each.push_back(block + offset);
@@ -364,7 +366,7 @@ void CudaKernel::launch_text(CudaStream& stream, std::span<const Argument> argum
 CudaKernel::Blocks CudaKernel::blocks_of(const Code& code, std::int64_t blocks, const SplitKLaunch& shared) {
   if (code.split_k == SplitK::cluster) return {.count = blocks, .cluster = blocks_at_once(code, blocks, shared.blocks)};
   if (code.split_k == SplitK::none) return {.count = blocks};
-  // All at the same time: one waits for those with lower numbers.
+  // All CTAs must run at the same time, because a CTA waits for those with lower numbers.
   const std::int64_t most = std::min<std::int64_t>(code.most_blocks, CudaStream::most_flags);
   const std::int64_t parts = std::min<std::int64_t>(shared.blocks, most) / shared.lockstep_rows;
   return {.count = blocks,

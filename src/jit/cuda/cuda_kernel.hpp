@@ -9,7 +9,7 @@
 
 namespace tessera::internal {
 
-/// A kernel on one GPU: code for each class of launches that there has been. Finding it takes a few comparisons of
+/// A kernel on one GPU, with code for each variant that has been launched. Finding the code takes a few comparisons of
 /// small integers.
 class CudaKernel final : public DeviceKernel {
  public:
@@ -17,7 +17,7 @@ class CudaKernel final : public DeviceKernel {
   void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
 
  private:
-  /// A parameter, other than a tensor map, and where it lies in the block of parameters.
+  /// A parameter other than a tensor map, and its place in the parameter block.
   struct Slot {
     KernelParameter parameter;
     std::size_t offset, bytes;
@@ -26,24 +26,25 @@ class CudaKernel final : public DeviceKernel {
     const LoadedCode* loaded;
     std::vector<Slot> slots;
     std::unique_ptr<TensorMaps> maps;  // null: none
-    std::vector<std::size_t> offsets;  // with maps, of all parameters
+    std::vector<std::size_t> offsets;  // of all parameters, if there are maps
     std::size_t parameter_bytes;
     unsigned threads, shared_bytes;
-    std::int64_t workspace_bytes;  // of a block in flight
-    std::int64_t most_blocks;      // of one launch
-    bool early;                    // begins while the kernel before ends
+    std::int64_t workspace_bytes;  // per CTA in flight
+    std::int64_t most_blocks;      // CTAs of one launch, at most
+    bool early;                    // PDL: begins while the previous kernel is ending
     SplitK split_k;
-    std::vector<int> prefetched_before_wait;                    // tensors
-    std::array<int, most_blocks_of_cluster + 1> most_clusters;  // at a time, by how many blocks they have; 0: none
+    std::vector<int> prefetched_before_wait;                    // indices of tensors
+    std::array<int, most_blocks_of_cluster + 1> most_clusters;  // resident at a time, by CTAs per cluster; 0: none
   };
-  /// The parameters that a launch adds to arguments and grid.
+  /// Parameters that a launch adds to the arguments and the grid.
   struct Part {
     std::int64_t blocks, at_once;
     cuda::CUdeviceptr workspace, flags, reports;
     int lockstep_rows;
     bool ahead;
   };
-  /// What a launch is of: blocks of the grid, each of which so many blocks of threads share; or so many share all.
+  /// The CTAs of a launch: a cluster of `cluster` CTAs for each of `count` grid tiles; or, for stream-K, `split_k` CTAs
+  /// that share all grid tiles.
   struct Blocks {
     std::int64_t count;
     int cluster = 1;
@@ -56,10 +57,10 @@ class CudaKernel final : public DeviceKernel {
                    const Part& part, std::byte* block);
   void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
               std::span<const std::int64_t> grid, Blocks blocks);
-  /// Of a kernel in CUDA C++.
+  /// Launches a kernel written in CUDA C++.
   void launch_text(CudaStream& stream, std::span<const Argument> arguments, std::span<const std::int64_t> numbers);
   static Blocks blocks_of(const Code& code, std::int64_t blocks, const SplitKLaunch& shared);
-  /// As many blocks a cluster as keep all clusters of a launch at work at the same time, at most `most`.
+  /// The number of CTAs per cluster, at most `most`, with which all clusters of a launch run at the same time.
   static int blocks_at_once(const Code& code, std::int64_t blocks, int most);
   cuda::CUresult start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, bool early, void** each,
                        void** extra) const;
@@ -68,8 +69,8 @@ class CudaKernel final : public DeviceKernel {
   const Graph& graph_;
   const std::vector<TileReach> reaches_;
   const SplitKLoop k_iterations_;
-  const int most_of_cluster_;      // as the kernel's hints say; 0: nothing
-  const cuda::CUdeviceptr board_;  // on which it tells the host; 0: it tells nothing
+  const int most_of_cluster_;      // the kernel's hint; 0: none
+  const cuda::CUdeviceptr board_;  // mailbox of its reports to the host; 0: it reports nothing
   LockFreeList<Variant, Code> codes_;
 };
 

@@ -48,7 +48,7 @@ CudaStream::CudaStream(CudaBackend& device, CUstream stream, std::shared_ptr<Cud
 CudaStream::CudaStream(CudaBackend& device, Handle<CUstream> stream, std::shared_ptr<CudaBackend> keep)
     : CudaStream(device, stream.get(), std::move(keep)) {
   owned_ = std::move(stream);
-  // The device's own waits for what is given to the legacy default stream, of which nothing is known, too.
+  // The device's own stream also synchronizes with the legacy default stream, whose work is unknown here.
   shared_ = keep_ == nullptr;
 }
 
@@ -93,7 +93,7 @@ CudaStream::Turn CudaStream::turn(const Graph& graph, std::span<const Argument> 
                                   std::span<const int> prefetched_before_wait) {
   Turn turn{.lock = std::unique_lock(launching_), .early = may_launch_early, .ahead = false};
   if (shared_.load(std::memory_order_relaxed)) return turn;
-  if (joined_ && !is_recording()) {  // what was recorded did not run
+  if (joined_ && !is_recording()) {  // the recorded work did not run
     joined_ = false;
     in_flight_.forget();
   }
@@ -105,14 +105,15 @@ CudaStream::Turn CudaStream::turn(const Graph& graph, std::span<const Argument> 
 }
 
 bool CudaStream::is_recording() const {
-  // Of the legacy default stream the driver does not say while another stream records; then nothing may be given to it.
+  // For the legacy default stream the driver reports no status while another stream records; then no work may be given
+  // to it.
   int status = 0;
   return device_.driver().cuStreamIsCapturing(stream_, &status) != CUDA_SUCCESS || status != 0;
 }
 
 void CudaStream::wait_for_memory() {
   const std::uint64_t allocations = device_.allocations();
-  if (is_recording()) {  // what is recorded cannot wait for what is not: the host does
+  if (is_recording()) {  // recorded work cannot wait for work that is not recorded, so the host waits
     const OutsideRecording outside(device_.driver());
     check(device_.driver().cuEventSynchronize(device_.allocated()), "cuEventSynchronize");
   } else {
@@ -148,7 +149,7 @@ std::shared_ptr<EventBackend> CudaStream::record() {
 void CudaStream::wait(EventBackend& event) {
   const ContextScope scope(device_.context());
   check(device_.driver().cuStreamWaitEvent(stream_, own<CudaEvent>(event).get(), 0), "cuStreamWaitEvent");
-  const bool records = !recording_ && is_recording();  // that of the event's stream, from here on
+  const bool records = !recording_ && is_recording();  // joins the recording of the event's stream
   const std::lock_guard lock(launching_);
   joined_ = records;
   in_flight_.forget();
@@ -158,7 +159,7 @@ std::shared_ptr<GraphBackend> CudaStream::capture(const std::function<void()>& f
   const Driver& driver = device_.driver();
   const ContextScope scope(device_.context());
   catch_up();
-  // While a stream records, memory that is freed does not wait for it; so nothing of before is left to wait for.
+  // While a stream records, freeing memory does not wait for it, so finish all earlier work now.
   check(driver.cuStreamSynchronize(stream_), "cuStreamSynchronize");
   check(driver.cuStreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), "cuStreamBeginCapture");
   CUgraph recorded = nullptr;
@@ -176,7 +177,7 @@ std::shared_ptr<GraphBackend> CudaStream::capture(const std::function<void()>& f
     throw;
   }
   const CUresult ended = driver.cuStreamEndCapture(stream_, &recorded);
-  forget_launches();  // what was recorded did not run
+  forget_launches();  // the recorded work did not run
   check(ended, "cuStreamEndCapture");
   const Handle<CUgraph> graph(device_.context(), driver.cuGraphDestroy, recorded);
   return std::make_shared<CudaGraph>(device_.shared_from_this(), graph.get(), last(), std::move(memory));

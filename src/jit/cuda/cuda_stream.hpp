@@ -17,15 +17,15 @@ class CudaEvent final : public EventBackend {
  private:
   std::shared_ptr<CudaBackend> device_;
   cuda::Handle<cuda::CUevent> event_;
-  const LoadedCode* last_;  // launched before it
+  const LoadedCode* last_;  // the latest launch before it
 };
 
-/// What launches that are recorded on one stream use one after another, each time that they run: a graph does not run
-/// beside itself.
+/// Memory that the launches recorded on one stream share, one after another, in each run of the graph. A graph never
+/// runs concurrently with itself.
 struct RecordedMemory {
   std::shared_ptr<void> flags;               ///< all 0 between launches
   std::vector<std::shared_ptr<void>> parts;  ///< the last is the largest
-  std::size_t bytes = 0;                     ///< of that
+  std::size_t bytes = 0;                     ///< size of the last
 };
 
 class CudaGraph final : public GraphBackend {
@@ -36,16 +36,16 @@ class CudaGraph final : public GraphBackend {
 
  private:
   std::shared_ptr<CudaBackend> device_;
-  RecordedMemory memory_;  // ends after what uses it
+  RecordedMemory memory_;  // outlives executable_, which uses it
   cuda::Handle<cuda::CUgraphExec> executable_;
   const LoadedCode* last_;
 };
 
 class CudaStream final : public StreamBackend {
  public:
-  /// One of the user's. `keep` keeps the device, and is null for the stream that is part of it.
+  /// Wraps a stream of the user's. `keep` keeps the device alive; it is null for the stream that is part of the device.
   CudaStream(CudaBackend& device, cuda::CUstream stream, std::shared_ptr<CudaBackend> keep);
-  /// One of its own.
+  /// Owns the stream.
   CudaStream(CudaBackend& device, cuda::Handle<cuda::CUstream> stream, std::shared_ptr<CudaBackend> keep);
   ~CudaStream() override;
 
@@ -59,32 +59,31 @@ class CudaStream final : public StreamBackend {
   void* native() override;
 
   cuda::CUstream get() const { return stream_; }
-  /// Waits for memory allocated since the last time, so that work given next may use it. To be called with the context
-  /// current.
+  /// Waits for memory allocated since the last call, so that the next work may use it. The context must be current.
   void catch_up() {
     if (seen_.load(std::memory_order_relaxed) != device_.allocations()) wait_for_memory();
   }
   bool is_recording() const;
-  /// An event of this stream that the device may use as it likes.
+  /// An event of this stream that the device may record at any time.
   cuda::CUevent joint() const { return joint_.get(); }
 
-  /// Words for the blocks of a launch on this stream, which find them 0 and leave them so.
+  /// 32-bit flags for the CTAs of launches on this stream. Each launch finds them 0 and leaves them 0.
   static constexpr std::int64_t most_flags = 1024;
   cuda::CUdeviceptr flags();
-  /// While capture() records: memory for blocks of a launch to put sums. The flags are those of the recording, then.
+  /// While capture() records: memory for the partials of a launch. flags() then returns the flags of the recording.
   cuda::CUdeviceptr recorded_parts(std::size_t bytes);
   bool captures() const { return recording_ != nullptr; }
 
-  /// How a launch begins: while those before it end, and may it bring ahead what the kernel would? Nobody else launches
-  /// on the stream for as long as this lives.
+  /// How a launch begins. early: while previous launches are ending (PDL). ahead: it may prefetch before its wait. No
+  /// other thread launches on the stream while this exists.
   struct Turn {
     std::unique_lock<std::mutex> lock;
     bool early, ahead;
   };
-  /// For a launch of a kernel that may begin early, and bring some of these tensors ahead.
+  /// The turn of a launch that may begin early, and prefetch some of these tensors before its wait.
   Turn turn(const Graph& graph, std::span<const Argument> arguments, bool may_launch_early,
             std::span<const int> prefetched_before_wait);
-  /// A launch whose turn it is did not begin.
+  /// The launch that holds the turn did not begin.
   void failed(const Turn&) { in_flight_.forget(); }
 
   const LoadedCode* last() const { return last_.load(std::memory_order_relaxed); }
@@ -96,7 +95,7 @@ class CudaStream final : public StreamBackend {
 
  private:
   void wait_for_memory();
-  /// What launches are in flight is not known behind work that is no launch; to be called when that is given.
+  /// To be called when other work than a launch is given to the stream: after it, the launches in flight are unknown.
   void forget_launches() {
     const std::lock_guard lock(launching_);
     in_flight_.forget();
@@ -110,11 +109,11 @@ class CudaStream final : public StreamBackend {
   RecordedMemory* recording_ = nullptr;
   std::once_flag has_flags_;
   cuda::CUdeviceptr flags_ = 0;
-  std::atomic<std::uint64_t> seen_ = 0;  // of the device's allocations
+  std::atomic<std::uint64_t> seen_ = 0;  // the latest of the device's allocations that was waited for
   std::mutex launching_;
   InFlight in_flight_;
-  bool joined_ = false;       // a recording that another stream began
-  std::atomic<bool> shared_;  // with work of others, of which nothing is known
+  bool joined_ = false;       // takes part in a recording that another stream began
+  std::atomic<bool> shared_;  // others may give it work, which is unknown here
   std::atomic<const LoadedCode*> last_ = nullptr;
 };
 

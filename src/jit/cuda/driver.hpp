@@ -1,4 +1,4 @@
-// The CUDA driver, opened when it is first needed: a program starts where there is none, and says what it lacks.
+// The CUDA driver, opened on first use: a program also starts where there is none, and then reports what is missing.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tessera::internal::cuda {
 
-// Types and values of cuda.h, as far as they are needed: part of the driver's ABI.
+// Types and values of cuda.h, as far as they are needed. They are part of the driver's ABI.
 using CUresult = int;
 using CUdevice = int;
 using CUdeviceptr = unsigned long long;
@@ -59,7 +59,7 @@ enum { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
 enum { CU_TENSOR_MAP_SWIZZLE_128B = 3 };
 enum { CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2 };
 enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
-/// A launch with attributes: the extents of a cluster, and whether it may begin before the one before it has ended.
+/// A launch attribute: the extents of a cluster, or whether the launch may begin before the previous one has ended.
 struct CUlaunchAttribute {
   int id;
   char pad[4];
@@ -83,7 +83,7 @@ enum { CU_EVENT_DEFAULT = 0, CU_EVENT_DISABLE_TIMING = 2 };
 enum { CU_MEMPOOL_ATTR_RELEASE_THRESHOLD = 4 };
 enum { CU_MEMHOSTALLOC_PORTABLE = 1 };
 
-/// One call of the driver.
+/// One function of the driver.
 template <class... P>
 struct Call {
   const char* name;
@@ -91,28 +91,28 @@ struct Call {
   CUresult operator()(P... values) const { return function(values...); }
 };
 
-/// The driver's calls, and its errors in words.
+/// The driver's functions, and texts for its errors.
 class Driver {
  public:
-  /// Opens the first of `places` (see SharedLibrary::open) and starts it. Throws Error that says in one line why there
-  /// is no driver to use: none is installed, it is older than CUDA 12.0, there is no GPU.
+  /// Opens the first of `places` (see SharedLibrary::open) and initializes the driver. Throws Error that says in one
+  /// line why there is no usable driver: none is installed, it is older than CUDA 12.0, or there is no GPU.
   static Driver open(std::span<const std::string> places);
 
-  /// The newest CUDA it supports: 12080 for 12.8.
+  /// The newest CUDA version it supports: 12080 for 12.8.
   int version() const { return version_; }
 
-  /// Does nothing after CUDA_SUCCESS. Else throws Error with the text of describe().
+  /// Does nothing after CUDA_SUCCESS. Otherwise throws Error with the text of describe().
   void check(CUresult result, std::string_view call, std::string_view subject = {}) const {
     if (result != CUDA_SUCCESS) [[unlikely]]
       fail(result, call, subject);
   }
-  /// Makes a call and checks it.
+  /// Makes a call and checks its result.
   template <class... P>
   void run(const Call<P...>& call, std::type_identity_t<P>... values) const {
     check(call(values...), call.name);
   }
-  /// "kernel 'gelu': cuLaunchKernel failed with CUDA_ERROR_...: the driver's words; what to try". `subject` is what the
-  /// call was for, if its name does not tell.
+  /// "kernel 'gelu': cuLaunchKernel failed with CUDA_ERROR_...: the driver's description; advice". `subject` says what
+  /// the call was for, where its name does not tell.
   std::string describe(CUresult result, std::string_view call, std::string_view subject = {}) const;
 
 #define CALL(name, ...) Call<__VA_ARGS__> name{#name};
@@ -126,7 +126,7 @@ class Driver {
   int version_ = 0;
 };
 
-/// Is the GPU lost to this process after `result`? Each later call of the driver then fails too.
+/// Has this process lost the GPU after `result`? Then each later call of the driver fails too.
 bool is_fatal(CUresult result);
 
 }  // namespace tessera::internal::cuda

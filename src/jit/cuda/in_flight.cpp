@@ -9,7 +9,7 @@ void InFlight::add(const Graph& graph, std::span<const Argument> arguments) {
     const Parameter& parameter = graph.parameters[i];
     if (parameter.access != Access::out && parameter.access != Access::in_out) continue;
     const std::optional<AddressRange> range = addresses(parameter, arguments[i]);
-    // A model's layers write the same memory again and again.
+    // The layers of a model write the same memory again and again.
     if (!range || std::ranges::find(written_, *range) != written_.end()) continue;
     if (written_.size() == most) return forget();
     written_.push_back(*range);

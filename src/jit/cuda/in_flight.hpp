@@ -1,4 +1,4 @@
-// What launches on a stream write that may not have ended.
+// The memory that launches in flight on a stream write.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -9,22 +9,23 @@
 
 namespace tessera::internal {
 
-/// Launches that begin while those before them end are in flight together, however many there are: each waits for all
-/// before it by itself, and what it does ahead of that it may only do with memory that none of them writes.
+/// Launches that begin while previous ones are ending (PDL) are in flight together, however many there are. Each waits
+/// for all launches before it. Before that wait, it may only access memory that none of them writes.
 class InFlight {
  public:
-  /// Is it known what the launches in flight write? Not behind work that is no launch, nor of too many.
+  /// Is it known what the launches in flight write? Not after other work than a launch, nor if they write too many
+  /// ranges.
   bool is_known() const { return known_; }
-  /// Nothing more is known: the next launch is to begin behind all before it.
+  /// Forgets everything: the next launch must begin after all previous work has ended.
   void forget() { known_ = false; }
-  /// A launch begins behind all before it.
+  /// A launch begins after all previous ones have ended.
   void begin() {
     written_.clear();
     known_ = true;
   }
-  /// A launch that writes what its graph says.
+  /// Adds a launch, which writes the outputs of its graph.
   void add(const Graph& graph, std::span<const Argument> arguments);
-  /// Does any of them write to one of these tensors?
+  /// Does any launch in flight write to one of these tensors?
   bool write(const Graph& graph, std::span<const Argument> arguments, std::span<const int> tensors) const;
 
  private:

@@ -41,12 +41,12 @@ int type_of(ElementType type) {
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
     case ElementType::bf16:
       return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    case ElementType::tf32:  // to which the copy engine rounds f32
+    case ElementType::tf32:  // TMA converts f32 to tf32
       return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
     case ElementType::pred:
-      break;  // of tiles alone
+      break;  // only tiles have this type
   }
-  throw InternalError("a tensor map of elements that no tensor has");
+  throw InternalError("a tensor map for an element type that no tensor has");
 }
 
 unsigned rank_of(const TmaTensor& tensor) {
@@ -92,7 +92,7 @@ TensorMaps::Key TensorMaps::key_of(std::size_t place, const Argument& argument) 
     const auto axis = static_cast<std::size_t>(tensor.axes[i]);
     key.extents[i] = static_cast<std::uint64_t>(argument.extent[axis]);
     if (i == 0) continue;
-    // Along an axis of one element nothing is a stride apart: it may be any that the driver takes.
+    // The stride of an axis of one element has no effect, so use one that the driver accepts.
     key.strides[i - 1] = argument.extent[axis] == 1 ? 16 : static_cast<std::uint64_t>(argument.stride[axis]) * bytes;
   }
   return key;
@@ -107,7 +107,8 @@ CUtensorMap TensorMaps::encode(const Key& key, const Argument& argument) const {
     box[i] = static_cast<unsigned>(tensor.length(i, static_cast<std::int64_t>(key.extents[i])));
   steps.fill(1);
   CUtensorMap map{};
-  // Promoted to 256 bytes, boxes that reach over an edge took up to 1.5 times as long on an H200, and no others less.
+  // With promotion to 256 bytes, boxes that reach over an edge took up to 1.5 times as long on an H200, and no others
+  // took less.
   const CUresult result = driver.cuTensorMapEncodeTiled(
       &map, type_of(tensor.type(parameter.type)), rank_of(tensor), const_cast<void*>(key.data), key.extents.data(),
       key.strides.data(), box.data(), steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
@@ -115,8 +116,8 @@ CUtensorMap TensorMaps::encode(const Key& key, const Argument& argument) const {
   if (result != CUDA_SUCCESS) {
     const auto numbers = [&](const auto& of) { return fmt::join(of.begin(), of.begin() + parameter.rank, ","); };
     device_.check(result, driver.cuTensorMapEncodeTiled.name,
-                  fmt::format("kernel '{}', boxes of [{}] of argument {}, {} [{}] with strides [{}] at {}, of which a "
-                              "dense copy may do",
+                  fmt::format("kernel '{}', TMA boxes of [{}] of argument {}, {} [{}] with strides [{}] at {} (a dense "
+                              "copy may work)",
                               graph_.name, numbers(tensor.box), tensor.argument + 1, name(parameter.type),
                               numbers(argument.extent), numbers(argument.stride), fmt::ptr(argument.data)));
   }

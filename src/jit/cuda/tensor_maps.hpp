@@ -1,4 +1,4 @@
-// Tensor maps: what sm_90's copy engine is told of the tensors that a kernel's boxes are of.
+// Tensor maps: the descriptors through which TMA on sm_90 accesses the tensors of a kernel.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -15,24 +15,25 @@
 
 namespace tessera::internal {
 
-/// The tensor maps of a kernel's launches, each encoded once and kept: to find one takes a lookup. From any thread.
+/// The tensor maps of a kernel's launches. Each is encoded once and kept, so that finding one takes a lookup.
+/// Thread-safe.
 class TensorMaps {
  public:
-  /// One among the parameters of the kernel.
+  /// A tensor map among the parameters of the kernel.
   struct Place {
     TmaTensor tensor;
-    std::size_t offset;  ///< in the block of parameters
+    std::size_t offset;  ///< in the parameter block
   };
-  /// So many are kept. Of a loop over ever new tensors the next begins anew.
+  /// The number of maps that are kept. When it is reached, as in a loop over ever new tensors, all are dropped.
   static constexpr std::size_t most_kept = 1024;
 
   TensorMaps(CudaBackend& device, const Graph& graph, std::vector<Place> places);
-  /// Writes the maps of a launch into its block of parameters. To be called with the context current. Throws Error that
-  /// names kernel and tensor if the driver refuses it.
+  /// Writes the maps of a launch into its parameter block. The context must be current. Throws Error that names kernel
+  /// and tensor if the driver rejects a map.
   void write(std::span<const Argument> arguments, std::byte* block);
 
  private:
-  /// All that an encoding depends on, with axes in the order of the box.
+  /// Everything that an encoding depends on, with axes in the order of the box.
   struct Key {
     std::size_t place;
     const void* data;
@@ -51,7 +52,7 @@ class TensorMaps {
   CudaBackend& device_;
   const Graph& graph_;
   const std::vector<Place> places_;
-  std::mutex mutex_;  // of those that are kept
+  std::mutex mutex_;  // guards kept_
   std::unordered_map<Key, cuda::CUtensorMap, Hash> kept_;
 };
 

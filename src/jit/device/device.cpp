@@ -15,9 +15,9 @@
 namespace tessera::internal {
 namespace {
 
-thread_local bool recording = false;  // does Stream::capture run in this thread?
+thread_local bool recording = false;  // true while Stream::capture runs on this thread
 
-// What it waits for would not happen before the recording is over.
+// A wait would never end, because the work that it waits for does not run before the recording is over.
 void refuse_while_recording(std::string_view what) {
   if (recording)
     throw Error(fmt::format("{} while this thread records a stream; do it before or after Stream::capture", what));
@@ -77,7 +77,7 @@ Device Device::parse(std::string_view text) {
   if (text == "auto") {
     try {
       Device device(CudaDevices::instance().first(), "the first CUDA device");
-      (void)Nvrtc::instance();  // without it a GPU runs nothing
+      (void)Nvrtc::instance();  // without NVRTC a GPU runs nothing
       return device;
     } catch (const Error& error) {
       return Device(cpu_backend(), error.what());
@@ -88,11 +88,11 @@ Device Device::parse(std::string_view text) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), ordinal);
   const bool numbered = !digits.empty() && error == std::errc() && end == digits.data() + digits.size() && ordinal >= 0;
   if (text != "cuda" && !numbered)
-    throw Error(fmt::format("there is no device '{}'; ask for auto, cpu, cuda, cuda:N or emulated", text));
+    throw Error(fmt::format("there is no device '{}'; use auto, cpu, cuda, cuda:N or emulated", text));
   try {
     return Device(numbered ? CudaDevices::instance().open(ordinal) : CudaDevices::instance().first());
   } catch (const Error& failure) {
-    throw Error(fmt::format("device {}: {}; or ask for cpu or auto", text, failure.what()));
+    throw Error(fmt::format("device {}: {}; or use cpu or auto", text, failure.what()));
   }
 }
 
@@ -108,7 +108,7 @@ void Device::synchronize() const {
   refuse_while_recording("a device is waited for");
   std::byte last{};
   const std::shared_ptr<void> memory = backend_->allocate(1);
-  backend_->copy(memory.get(), &last, 1);  // a copy comes behind all work, and is waited for
+  backend_->copy(memory.get(), &last, 1);  // a copy runs after all work, and waits for it
 }
 void Device::copy_in(void* device, const void* host, std::size_t bytes) const {
   refuse_while_recording("memory is copied in");

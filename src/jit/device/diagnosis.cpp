@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The result of `look` for a part; if it throws, the part is missing.
+/// The result of `look` for a part; if it throws, the part is missing, and `mend` says how to get it.
 Finding finding(const std::string& part, const std::function<std::string()>& look, const std::string& mend) {
   try {
     return {part, true, look()};
@@ -50,7 +50,7 @@ void add_gpus(std::vector<Finding>& findings) {
       count = gpus.count();
       return gpus.open(i)->info().name;
     },
-                               ""));  // errors say what to do
+                               ""));  // the errors themselves say what to do
 }
 
 std::string nvrtc() {
@@ -68,7 +68,7 @@ std::string cache() {
   std::string trouble;
   const CompileCache cache(options().cache_dir, [&](std::string_view warning) { trouble = warning; });
   if (!trouble.empty()) throw Error(trouble);
-  if (!cache.folder()) return "none on disk: TESSERA_CACHE_DIR says so, or there is no home";
+  if (!cache.folder()) return "none on disk: disabled by TESSERA_CACHE_DIR, or there is no home folder";
   std::uint64_t bytes = 0, entries = 0;
   std::error_code gone;
   for (fs::recursive_directory_iterator file(cache.folder()->path(), gone), end; !gone && file != end;
@@ -85,7 +85,7 @@ std::string threads() {
   return fmt::format("{} of {} cores", Device::cpu().info().multiprocessors, std::thread::hardware_concurrency());
 }
 
-/// The variables that are set.
+/// The environment variables that are set.
 std::string settings() {
   std::vector<std::string> set;
   for (const OptionInfo& option : option_table())
@@ -102,10 +102,10 @@ std::vector<Finding> diagnose() {
   if (findings[0].found)
     add_gpus(findings);
   else
-    findings.push_back({"GPU", false, "none can be seen without the driver"});
+    findings.push_back({"GPU", false, "not visible without the driver"});
   findings.push_back(
       finding("NVRTC", nvrtc,
-              "install a CUDA toolkit, or pip install nvidia-cuda-nvrtc-cu12 and let TESSERA_NVRTC name its "
+              "install a CUDA toolkit, or pip install nvidia-cuda-nvrtc-cu12 and set TESSERA_NVRTC to its "
               "folder, .../site-packages/nvidia/cuda_nvrtc/lib"));
   findings.push_back(finding("nvdisasm", [] { return nvdisasm_path().native(); }, "only TESSERA_DUMP=sass needs it"));
   findings.push_back(finding("emulator", emulator, ""));  // its error says how to get it

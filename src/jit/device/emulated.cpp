@@ -27,7 +27,8 @@ fs::path program_folder() {
   return fs::read_symlink("/proc/self/exe", unknown).parent_path();
 }
 
-/// The folder of the shared library that this code is in; the program's where it is linked into that.
+/// The folder of the shared library that contains this code; the program's folder, if the code is linked into the
+/// program.
 fs::path own_folder() {
   Dl_info here{};
   link_map* map = nullptr;
@@ -38,7 +39,7 @@ fs::path own_folder() {
   return fs::canonical(map->l_name, unknown).parent_path();
 }
 
-/// Tessera's build folder that a program in `folder` was built in; empty if there is none.
+/// The build folder of Tessera that contains `folder`; empty if there is none.
 fs::path build_folder(fs::path folder) {
   for (; folder.has_relative_path(); folder = folder.parent_path()) {
     std::ifstream cache(folder / "CMakeCache.txt");
@@ -51,16 +52,16 @@ fs::path build_folder(fs::path folder) {
 std::string how_to_get_it() {
   if (const fs::path build = build_folder(program_folder()); !build.empty())
     return fmt::format(
-        "build it with `cmake --build {} --target tessera_emulated_device` (it needs Boost.Context), or let "
-        "TESSERA_EMULATOR name the library or its folder",
+        "build it with `cmake --build {} --target tessera_emulated_device` (it needs Boost.Context), or set "
+        "TESSERA_EMULATOR to the library or its folder",
         build.native());
-  return "let TESSERA_EMULATOR name its folder, as PREFIX/lib of a Tessera installed in PREFIX; it is installed where "
-         "Boost.Context was there when Tessera was built";
+  return "set TESSERA_EMULATOR to its folder, such as PREFIX/lib of a Tessera installed in PREFIX; it is installed if "
+         "Boost.Context was available when Tessera was built";
 }
 
-/// Null where the program has an emulator of its own.
+/// Null if the program has its own emulator.
 const SharedLibrary* library() {
-  // Never closed: devices and tensors that it made may outlive all else.
+  // Never closed: devices and tensors that the library made may outlive everything else.
   static const SharedLibrary* const opened = []() -> const SharedLibrary* {
     if (::dlsym(RTLD_DEFAULT, entry_name)) return nullptr;
     try {
@@ -75,12 +76,12 @@ const SharedLibrary* library() {
 Entry find_entry() {
   const SharedLibrary* const from = library();
   if (!from) return reinterpret_cast<Entry>(::dlsym(RTLD_DEFAULT, entry_name));
-  // They share the layout of graphs and devices.
+  // The program and the emulator share the layout of graphs and devices, so their versions must be equal.
   const std::string_view its = from->symbol<decltype(&tessera_emulator_version)>("tessera_emulator_version")();
   if (its != version())
     throw Error(
-        fmt::format("{} is the emulator of Tessera {}, and the program is linked with Tessera {}; let "
-                    "TESSERA_EMULATOR name the folder of that version's",
+        fmt::format("{} is the emulator of Tessera {}, and the program is linked with Tessera {}; set "
+                    "TESSERA_EMULATOR to the folder of that version's emulator",
                     from->path().native(), its, version()));
   return from->symbol<Entry>(entry_name);
 }

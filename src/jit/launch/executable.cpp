@@ -22,10 +22,10 @@
 namespace tessera::internal {
 namespace {
 
-constexpr std::int64_t most_blocks = std::numeric_limits<std::int32_t>::max();  // of a grid, as of one launch of CUDA
+constexpr std::int64_t most_blocks = std::numeric_limits<std::int32_t>::max();  // per grid, as per CUDA launch
 
-/// The axis whose stride is the step of flattened axes: the innermost that has further elements. The stride of an axis
-/// of one element means nothing.
+/// The axis whose stride is the step of flattened axes: the innermost axis with more than one element. The stride of an
+/// axis of one element has no effect.
 std::size_t step_axis(const Flattened& flattened, const Argument& argument) {
   for (std::size_t i = flattened.axes.size(); i-- > 0;)
     if (const auto axis = static_cast<std::size_t>(flattened.axes[i]); argument.extent[axis] != 1) return axis;
@@ -36,27 +36,27 @@ bool is_written(const Parameter& parameter) {
   return parameter.access == Access::out || parameter.access == Access::in_out;
 }
 
-// Hints that no kernel can have, a sentence each.
+// One sentence for each hint that no kernel can have.
 std::vector<std::string> impossible(const Hints& hints) {
   std::vector<std::string> texts;
   const auto expect = [&]<class... A>(bool possible, fmt::format_string<A...> text, A&&... values) {
     if (!possible) texts.push_back(fmt::format(text, std::forward<A>(values)...));
   };
   expect(hints.warps == 0 || (hints.warps > 0 && hints.warps <= 32 && (hints.warps & (hints.warps - 1)) == 0),
-         ".warps = {}, and a block has 1, 2, 4, 8, 16 or 32", hints.warps);
+         ".warps = {}, and a CTA has 1, 2, 4, 8, 16 or 32", hints.warps);
   expect(hints.stages >= 0, ".stages = {}, and a loop has 1 or more", hints.stages);
-  expect(hints.cluster >= 0 && hints.cluster <= 16, ".cluster = {}, and a cluster has 1 to 16 blocks", hints.cluster);
+  expect(hints.cluster >= 0 && hints.cluster <= 16, ".cluster = {}, and a cluster has 1 to 16 CTAs", hints.cluster);
   expect(hints.occupancy >= 0 && hints.occupancy <= 32,
-         ".occupancy = {}, and a multiprocessor has 1 to 32 blocks at a time", hints.occupancy);
+         ".occupancy = {}, and a multiprocessor runs 1 to 32 CTAs at a time", hints.occupancy);
   try {
     if (!hints.arch.empty()) Arch::parse(hints.arch);
   } catch (const Error&) {
-    expect(false, ".arch = \"{}\", and there is no such architecture; \"sm_90a\" is one", hints.arch);
+    expect(false, ".arch = \"{}\" is not an architecture; \"sm_90a\" is one", hints.arch);
   }
   return texts;
 }
 
-// Throws Error for a hint that no kernel can have.
+// Throws Error for hints that no kernel can have.
 void check_hints(const Graph& graph) {
   for (const Hints& hints : graph.hints)
     if (const std::vector<std::string> what = impossible(hints); !what.empty())
@@ -81,7 +81,7 @@ std::string arguments_text(std::span<const Parameter> parameters, std::span<cons
 }
 
 void refuse_for_memory(const Graph& graph, std::span<const Argument> arguments) {
-  throw OutOfMemory(fmt::format("there is no memory of the host left for a launch of kernel '{}' ({})", graph.name,
+  throw OutOfMemory(fmt::format("there is no host memory left for a launch of kernel '{}' ({})", graph.name,
                                 arguments_text(graph.parameters, arguments)));
 }
 
@@ -89,7 +89,7 @@ struct Executable::State {
   std::vector<std::string> requirements;
   std::vector<Flattened> flattened;
   UniformProgram uniform;                                                     // the requirements, then the grid
-  LockFreeList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels;  // of devices launched on
+  LockFreeList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels;  // by the devices launched on
 };
 
 Executable::~Executable() = default;
@@ -130,8 +130,8 @@ void Executable::check_overlap(std::span<const Argument> arguments, std::size_t 
   }
 }
 
-// Rows that follow one another are one row, and as long as an extent may be. Where there is one row, or none, strides
-// do not matter.
+// The flattened rows must follow one another without gaps, and the result is limited as an extent is. If there is one
+// row or none, strides have no effect.
 void Executable::check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const {
   const Argument& argument = arguments[static_cast<std::size_t>(flattened.parameter)];
   const Location location = graph_[flattened.view].location;
@@ -145,7 +145,7 @@ void Executable::check_flattened(std::span<const Argument> arguments, const Flat
         (__builtin_mul_overflow(elements, step, &apart) || apart != argument.stride[axis]))
       refuse(arguments,
              fmt::format("{}:{}: axes {} of argument {} are flattened, but with strides [{}] a row does not "
-                         "begin where the one before it ends; give a dense tensor, or address the axes one by one",
+                         "begin where the previous one ends; pass a dense tensor, or address the axes one by one",
                          location.file, location.line, fmt::join(flattened.axes, ", "), flattened.parameter + 1,
                          fmt::join(argument.stride.begin(),
                                    argument.stride.begin() +
@@ -169,15 +169,15 @@ void Executable::check(std::span<const Argument> arguments) const {
       if (arguments[i].extent[axis] < 0 || arguments[i].extent[axis] > std::numeric_limits<std::int32_t>::max())
         refuse(arguments, fmt::format("an extent of argument {} is not in [0, 2^31)", i + 1));
     if (!is_addressable(parameter, arguments[i]))
-      refuse(arguments, fmt::format("the strides of argument {} lead beyond all memory", i + 1));
+      refuse(arguments, fmt::format("the strides of argument {} lead outside of the address space", i + 1));
   }
   for (const Flattened& flattened : state_->flattened) check_flattened(arguments, flattened);
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (is_written(graph_.parameters[i])) check_overlap(arguments, i);
 }
 
-// A function is given addresses, and no strides; what a launch may have is CUDA's (CUDA C++ Programming Guide, compute
-// capabilities).
+// A CUDA function receives addresses and no strides. The limits of a launch are CUDA's (CUDA C++ Programming Guide,
+// compute capabilities).
 void Executable::check_text(std::span<const Argument> arguments, const Grid& grid) const {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (graph_.parameters[i].access == Access::scalar) continue;
@@ -190,7 +190,7 @@ void Executable::check_text(std::span<const Argument> arguments, const Grid& gri
     }
     if (has_elements && !is_dense)
       refuse(arguments,
-             fmt::format("argument {} is not dense, and a kernel in CUDA C++ is given its address alone; give "
+             fmt::format("argument {} is not dense, and a kernel in CUDA C++ receives only its address; pass "
                          "a dense tensor",
                          i + 1));
   }
@@ -200,12 +200,12 @@ void Executable::check_text(std::span<const Argument> arguments, const Grid& gri
   for (std::size_t axis = 0; axis < CudaText::axes; ++axis) {
     const std::int64_t along = numbers[CudaText::first_thread + axis];
     if (along < 1 || along > most_threads || (threads *= along) > most_threads)
-      refuse(arguments, fmt::format("a block of [{}] threads; it has 1 to {}",
+      refuse(arguments, fmt::format("a CTA of [{}] threads; it has 1 to {}",
                                     fmt::join(numbers.begin() + CudaText::first_thread,
                                               numbers.begin() + CudaText::shared_bytes, ","),
                                     most_threads));
     if (axis > 0 && numbers[axis] > most_blocks_of_y)
-      refuse(arguments, fmt::format("{} blocks along axis {}; CUDA has {} at most along y and z", numbers[axis], axis,
+      refuse(arguments, fmt::format("{} CTAs along axis {}; CUDA allows at most {} along y and z", numbers[axis], axis,
                                     most_blocks_of_y));
   }
   if (numbers[CudaText::shared_bytes] < 0)
@@ -257,7 +257,8 @@ void Executable::launch(const Stream& stream, std::span<const Argument> argument
   }
 }
 
-// Devices take the step of flattened axes from the last of them. Where that has one element, it is given the step.
+// Devices take the step of flattened axes from the last axis. Where that axis has one element, this stores the step in
+// it.
 std::vector<Argument> Executable::with_steps(std::span<const Argument> arguments) const {
   std::vector<Argument> changed;
   const auto each = [&](const auto& visit) {

@@ -41,10 +41,10 @@ void Sequence::append(std::shared_ptr<const Executable> executable, std::span<co
 std::vector<std::vector<std::size_t>> Sequence::dependencies() const {
   const std::size_t count = launches_.size();
   std::vector<std::vector<std::size_t>> found(count);
-  std::vector<std::vector<bool>> before(count);  // what comes before a launch, and itself
+  std::vector<std::vector<bool>> before(count);  // the launches that come before a launch, and the launch itself
   for (std::size_t launch = 0; launch < count; ++launch) {
     before[launch].resize(launch + 1);
-    // From the latest on: what comes before one that was found needs no look.
+    // From the latest to the earliest: launches before one that was found are skipped.
     for (std::size_t earlier = launch; earlier-- > 0;) {
       if (before[launch][earlier] || !conflict(launches_[earlier], launches_[launch])) continue;
       found[launch].push_back(earlier);
@@ -59,7 +59,7 @@ std::vector<std::vector<std::size_t>> Sequence::dependencies() const {
 
 void Sequence::run(const Stream& stream, std::size_t begin, std::size_t end) const {
   if (!device_.has(stream))
-    throw Error(fmt::format("launches for {} are given to a stream of {}", device_.name(), stream.device_name()));
+    throw Error(fmt::format("launches for {} cannot run on a stream of {}", device_.name(), stream.device_name()));
   for (const Launch& launch : std::span(launches_).subspan(begin, end - begin))
     launch.executable->launch(stream, launch.arguments, launch.grid);
 }

@@ -22,7 +22,7 @@ int open_again(int folder, const char* path, int flags, mode_t mode) {
     if (const int fd = ::openat(folder, path, flags | O_CLOEXEC, mode); fd >= 0 || errno != EINTR) return fd;
 }
 
-/// Where the links at the end of `path` lead, be it that nothing is there yet.
+/// Follows the symbolic links at the end of `path`; their target need not exist yet.
 fs::path behind_links(fs::path path) {
   std::error_code none;
   for (int links = 0; links < 40; ++links) {
@@ -74,7 +74,8 @@ void make_folder(const fs::path& folder) {
 
 namespace {
 
-/// While it is there, a file that grows beyond the process's limit is a failed write, not a signal that kills.
+/// While this exists, a write beyond the process's file size limit fails instead of raising SIGXFSZ, which would end
+/// the process.
 class FileSizeLimit {
  public:
   FileSizeLimit() {
@@ -86,7 +87,7 @@ class FileSizeLimit {
   ~FileSizeLimit() {
     const int error = errno;
     const timespec now{};
-    if (!sigismember(&before_, SIGXFSZ)) ::sigtimedwait(&signal_, nullptr, &now);  // the kernel's, to this thread
+    if (!sigismember(&before_, SIGXFSZ)) ::sigtimedwait(&signal_, nullptr, &now);  // takes the kernel's signal
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     errno = error;
   }
@@ -138,7 +139,7 @@ std::optional<std::string> read_regular_file(const fs::path& path, std::uint64_t
 }
 
 std::string temporary_name() {
-  // Process and random number: several hosts may share the folder.
+  // Process id and random number: several machines may share the folder.
   static thread_local std::mt19937_64 random{std::random_device{}()};
   return fmt::format(".tessera-{}-{:016x}", ::getpid(), random());
 }
@@ -153,8 +154,8 @@ bool is_temporary_name(std::string_view name) {
 }
 
 OutputFile::OutputFile(const fs::path& path) : path_(path) {
-  // Opened first, without a change to it: whether it may be written is for its own permissions to say, not for those of
-  // its folder.
+  // Open the file first, without changing it: its own permissions decide whether it may be written, not those of its
+  // folder.
   Descriptor there = Descriptor::through_links(path, O_WRONLY | O_NOCTTY);
   if (!there && errno != ENOENT) throw_errno("write", path);
   struct stat old {};
@@ -175,7 +176,7 @@ OutputFile::OutputFile(const fs::path& path) : path_(path) {
   if (S_ISREG(old.st_mode) && ::ftruncate(file_.get(), 0) != 0) throw_errno("write", path);
 }
 
-/// With the owner and the permissions of what it is to replace, if they are ours to give.
+/// Gives the new file the owner and the permissions of the file it replaces; false if this process may not.
 bool OutputFile::looks_like(const struct stat& old) const {
   return ::fchown(file_.get(), old.st_uid, old.st_gid) == 0 && ::fchmod(file_.get(), old.st_mode & 0777) == 0;
 }

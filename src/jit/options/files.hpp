@@ -1,4 +1,5 @@
-// Files that other processes read meanwhile, and that users name: opened with care, written whole or not at all.
+// File access that is safe with concurrent readers and with paths from users: files are opened with care, and written
+// completely or not at all.
 #pragma once
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -20,11 +21,11 @@ namespace tessera::internal {
 class Descriptor {
  public:
   Descriptor() = default;
-  /// Follows no link at the end of `path`.
+  /// Does not follow a symbolic link at the end of `path`.
   Descriptor(const std::filesystem::path& path, int flags, mode_t mode = 0);
-  /// `name` in an open folder, and no link.
+  /// Opens `name` in an open folder. It must not be a symbolic link.
   Descriptor(const Descriptor& folder, const std::string& name, int flags, mode_t mode = 0);
-  /// Follows links.
+  /// Follows symbolic links.
   static Descriptor through_links(const std::filesystem::path& path, int flags, mode_t mode = 0);
   Descriptor(Descriptor&& other) noexcept;
   Descriptor& operator=(Descriptor&& other) noexcept;
@@ -37,27 +38,29 @@ class Descriptor {
   int fd_ = -1;
 };
 
-/// Makes `folder` and what is missing above it, for this user alone. Throws std::system_error.
+/// Creates `folder` and its missing parents, accessible to this user only. Throws std::system_error.
 void make_folder(const std::filesystem::path& folder);
 
 /// Writes all of `bytes`. Throws std::system_error that names `path`.
 void write_all(const Descriptor& file, std::span<const std::byte> bytes, const std::filesystem::path& path);
-/// Reads up to `most` bytes from where the file stands. Throws std::system_error that names `path`.
+/// Reads up to `most` bytes from the current position. Throws std::system_error that names `path`.
 std::string read_some(const Descriptor& file, std::uint64_t most, const std::filesystem::path& path);
 
-/// The content of a regular file; none if there is no file. Throws std::runtime_error for anything else that stands
-/// there, and for a file of more than `most` bytes: whatever a link leads to, reading it neither waits nor has no end.
+/// The content of a regular file; nullopt if there is none. Throws std::runtime_error if `path` is anything else (a
+/// folder, a FIFO, a device) or a file of more than `most` bytes, so that reading never blocks and always ends,
+/// wherever a link leads.
 std::optional<std::string> read_regular_file(const std::filesystem::path& path, std::uint64_t most);
 
-/// A name for a file that will soon have another: ".tessera-1234-0123456789abcdef", with the process's number.
+/// A name for a file that will be renamed: ".tessera-1234-0123456789abcdef", made of the process id and a random
+/// number.
 std::string temporary_name();
 bool is_temporary_name(std::string_view name);
 
-/// A file that a user named to be written. What there is stays until publish(), and for good if that is not reached; a
-/// link stays, and where it leads is written; permissions and owner stay. Only what a new file cannot stand in for is
-/// written as it is: a FIFO, a device, a file of several names, of an owner that is not ours to give, or in a
-/// folder that takes no other. Throws std::system_error.
-class [[gnu::visibility("default")]] OutputFile {  // tessera::model, a library of its own, writes by it
+/// An output file that a user named. An existing file stays as it is until publish() replaces it, and for good if
+/// publish() is not reached. Symbolic links are kept, and their target is written. Permissions and owner are kept. A
+/// file is written in place only where a new file cannot replace it: a FIFO, a device, a file with several hard links,
+/// a file whose owner this process may not set, or one in a folder that takes no new file. Throws std::system_error.
+class [[gnu::visibility("default")]] OutputFile {  // also used by tessera::model, a separate library
  public:
   explicit OutputFile(const std::filesystem::path& path);
   OutputFile(const OutputFile&) = delete;
@@ -70,7 +73,7 @@ class [[gnu::visibility("default")]] OutputFile {  // tessera::model, a library 
  private:
   bool looks_like(const struct stat& old) const;
 
-  std::filesystem::path path_, target_, temporary_;  // target_: behind links; temporary_: empty if there is none
+  std::filesystem::path path_, target_, temporary_;  // target_: links followed; temporary_: empty if there is none
   Descriptor file_;
 };
 

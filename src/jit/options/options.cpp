@@ -43,10 +43,10 @@ void parse(const OptionInfo& option, const std::string& text, std::vector<std::s
 void parse(const OptionInfo& option, const std::string& text, int& out) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
   if (error != std::errc() || end != text.data() + text.size() || out < 0 || out > 1 << 16)
-    throw Error(fmt::format("{}={}: give an integer from 0 to 65536", option.variable, text));
+    throw Error(fmt::format("{}={}: expected an integer from 0 to 65536", option.variable, text));
 }
 void parse(const OptionInfo& option, const std::string& text, bool& out) {
-  if (text != "0" && text != "1") throw Error(fmt::format("{}={}: give 0 or 1", option.variable, text));
+  if (text != "0" && text != "1") throw Error(fmt::format("{}={}: expected 0 or 1", option.variable, text));
   out = text == "1";
 }
 void parse(const OptionInfo& option, const std::string& text, Arch& out) {

@@ -1,4 +1,4 @@
-// The environment variables, read once.
+// The environment variables, read once per process.
 #pragma once
 #include <functional>
 #include <span>
@@ -28,11 +28,11 @@ struct OptionInfo {
 };
 std::span<const OptionInfo> option_table();
 
-/// Reads every option through `lookup` (variable -> value, "" if unset). Throws Error naming variable, value and
-/// choices.
+/// Reads every option through `lookup` (variable -> value, "" if unset). Throws Error that names the variable, its
+/// value and the choices.
 Options read_options(const std::function<std::string(std::string_view)>& lookup);
 
-/// The process's options, from its environment as it was at the first call.
+/// The options of the process, from its environment at the time of the first call.
 const Options& options();
 
 }  // namespace tessera::internal

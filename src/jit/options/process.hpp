@@ -1,4 +1,4 @@
-// Another program, run without a shell: its arguments are what they are, whatever characters they have.
+// A child process, run without a shell: its arguments are passed unchanged, whatever characters they contain.
 #pragma once
 #include <sys/types.h>
 
@@ -13,29 +13,29 @@ namespace tessera::internal {
 class Process {
  public:
   struct Options {
-    std::string folder = {};  ///< where it runs; empty: where this process does
-    int input = -1;           ///< a file that it reads as its stdin; -1: none
+    std::string folder = {};  ///< its working directory; empty: that of this process
+    int input = -1;           ///< a file descriptor for its stdin; -1: /dev/null
   };
-  /// Looks for command[0] in PATH where it has no slash. Throws std::system_error that names it.
+  /// Searches for command[0] in PATH if it has no slash. Throws std::system_error that names it.
   explicit Process(const std::vector<std::string>& command) : Process(command, Options()) {}
   Process(const std::vector<std::string>& command, const Options& options);
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
-  /// Ends it, if it has not ended.
+  /// Kills the process if it is still running.
   ~Process();
 
   struct Limits {
     std::chrono::milliseconds time = std::chrono::hours(24);
     std::size_t bytes = std::numeric_limits<std::size_t>::max();
   };
-  /// All that it writes, on both streams, until it ends; false if that takes too long or is too much.
+  /// Reads all output of both streams until the process ends; false if it takes too long or writes too much.
   bool read(std::string& text, const Limits& limits);
   bool read(std::string& text) { return read(text, Limits()); }
-  /// After read().
+  /// True if the process exited with status 0. To be called after read().
   bool succeeded();
 
  private:
-  /// Sends a signal, waits for the end and gives the exit status, -1 if there is none.
+  /// Sends a signal (unless it is 0), waits for the process to end, and returns its exit status; -1 if there is none.
   int end(int signal);
 
   pid_t child_ = 0;

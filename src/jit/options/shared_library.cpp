@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The list of what failed. Files that are not there are listed by folder: most of a search is such files.
+/// Collects why each candidate failed. Missing files are grouped by folder, because they make up most of a search.
 class Failures {
  public:
   void absent(const fs::path& file) {
@@ -62,13 +62,13 @@ SharedLibrary SharedLibrary::open(std::string_view wanted, std::span<const std::
       failures.failed(candidate, "it is not a regular file");
       continue;
     }
-    // Local: the library's own copies of common symbols must not stand in for those of the program.
+    // RTLD_LOCAL: the library's own copies of common symbols must not replace those of the program.
     if (void* handle = ::dlopen(candidate.c_str(), RTLD_NOW | RTLD_LOCAL)) return SharedLibrary(handle, candidate);
     const char* reason = ::dlerror();
     std::string_view text = reason ? reason : "cannot be opened";
     if (text.starts_with(candidate + ": ")) text.remove_prefix(candidate.size() + 2);
     if (!is_file && text == "cannot open shared object file: No such file or directory") {
-      // What most machines without a GPU say of its driver, at each start: in few words.
+      // Most machines without a GPU report this for its driver at each start, so the text is short.
       if (candidates.size() == 1) throw Error(fmt::format("{} was not found (no {})", wanted, candidate));
       failures.absent(fs::path("the loader path") / candidate);
       continue;
@@ -81,7 +81,7 @@ SharedLibrary SharedLibrary::open(std::string_view wanted, std::span<const std::
 
 void* SharedLibrary::address(const char* name) const {
   if (void* found = ::dlsym(handle_.get(), name)) return found;
-  throw Error(fmt::format("{} has no {}: it is not the library expected, or too old", path_.native(), name));
+  throw Error(fmt::format("{} has no {}: it is not the expected library, or it is too old", path_.native(), name));
 }
 
 }  // namespace tessera::internal

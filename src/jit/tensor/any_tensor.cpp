@@ -21,7 +21,7 @@ void set(AnyTensor& tensor, std::span<const std::int64_t> extents) {
   if (std::ranges::find(extents, 0) != extents.end()) return;
   for (const std::int64_t extent : extents)
     if (__builtin_mul_overflow(bytes, extent, &bytes))
-      throw Error(fmt::format("a tensor {} {} of more than 2^63 bytes is asked for", name(tensor.type), list(extents)));
+      throw Error(fmt::format("a tensor {} {} would have more than 2^63 bytes", name(tensor.type), list(extents)));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ std::string AnyTensor::text() const {
 }
 
 void row_major(std::span<const std::int64_t> extents, std::span<std::int64_t> strides) {
-  std::uint64_t stride = 1;  // wraps where the size does not fit, which is refused
+  std::uint64_t stride = 1;  // wraps around where the size does not fit; such a tensor is rejected elsewhere
   for (std::size_t axis = extents.size(); axis-- > 0; stride *= static_cast<std::uint64_t>(extents[axis]))
     strides[axis] = static_cast<std::int64_t>(stride);
 }
@@ -84,7 +84,7 @@ AnyTensor sliced(AnyTensor tensor, int axis, std::int64_t start, std::int64_t ex
   const std::size_t i = axis_of(axis, tensor.rank);
   const std::int64_t whole = tensor.place.extent[i];
   if (start < 0 || extent < 0 || start > whole || extent > whole - start)
-    throw Error(fmt::format("a slice of {} elements from {} on along axis {} lies outside of its tensor {}", extent,
+    throw Error(fmt::format("a slice of {} elements from {} on along axis {} is outside of its tensor {}", extent,
                             start, axis, tensor.text()));
   tensor.place.data =
       static_cast<std::byte*>(tensor.place.data) + start * tensor.place.stride[i] * info(tensor.type).bytes;
@@ -100,7 +100,7 @@ AnyTensor permuted(const AnyTensor& tensor, std::span<const int> order) {
     view.place.extent[i] = tensor.place.extent[axis];
     view.place.stride[i] = tensor.place.stride[axis];
     if (named >> axis & 1)
-      throw Error(fmt::format("a tensor {} is permuted by [{}], which names axis {} twice; name each axis once",
+      throw Error(fmt::format("the permutation of a tensor {} is [{}], which names axis {} twice; name each axis once",
                               tensor.text(), fmt::join(order, ","), axis));
     named |= 1u << axis;
   }
@@ -109,7 +109,7 @@ AnyTensor permuted(const AnyTensor& tensor, std::span<const int> order) {
 
 AnyTensor reshaped(const AnyTensor& tensor, std::span<const std::int64_t> extents) {
   const auto refuse = [&](std::string_view why) {
-    throw Error(fmt::format("a tensor {} is reshaped to {}: {}", tensor.text(), list(extents), why));
+    throw Error(fmt::format("cannot reshape a tensor {} to {}: {}", tensor.text(), list(extents), why));
   };
   std::array<std::int64_t, max_rank> given{};
   std::ranges::copy(extents, given.begin());
@@ -120,16 +120,16 @@ AnyTensor reshaped(const AnyTensor& tensor, std::span<const std::int64_t> extent
       if (&extent == &*open) continue;
       if (extent == -1) refuse("only one extent may be -1");
       if (extent < 0) refuse("an extent is negative");
-      if (__builtin_mul_overflow(others, extent, &others)) refuse("it has other elements");
+      if (__builtin_mul_overflow(others, extent, &others)) refuse("the number of elements differs");
     }
-    if (others == 0 && all.size() > 1) refuse("beside a 0 any extent could stand for -1");
-    if (tensor.size() % others != 0) refuse(fmt::format("{} elements are no multiple of {}", tensor.size(), others));
+    if (others == 0 && all.size() > 1) refuse("an extent of -1 is ambiguous beside an extent of 0");
+    if (tensor.size() % others != 0) refuse(fmt::format("{} elements are not a multiple of {}", tensor.size(), others));
     *open = tensor.size() / others;
   }
   AnyTensor view = tensor;
   set(view, all);
   if (view.size() != tensor.size()) refuse(fmt::format("{} elements are not {}", tensor.size(), view.size()));
-  if (!tensor.is_dense()) refuse("its elements do not lie one behind the other; reshape dense(), a copy");
+  if (!tensor.is_dense()) refuse("it is not dense; reshape the copy that dense() makes");
   row_major(all, view.place.stride);
   return view;
 }
@@ -141,7 +141,7 @@ std::string text_of(long double number) {
 
 void expect(const AnyTensor& tensor, ElementType type, int rank) {
   if (tensor.type != type || tensor.rank != rank)
-    throw Error(fmt::format("a tensor {}, of rank {}, is taken for a Tensor<{}, {}>", tensor.text(), tensor.rank,
+    throw Error(fmt::format("a tensor {}, of rank {}, is used as a Tensor<{}, {}>", tensor.text(), tensor.rank,
                             name(type), rank));
 }
 

@@ -16,7 +16,7 @@
 namespace tessera::internal::detail {
 namespace {
 
-/// Elements are moved by their bits, whatever they mean.
+/// Elements are copied bit by bit, whatever their type.
 ElementType bits_of(ElementType type) {
   switch (info(type).bytes) {
     case 1:
@@ -33,7 +33,7 @@ ElementType bits_of(ElementType type) {
 // The kernels -------------------------------------------------------------------------------------
 
 /// Copies tiles of its last tensor, or fills it with a number if it has no other. The two last axes are those along
-/// which tensors have their neighbours.
+/// which the tensors have adjacent elements.
 Graph tile_mover(ElementType bits, int rank, bool fills) {
   const Location here = Location::current();
   const ElementType number = info(bits).bytes < 4 ? ElementType::u32 : bits;
@@ -74,21 +74,21 @@ Graph tile_mover(ElementType bits, int rank, bool fills) {
 
 const Executable& kernel_for(ElementType bits, int rank, bool fills) {
   static std::mutex mutex;
-  static auto& kernels = *new std::map<std::tuple<ElementType, int, bool>, Executable>;  // as devices are: never gone
+  static auto& kernels = *new std::map<std::tuple<ElementType, int, bool>, Executable>;  // never destroyed
   const std::lock_guard lock(mutex);
   const auto key = std::tuple(bits, rank, fills);
   const auto found = kernels.find(key);
   return found != kernels.end() ? found->second : kernels.try_emplace(key, tile_mover(bits, rank, fills)).first->second;
 }
 
-// Axes that kernels are given ---------------------------------------------------------------------
+// Axes passed to the kernels ----------------------------------------------------------------------
 
 struct Axis {
-  std::int64_t extent, to, from;  // and strides
+  std::int64_t extent, to, from;  // extent, and the strides of both tensors
 };
 
-/// The axes that both have, those of the longest steps in `to` first. Single positions are left out, and axes of which
-/// one continues the other are one, as long as it has at most `most` positions.
+/// The common axes of both tensors, by decreasing stride in `to`. Axes of a single position are left out, and axes of
+/// which one continues the other are merged, as long as the result has at most `most` positions.
 std::vector<Axis> common_axes(const AnyTensor& to, const Argument& from, std::int64_t most) {
   std::vector<Axis> axes;
   for (std::size_t i = 0; i < to.extents().size(); ++i)
@@ -107,7 +107,7 @@ std::vector<Axis> common_axes(const AnyTensor& to, const Argument& from, std::in
       merged.push_back(axis);
   }
   if (merged.empty()) merged.push_back({1, 1, 1});
-  // Beside the axis along which `to` has its neighbours the one along which `from` has.
+  // Next to the axis along which `to` has adjacent elements, put the one along which `from` has.
   if (merged.size() > 2)
     std::iter_swap(std::min_element(merged.begin(), merged.end() - 1,
                                     [&](const Axis& a, const Axis& b) { return step(a.from) < step(b.from); }),
@@ -128,7 +128,7 @@ void launch(const Stream& stream, const AnyTensor& to, const std::vector<Axis>& 
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max(),
                        most_along = std::numeric_limits<std::int32_t>::max();
 
-// Tensors of one device that do not overlap.
+// For tensors of one device that do not overlap.
 void copy_on(const Stream& stream, const AnyTensor& to, const AnyTensor& from) {
   if (to.size() == 0) return;
   const std::vector<Axis> whole = common_axes(to, from.place, unlimited);
@@ -142,37 +142,37 @@ void copy_on(const Stream& stream, const AnyTensor& to, const AnyTensor& from) {
 // ----------------------------------------------------------------------------------------------
 
 const Device& device_of(const AnyTensor& tensor) {
-  if (!tensor.device) throw Error("a tensor that was given no memory is of no device; make one with Device::tensor");
+  if (!tensor.device) throw Error("a tensor that was given no memory has no device; make one with Device::tensor");
   return *tensor.device;
 }
 
 void check_stream(const Stream& stream, const AnyTensor& tensor) {
   if (!device_of(tensor).has(stream))
     throw Error(
-        fmt::format("a tensor {} of {} is copied or filled on a stream of {}; give a stream of its device, or none",
+        fmt::format("a tensor {} of {} is copied or filled on a stream of {}; pass a stream of its device, or none",
                     tensor.text(), tensor.device->name(), stream.device_name()));
 }
 
 void check_writable(const AnyTensor& to) {
   if (overlaps_itself(to.parameter(Access::out), to.place))
-    throw Error(fmt::format("a tensor {} is written as a whole, and its strides let elements share memory", to.text()));
+    throw Error(fmt::format("a tensor {} cannot be written, because its strides let elements share memory", to.text()));
 }
 
-/// Does something on a stream of its own, which nobody records, and waits.
+/// Does `work` on a new stream, which nobody records, and waits for it.
 template <class Work>
 void at_once(const Device& device, const Work& work) {
   const Stream stream = device.new_stream();
   work(stream);
   stream.synchronize();
 }
-/// The same behind all work of the device.
+/// The same, after all work of the device.
 template <class Work>
 void behind_all(const Device& device, const Work& work) {
   device.synchronize();
   at_once(device, work);
 }
 
-/// Dense memory of the host as a tensor of a device that shares it.
+/// Dense host memory as a tensor of a device that shares it.
 AnyTensor on_host(const AnyTensor& like, void* values) {
   AnyTensor host = like;
   host.place.data = values;
@@ -198,7 +198,7 @@ void copy_between_devices(const AnyTensor& to, const AnyTensor& from) {
 
 void copy(const AnyTensor& to, const AnyTensor& from, const Stream* stream) {
   if (to.type != from.type || !std::ranges::equal(to.extents(), from.extents()))
-    throw Error(fmt::format("a tensor {} is copied from one of {}", to.text(), from.text()));
+    throw Error(fmt::format("cannot copy to a tensor {} from a tensor {}", to.text(), from.text()));
   if (stream) check_stream(*stream, to), check_stream(*stream, from);
   if (to.size() == 0) return;
   check_writable(to);
@@ -207,7 +207,7 @@ void copy(const AnyTensor& to, const AnyTensor& from, const Stream* stream) {
   if (stream && overlaps)
     throw Error(
         fmt::format("a tensor {} is copied on a stream from one of {} that shares its memory; copy it without a "
-                    "stream, or by way of another tensor",
+                    "stream, or through another tensor",
                     to.text(), from.text()));
   if (stream) return copy_on(*stream, to, from);
   behind_all(*to.device, [&](const Stream& own) {
@@ -226,7 +226,7 @@ void copy_in(const AnyTensor& to, const void* values, std::size_t count) {
   if (device.shares_host_memory()) return copy(to, on_host(to, const_cast<void*>(values)));
   check_writable(to);
   const AnyTensor between = new_tensor(device, to.type, to.extents());
-  device.copy_in(between.place.data, values, to.bytes());  // behind all work
+  device.copy_in(between.place.data, values, to.bytes());  // after all work
   at_once(device, [&](const Stream& own) { copy_on(own, to, between); });
 }
 

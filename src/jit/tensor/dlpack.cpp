@@ -13,7 +13,8 @@ namespace tessera::internal::detail {
 #ifdef TESSERA_HAS_DLPACK
 namespace {
 
-/// A type as DLPack says it. Of those that headers before 1.1 do not name (bool, 8 bits) the codes are numbers here.
+/// DLPack's name of an element type. Codes that headers before 1.1 do not name (bool, 8-bit floats) are written as
+/// numbers.
 struct Code {
   ElementType type;
   int code, bits;
@@ -28,16 +29,16 @@ constexpr Code codes[] = {
     {ElementType::u32, kDLUInt, 32},    {ElementType::u64, kDLUInt, 64},
 };
 
-[[noreturn]] void refuse(std::string_view why) { throw Error(fmt::format("a DLPack tensor is refused: {}", why)); }
+[[noreturn]] void refuse(std::string_view why) { throw Error(fmt::format("a DLPack tensor is rejected: {}", why)); }
 
 ElementType type_of(const DLDataType& type) {
   for (const Code& code : codes)
     if (code.code == type.code && code.bits == type.bits && type.lanes == 1) return code.type;
   if (type.code == code_of_bool)
     refuse(
-        "bool is no element type of tensors here; view it as u8 (array.view(numpy.uint8), tensor.view(torch.uint8))");
-  refuse(fmt::format("its elements have the type of code {}, {} bits and {} lanes, which none of Tessera's is",
-                     type.code, type.bits, type.lanes));
+        "bool is not an element type of tensors; view it as u8 (array.view(numpy.uint8), tensor.view(torch.uint8))");
+  refuse(fmt::format("its element type has code {}, {} bits and {} lanes, which is not a type of Tessera's", type.code,
+                     type.bits, type.lanes));
 }
 
 std::string text_of(const DLDevice& device) {
@@ -55,15 +56,15 @@ std::string text_of(const DLDevice& device) {
   }
 }
 
-/// The device whose kernels are to use the memory: the one asked for, if it reaches it there.
+/// The device whose kernels will use the memory: `wanted`, if it can access the memory in place.
 Device device_for(const DLDevice& device, const std::optional<Device>& wanted) {
   const bool host = device.device_type == kDLCPU || device.device_type == kDLCUDAHost,
              gpu = device.device_type == kDLCUDA || device.device_type == kDLCUDAManaged;
   if (!host && !gpu)
-    refuse(fmt::format("it is of {}, and kernels run on the CPU and on CUDA devices", text_of(device)));
+    refuse(fmt::format("it is on {}, and kernels run on the CPU and on CUDA devices", text_of(device)));
   if (!wanted) return host ? Device::cpu() : Device::parse(fmt::format("cuda:{}", device.device_id));
   if (host ? wanted->shares_host_memory() : wanted->info().ordinal == device.device_id) return *wanted;
-  refuse(fmt::format("it is of {}, and wanted on {}", text_of(device), wanted->name()));
+  refuse(fmt::format("it is on {}, but {} is requested", text_of(device), wanted->name()));
 }
 
 template <class Managed>
@@ -78,7 +79,7 @@ AnyTensor take(Managed* managed, const std::optional<Device>& wanted, std::optio
   row_major(extents, dense);
   const std::span<const std::int64_t> strides(given.strides ? given.strides : dense.data(), extents.size());
   if (type && (*type != element || rank != given.ndim))
-    refuse(fmt::format("it is {} [{}], of rank {}, and is taken for a Tensor<{}, {}>", name(element),
+    refuse(fmt::format("it is {} [{}], of rank {}, and is used as a Tensor<{}, {}>", name(element),
                        fmt::join(extents, ","), given.ndim, name(*type), rank));
   const Device device = device_for(given.device, wanted);
 
@@ -92,13 +93,13 @@ AnyTensor take(Managed* managed, const std::optional<Device>& wanted, std::optio
   void* const data = given.data ? static_cast<std::byte*>(given.data) + given.byte_offset : nullptr;
   AnyTensor tensor = tensor_over(device, element, data, extents, strides, {});
   tensor.memory = std::shared_ptr<void>(owner, owner.get());
-  owner->managed = managed;  // from here on it is ours, and nothing throws
+  owner->managed = managed;  // from here on the tensor owns it, and nothing throws
   return tensor;
 }
 
 struct Lent {
   DLManagedTensor managed{};
-  AnyTensor tensor;  // has the extents and the strides
+  AnyTensor tensor;  // holds the extents and the strides
 };
 
 }  // namespace
@@ -114,22 +115,22 @@ AnyTensor from_dlpack(DLManagedTensorVersioned* managed, const std::optional<Dev
 #ifdef DLPACK_MAJOR_VERSION
   if (!managed) refuse("it is null");
   if (managed->version.major != DLPACK_MAJOR_VERSION)
-    refuse(fmt::format("it is of DLPack {}.{}, and Tessera was built with {}.{}", managed->version.major,
+    refuse(fmt::format("its version is DLPack {}.{}, and Tessera was built with {}.{}", managed->version.major,
                        managed->version.minor, DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION));
   if (managed->flags & DLPACK_FLAG_BITMASK_READ_ONLY)
-    refuse("it may only be read, and a kernel could write to a tensor; give a copy");
+    refuse("it is read-only, and a kernel could write to it; pass a copy");
   return take(managed, device, type, rank);
 #else
   (void)managed, (void)device, (void)type, (void)rank;
   refuse(
-      fmt::format("it is of DLPack 1.0 or later, and Tessera was built with {}.{}; ask for one without a version "
-                  "(__dlpack__() without max_version)",
+      fmt::format("its version is DLPack 1.0 or later, and Tessera was built with {}.{}; request a tensor without a "
+                  "version (__dlpack__() without max_version)",
                   DLPACK_VERSION / 100, DLPACK_VERSION / 10 % 10));
 #endif
 }
 
 DLManagedTensor* to_dlpack(const AnyTensor& tensor) {
-  if (!tensor.device) throw Error("a tensor that was given no memory is of no device, and DLPack has none of it");
+  if (!tensor.device) throw Error("a tensor that was given no memory has no device, and cannot be passed to DLPack");
   auto lent = std::make_unique<Lent>();
   lent->tensor = tensor;
   Argument& place = lent->tensor.place;

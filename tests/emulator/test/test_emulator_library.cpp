@@ -123,7 +123,7 @@ TEST_CASE("if the emulator is missing, the error says how to get it", "[emulator
   CAPTURE(installed);
   CHECK(says(installed, {"TESSERA_DEVICE=emulated: device emulated: the emulator was not found",
                          bin.string() + ": no libtessera_emulator.so", "the loader path: no libtessera_emulator.so",
-                         "let TESSERA_EMULATOR name its folder, as PREFIX/lib"}));
+                         "set TESSERA_EMULATOR to its folder, such as PREFIX/lib"}));
   CHECK(installed.find("cmake") == installed.npos);
   // A project that uses an installed Tessera has a CMake cache that names it; its own build cannot make an emulator.
   write_text(folder / "CMakeCache.txt", "tessera_DIR:PATH=/usr/lib/cmake/tessera\n");
@@ -135,7 +135,7 @@ TEST_CASE("if the emulator is missing, the error says how to get it", "[emulator
 TEST_CASE("a library that is not the emulator, or of another version, is rejected", "[emulator]") {
   const TempDir folder;
   const auto with = [](const std::string& library) { return said("TESSERA_EMULATOR=" + library, program + " twice"); };
-  CHECK(with(TESSERA_BIN_DIR "/libfake_cuda.so").find("it is not the library expected, or too old") != std::string::npos);
+  CHECK(with(TESSERA_BIN_DIR "/libfake_cuda.so").find("it is not the expected library, or it is too old") != std::string::npos);
   const std::string source = (folder / "emulator.cpp").string(), library = (folder / "emulator.so").string();
   write_text(source, "extern \"C\" const char* tessera_emulator_version() { return \"0.0.7\"; }\n");
   REQUIRE(std::system(("g++ -shared -fPIC " + source + " -o " + library).c_str()) == 0);
