@@ -483,25 +483,22 @@ void Frame::reshape(Id id) {
 void Frame::concat(Id id) {
   const Node& concat = node(id);
   const int bytes = host_bytes(host_type(concat.type)), axis = concat.axis();
-  std::int64_t inner = 1, outer = 1;
-  for (int i = 0; i < concat.shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : concat.shape[i];
+  std::int64_t inner = 1;
+  for (int i = axis + 1; i < concat.shape.rank(); ++i) inner *= concat.shape[i];
   const std::int64_t row = inner * concat.shape[axis];
   std::int64_t done = 0;
   for (Id in : concat.in) {
     const Shape& shape = node(in).shape;
     Shape one = shape;  // the part of the piece for one outer position
-    Ref from = ref(in);
+    const Ref from = ref(in);
     for (int i = 0; i < axis; ++i) one[i] = 1;
-    Strides position{};
-    for (std::int64_t o = 0; o < outer; ++o) {
+    char* out = slot(id) + done * bytes;
+    for_each_position(extents_of(shape), axis, [&](const Strides& position) {
       Ref part = from;
-      for (int i = 0; i < axis; ++i) part.data += position[at(i)] * from.stride[at(i)] * bytes;
-      copy(slot(id) + (o * row + done) * bytes, part, one, host_type(concat.type));
-      for (int i = axis - 1; i >= 0; --i) {
-        if (++position[at(i)] < shape[i]) break;
-        position[at(i)] = 0;
-      }
-    }
+      part.data += offset_of(position, from.stride, axis) * bytes;
+      copy(out, part, one, host_type(concat.type));
+      out += row * bytes;
+    });
     done += inner * shape[axis];
   }
 }
@@ -535,8 +532,8 @@ void Frame::extract(Id id) {
   set(id, slot(id), tape_->refs[id].stride);
   if (whole) return copy(slot(id), part, shape, type);
   std::memset(slot(id), 0, static_cast<std::size_t>(shape.size() * bytes));
-  Strides position{};
-  for (std::int64_t e = 0; e < shape.size(); ++e) {
+  char* out = slot(id);
+  for_each_position(extents_of(shape), shape.rank(), [&](const Strides& position) {
     bool inside = true;
     std::int64_t offset = 0;
     for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -544,12 +541,9 @@ void Frame::extract(Id id) {
       inside = inside && i >= begin[at(axis)] && i < end[at(axis)];
       offset += (i - begin[at(axis)]) * part.stride[at(axis)];
     }
-    if (inside) std::memcpy(slot(id) + e * bytes, part.data + offset * bytes, static_cast<std::size_t>(bytes));
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      if (++position[at(axis)] < shape[axis]) break;
-      position[at(axis)] = 0;
-    }
-  }
+    if (inside) std::memcpy(out, part.data + offset * bytes, static_cast<std::size_t>(bytes));
+    out += bytes;
+  });
 }
 
 void Frame::mma(Id id) {

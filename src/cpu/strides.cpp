@@ -46,11 +46,8 @@ void copy(char* out, const Ref& from, const Shape& shape, HostType type) {
   const int rank = collapse(extent, shape.rank(), {&stride, 1});
   if (rank == 0) return static_cast<void>(std::memcpy(out, from.data, static_cast<std::size_t>(bytes)));
   const std::int64_t row = extent[at(rank - 1)], step = stride[at(rank - 1)];
-  Strides position{};
-  for (std::int64_t r = 0, rows = shape.size() / row; r < rows; ++r) {
-    std::int64_t offset = 0;
-    for (int axis = 0; axis < rank - 1; ++axis) offset += position[at(axis)] * stride[at(axis)];
-    const char* in = from.data + offset * bytes;
+  for_each_position(extent, rank - 1, [&](const Strides& position) {
+    const char* in = from.data + offset_of(position, stride, rank - 1) * bytes;
     if (step == 1)
       std::memmove(out, in, static_cast<std::size_t>(row * bytes));
     else if (step == 0)
@@ -58,11 +55,7 @@ void copy(char* out, const Ref& from, const Shape& shape, HostType type) {
     else
       collect(out, in, step, type, static_cast<int>(row));
     out += row * bytes;
-    for (int axis = rank - 2; axis >= 0; --axis) {
-      if (++position[at(axis)] < extent[at(axis)]) break;
-      position[at(axis)] = 0;
-    }
-  }
+  });
 }
 
 }  // namespace tessera::internal::cpu
