@@ -36,8 +36,9 @@ class GridExtent {
   Location location_;
 };
 
-/// The logical grid, evaluated on the host at launch, and this block's position in it: `Index row = blocks(rows);` or
-/// `auto [m, n] = blocks(...)`. Blocks have no order. Called once; a kernel without it is one block.
+/// The logical grid, evaluated on the host at launch, and the index of this CTA's grid tile along each axis: `Index row
+/// = blocks(rows);` or `auto [m, n] = blocks(...)`. Grid tiles run in no particular order. Call it at most once; the
+/// grid of a kernel without it is one tile.
 inline Index blocks(GridExtent extent) {
   return Index(Trace::current(extent.location()).blocks({extent.value()}, extent.location())[0]);
 }
@@ -53,7 +54,7 @@ auto blocks(GridExtent first, GridExtent second, const More&... more) {
 }
 
 namespace detail {
-// What a bool has to say where a condition of the kernel is meant.
+// Explains the error where a bool is passed instead of a condition of the kernel.
 template <class C>
 constexpr bool check_condition() {
   static_assert(TileExpr<C>,
@@ -63,7 +64,8 @@ constexpr bool check_condition() {
 }
 }  // namespace detail
 
-/// What must hold of extents and scalars; checked on the host at launch, which is refused with the text.
+/// A condition on extents and scalars, a pred of rank 0. The host checks it at launch, and rejects the launch with the
+/// text if it does not hold.
 template <class C>
 void require(const C& condition, std::string text, Location location = Location::current()) {
   if constexpr (detail::check_condition<C>()) {
@@ -74,9 +76,9 @@ void require(const C& condition, std::string text, Location location = Location:
   }
 }
 
-/// hints({.warps = 8, .stages = 3, .cluster = 2, .occupancy = 2, .arch = "sm_90"}): what the kernel's code should be
-/// like, on that architecture or on all. Hints never change results. What this kernel cannot have is left out, and the
-/// plan's text says so; what no kernel can have is an error. The last of two equal hints
+/// hints({.warps = 8, .stages = 3, .cluster = 2, .occupancy = 2, .arch = "sm_90"}): preferences for the generated code,
+/// on that architecture or on all. Hints never change results. A hint that this kernel cannot follow is ignored, and
+/// the text of the plan says so; a value that no kernel can have is an error. If a hint is given twice, the last one
 /// counts.
 inline void hints(const Hints& hints, Location location = Location::current()) {
   Trace::current(location).hints(hints);
@@ -89,8 +91,8 @@ template <Access access, Element T, int R>
 inline constexpr bool is_view<TensorView<access, T, R>> = true;
 }  // namespace detail
 
-/// same_extents(a, b, ...): requires of tensors, or of views of them, that they have the same extent along each axis.
-/// A class, as a function could not have the author's place behind any number of arguments.
+/// same_extents(a, b, ...): requires that tensors, or views of them, have the same extent along each axis. It is a
+/// class because a function cannot take the caller's location after a parameter pack.
 template <class First, class... More>
 struct same_extents {
   same_extents(const First& first, const More&... more, Location location = Location::current()) {
@@ -117,8 +119,9 @@ struct same_extents {
 template <class First, class... More>
 same_extents(const First&, const More&...) -> same_extents<First, More...>;
 
-/// What must hold while the kernel runs: a pred of any shape, all of whose elements are to hold. Else the launch fails
-/// with kernel, place, text and block: on the CPU it throws Error, on a GPU the next synchronisation does.
+/// A condition that must hold while the kernel runs: a pred of any shape, all of whose elements must hold. Otherwise
+/// the launch fails with kernel, location, text and block index: on the CPU it throws Error, on a GPU the next
+/// synchronization does.
 template <class C>
 void check(const C& condition, std::string text, Location location = Location::current()) {
   if constexpr (detail::check_condition<C>()) {
@@ -129,14 +132,14 @@ void check(const C& condition, std::string text, Location location = Location::c
   }
 }
 
-/// The text of a print, and the place where it stands.
+/// The text of a print and its source location.
 struct PrintText {
   std::string text;
   Location location;
   PrintText(const char* line, Location at = Location::current()) : text(line), location(at) {}
   PrintText(std::string line, Location at = Location::current()) : text(std::move(line)), location(at) {}
 };
-/// Prints a line on stdout: the text, with a value in the place of each {}. Braces that are meant stand twice.
+/// Prints a line on stdout: the text, with a value in place of each {}. Literal braces are doubled.
 template <class... Values>
 void print(PrintText text, const Values&... values) {
   static_assert((TileExpr<Values> && ...),
@@ -153,9 +156,10 @@ void print(const A&, const Values&...) {
 }
 
 /// for (Index i : range(n)) { ... }: a loop in the kernel, traced once, for i = 0 .. n-1. It carries the Vars that its
-/// body changes. range(begin, end) and range(begin, end, step) count as Python's do; a step of 0 makes no round. Each
-/// is a C++ integer or an Index, which may be computed from a tile.
-/// range(n).unroll(4): on a GPU the body is written out four times in a row; 1: once. It changes no result.
+/// body changes. range(begin, end) and range(begin, end, step) count like Python's; a step of 0 runs no iteration. Each
+/// argument is a C++ integer or an Index, which may be computed from a tile.
+/// range(n).unroll(4): on a GPU the body is emitted four times in a row; unroll(1) forbids unrolling. It changes no
+/// result.
 class range {
  public:
   template <class A>
@@ -175,7 +179,7 @@ class range {
     count_ = cdiv(last - first, by).lower(trace, location);
   }
   range(const range&) = delete;
-  /// The same loop. Error when traced if it is not 1 round at least.
+  /// The same loop, unrolled by `factor`. Error at trace time if it is less than 1.
   range unroll(Count factor) && {
     if (factor < 1)
       Trace::current(location_).fail(
@@ -187,7 +191,7 @@ class range {
   }
 
   struct End {};
-  /// The Index of a round, which says so to `for (int i : range(n))`.
+  /// The loop's Index; its conversion reports an error for `for (int i : range(n))`.
   class Counter : public Index {
    public:
     explicit Counter(const Index& index) : Index(index) {}
@@ -260,7 +264,7 @@ constexpr bool check_body() {
 }
 }  // namespace detail
 
-/// An if_ with its ways: nothing can follow but, where there is none yet, the other way.
+/// An if_, with one branch or two. It can only be followed by else_, once.
 template <bool complete>
 class Branch {
  public:
@@ -298,7 +302,7 @@ template <bool complete>
 Tile(const Branch<complete>&) -> Tile<pred, 0>;
 
 /// if_(condition, [&] { ... }).else_([&] { ... }): effects that happen, and Vars that change, only where the condition
-/// holds, or only where it does not. Vars keep what the way that was taken left in them.
+/// (a pred of rank 0) holds, or only where it does not. Vars keep the values of the branch that was taken.
 template <class C, class Body>
 Branch<false> if_(const C& condition, const Body& body, Location location = Location::current()) {
   Trace& trace = Trace::current(location);
@@ -309,9 +313,9 @@ Branch<false> if_(const C& condition, const Body& body, Location location = Loca
   return {value, location};
 }
 
-/// while_([&] { return condition; }, [&] { ... }): rounds as long as the condition holds, which is computed ahead of
-/// each from the Vars as they are then. That it ends is for the author to see to; that a round may change it is
-/// checked.
+/// while_([&] { return condition; }, [&] { ... }): iterates as long as the condition (a pred of rank 0) holds. It is
+/// computed before each iteration from the current Vars. The author must ensure that the loop ends; an error at trace
+/// time reports a condition that no iteration can change.
 template <class Condition, class Body>
 void while_(const Condition& condition, const Body& body, Location location = Location::current()) {
   static_assert(std::is_invocable_v<Condition>,
@@ -339,7 +343,7 @@ template <class P>
 inline constexpr bool is_parameter = requires {
   P::parameter;
 };
-// Parameters are handles, which are made for the call.
+// Parameters are handles, which are created for the call.
 template <class... P>
 constexpr bool check_values() {
   constexpr bool values = ((!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>)&&...);
@@ -347,7 +351,7 @@ constexpr bool check_values() {
   return values;
 }
 
-// What F takes, or one message of why it is no kernel, and Parameters<void> so that nothing else is said of it.
+// The parameter types of F; if F is not a kernel, one message says why, and Parameters<void> suppresses further ones.
 template <class F, class C, class R, class... P>
 constexpr auto check_parameters(R (C::*)(P...) const) {
   static_assert(std::is_void_v<R>, "tessera: a kernel returns nothing; store what it computes");

@@ -1,4 +1,4 @@
-// Kernels that their authors write in CUDA C++, behind typed parameters and a launch computed from extents.
+// Raw CUDA kernels: CUDA C++ behind typed parameters, with a launch computed from extents.
 #pragma once
 #include <memory>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// CUDA C++, and the place of its first line, by which the compiler names the author's lines.
+/// CUDA C++ text and the source location of its first line, which the compiler's errors refer to.
 struct CudaSource {
   std::string text;
   Location location;
@@ -20,13 +20,13 @@ struct CudaSource {
   CudaSource(std::string source, Location at = Location::current()) : text(std::move(source)), location(at) {}
 };
 
-/// How a kernel in CUDA C++ is launched: integers, or Indices computed from extents and scalars. Designated initializers
-/// stand in this order: .blocks, .threads, .shared_bytes, .numbers.
+/// The launch of a raw CUDA kernel: integers, or Indices computed from extents and scalars. Designated initializers
+/// must have this order: .blocks, .threads, .shared_bytes, .numbers.
 struct CudaLaunch {
   std::vector<GridExtent> blocks;              ///< along x, y and z: one to three
-  std::vector<GridExtent> threads;             ///< of a block: likewise, 1024 in all at most
-  std::optional<GridExtent> shared_bytes = {};  ///< of dynamic shared memory
-  std::vector<GridExtent> numbers = {};        ///< ints that the function is given behind its pointers and scalars
+  std::vector<GridExtent> threads;             ///< of a CTA, along x, y and z: one to three; at most 1024 in all
+  std::optional<GridExtent> shared_bytes = {};  ///< bytes of dynamic shared memory
+  std::vector<GridExtent> numbers = {};        ///< ints that the function takes after its pointers and scalars
 };
 
 namespace detail {
@@ -51,7 +51,7 @@ constexpr auto launch_parameters_of() {
   }
 }
 
-/// An argument as a C++ function takes it.
+/// An argument in the form in which a C++ function takes it.
 template <class P>
 auto host_argument(const Argument& argument) {
   using T = typename P::type;
@@ -63,7 +63,7 @@ auto host_argument(const Argument& argument) {
     return static_cast<T*>(argument.data);
 }
 
-/// Calls a function with a launch's arguments and numbers.
+/// Calls a function with the arguments and the numbers of a launch.
 template <std::size_t numbers, class... P, class H>
 CudaText::Host host_function(const H& function) {
   return [function](std::span<const Argument> arguments, std::span<const std::int64_t> given) {

@@ -1,8 +1,8 @@
-// Elementwise expressions as C++ types: element type and rank are checked by the compiler, the rest when traced.
+// Elementwise expressions as C++ types: the compiler checks element type and rank, tracing checks the rest.
 //
-// An expression is a value. Operands are held by value and leaves are handles of nodes, so an expression can be kept,
-// copied and returned; lowering the same one twice gives the same node. The templates stay thin: each lowers its
-// operands and makes one call of Trace::apply.
+// An expression is a value. Operands are held by value and leaves are handles of nodes, so an expression can be stored,
+// copied and returned; lowering it twice yields the same node. The templates stay thin: each lowers its operands and
+// makes one call of Trace::apply.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -16,7 +16,7 @@ template <Element T, int R>
 struct Refused;
 
 struct ExprTag {
-  /// A tile has no truth value in C++: the kernel is traced before any tile has a value.
+  /// A tile has no truth value in C++, because the kernel is traced before any tile has a value.
   template <class Bool>
   requires std::same_as<Bool, bool>
   explicit operator Bool() const {
@@ -37,7 +37,7 @@ struct ExprTag {
 
 template <class E>
 concept TileExpr = std::is_base_of_v<ExprTag, std::remove_cvref_t<E>>;
-/// A C++ number; of bools and characters, which are none, Number says so.
+/// A C++ number. It includes bool and character types, which Number rejects with a message.
 template <class S>
 concept Literal = std::integral<S> || std::floating_point<S>;
 template <class A>
@@ -61,7 +61,8 @@ struct LiteralExpr : ExprTag {
   Handle lower(Trace& trace, Location location) const { return trace.literal(element_type<T_>, value, location); }
 };
 
-/// The operands of an op. Of kernels of many ops a std::tuple and std::apply were three fifths of clang's frontend.
+/// The operands of an op. With std::tuple and std::apply, kernels of many ops spent three fifths of clang's frontend
+/// time here.
 template <std::size_t, class A>
 struct OperandAt {
   A operand;
@@ -87,7 +88,7 @@ struct Apply : ExprTag {
   Handle lower(Trace& trace, Location location) const { return operands.apply(op, element_type<T_>, trace, location); }
 };
 
-/// The result of a call that a static_assert has refused. It is an expression, so that no further error follows.
+/// The result of a call that a static_assert has rejected. It is an expression, so no further error follows.
 template <Element T_, int R_>
 struct Refused : ExprTag {
   using type = T_;
@@ -104,7 +105,7 @@ inline constexpr bool is_refused = requires { A::refused; };
 
 namespace detail {
 
-// Of the first tile; of numbers alone f32 if one is real, else i32.
+// The element type of the first tile; for numbers alone f32 if one is floating-point, else i32.
 template <class A, class... More>
 struct CommonElement {
   using type = typename A::type;
@@ -136,7 +137,7 @@ constexpr bool fits() {
     return std::integral<A> || info(element_type<T>).kind == ElementKind::real;
 }
 
-// An operand as an expression of element type T; what cannot be one stops here, with one message.
+// An operand as an expression of element type T; anything else fails here, with one message.
 template <Element T, Operand A>
 auto operand(const A& a) {
   if constexpr (TileExpr<A>) {
@@ -179,8 +180,8 @@ constexpr bool check_op() {
   return accepts(op, element_type<T>);
 }
 
-// The op of operands x, each made of one of A. Where one was refused, or the op refuses them, the type of what an author
-// may have meant: of functions of reals a real.
+// The op applied to operands x, each made from the corresponding type in A. If an operand or the op itself was
+// rejected, the result has the type that the author probably meant, so that no further error follows.
 template <Op op, Element T, int R, class... A, class... X>
 auto applied(const X&... x) {
   if constexpr ((fits<T, A>() && ...)) {
@@ -258,7 +259,7 @@ OPERATOR(<<, shift_left)
 OPERATOR(>>, shift_right)
 #undef OPERATOR
 
-// Of integers each bit, of preds the only one.
+// For integers the complement of each bit, for pred logical negation.
 #define OPERATOR(symbol, of_integers, of_preds)                                  \
   template <class A, class B>                                                    \
   requires Operands2<A, B>                                                       \
@@ -273,7 +274,7 @@ OPERATOR(|, bitwise_or, logical_or)
 OPERATOR(^, bitwise_xor, logical_xor)
 #undef OPERATOR
 
-/// Quotient of reals; of integers rounded down, as in Python's //.
+/// Quotient of floating-point numbers; for integers it is rounded down, like Python's //.
 template <class A, class B>
 requires Operands2<A, B>
 auto operator/(const A& a, const B& b) {
@@ -300,7 +301,7 @@ auto operator~(const A& a) {
   return detail::unary<op>(a);
 }
 
-/// Streams hold what C++ knows when the kernel is traced, which of a tile is nothing.
+/// Streams print values that C++ knows at trace time, and a tile has none.
 template <class Stream, TileExpr A>
 requires requires { typename Stream::traits_type; }
 Stream& operator<<(Stream& stream, const A&) {
@@ -339,7 +340,7 @@ auto where(const C& condition, const A& a, const B& b) {
                decltype(y)>(c, x, y);
 }
 
-/// The value in another element type; how each pair converts stands in the header of ops.def.
+/// The value in another element type, of the same shape. The header of ops.def defines how each pair converts.
 template <Element T, TileExpr A>
 auto cast(const A& a) {
   auto x = detail::operand<typename A::type>(a);
@@ -352,7 +353,8 @@ requires(!Element<T>) auto cast(const A& a) {
                 "for a bool x != 0");
   return a;
 }
-/// The value whose bits in memory are those of x: of a type of tensors that has as many.
+/// The value with the same bits in memory, of the same shape. Both element types must be types of tensors of the same
+/// size.
 template <Element T, TileExpr A>
 auto bitcast(const A& a) {
   using From = typename A::type;
@@ -362,7 +364,7 @@ auto bitcast(const A& a) {
   return Apply<Op::bitcast, T, A::rank, decltype(x)>(x);
 }
 
-/// What minimum and maximum do with a NaN: it loses, as without a word of it, or wins.
+/// How minimum and maximum treat a NaN: `ignore`, the default, returns the other operand, `propagate` returns NaN.
 struct NanIgnored {};
 struct NanPropagated {};
 struct Nan {

@@ -1,6 +1,6 @@
-// Overloads that refuse std::exp(tile) and the like by one sentence, in place of the compiler's list of candidates. They
-// make no program valid. They take the base of all expressions, so where namespaces std and tessera are both
-// used, exp(tile) prefers the function of tessera.
+// Overloads that reject std::exp(tile) and the like with one sentence, instead of the compiler's list of candidates.
+// They make no program valid. They take the base class of all expressions, so where namespaces std and tessera are both
+// used, overload resolution of exp(tile) prefers the function of tessera.
 #pragma once
 #include "tessera/dsl/expr.hpp"
 
