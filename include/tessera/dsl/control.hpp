@@ -36,9 +36,9 @@ class GridExtent {
   Location location_;
 };
 
-/// The logical grid, evaluated on the host at launch, and the index of this CTA's grid tile along each axis: `Index row
-/// = blocks(rows);` or `auto [m, n] = blocks(...)`. Grid tiles run in no particular order. Call it at most once; the
-/// grid of a kernel without it is one tile.
+/// The logical grid, evaluated on the host at launch, and the index of this CTA's grid tile along each axis:
+/// `Index row = blocks(rows);` or `auto [m, n] = blocks(...)`. Grid tiles run in no particular order. Call it at most
+/// once; the grid of a kernel without it is one tile.
 inline Index blocks(GridExtent extent) {
   return Index(Trace::current(extent.location()).blocks({extent.value()}, extent.location())[0]);
 }
