@@ -1,4 +1,4 @@
-// Values in memory, line by line along an axis.
+// Values in memory as lines along an axis.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace tessera::internal::cpu {
 
-/// A value in memory seen as lines along an axis; strides in elements.
+/// A value in memory, divided into lines along an axis; strides in elements.
 struct Lines {
   const char* data;
   std::array<std::int64_t, max_rank> stride;

@@ -62,7 +62,7 @@ void Trace::refuse_launch(const std::string& kernel) {
 }
 
 Graph Trace::finish() {
-  // A region that is still open comes first: Vars that go after it are taken to go inside of it.
+  // Report a region that is still open first; a Var that is destroyed later then counts as destroyed inside of it.
   if (builder_.depth() > 1)
     builder_.fail(builder_.graph().location,
                   "an exception left a loop or an if_ and was caught inside the kernel; let it leave the kernel");
@@ -105,17 +105,17 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
                                                                        : fmt::format("{}", static_cast<double>(value.real()));
     builder_.fail(location, fmt::format("the literal {} does not fit {}: {}", text, name(type), why));
   };
-  const bool large = !value.representable();  // more than an i64 holds
+  const bool large = !value.representable();  // does not fit i64
   if (large && type != ElementType::u64) misfit("it is out of range");
   const ElementInfo target = info(type);
   Cell cell;
   if (target.kind == ElementKind::real) {
-    // Rounded once: a long double to f64, or odd on its way to what is narrower.
+    // Rounded once: a long double to f64, or to odd on the way to a narrower type.
     const double real = type == ElementType::f64 ? static_cast<double>(value.real()) : detail::to_odd<double>(value.real());
     cell = evaluate_cast(ElementType::f64, type, cell_of(real));
     const ElementType held = type == ElementType::f64 ? type : ElementType::f32;
     const double kept = evaluate_cast(held, ElementType::f64, cell).f64;
-    // Of 8 bits what is too large becomes the largest there is, as infinity does.
+    // fp8 types saturate: a number that is too large becomes the largest finite one.
     const Cell largest = evaluate_cast(ElementType::f64, type, cell_of(std::numeric_limits<double>::max()));
     const bool saturated = std::abs(real) > evaluate_cast(held, ElementType::f64, largest).f64;
     if ((std::isinf(kept) || saturated) && !std::isinf(value.real())) misfit("it is out of range");
@@ -267,7 +267,8 @@ Handle Trace::begin_loop(Handle count, Location location, int unroll) {
 void Trace::begin_branch(Handle condition, Location location) { begin_region(Op::branch, condition, location); }
 void Trace::begin_repeat(Handle condition, Location location) { begin_region(Op::repeat, condition, location); }
 
-// A value differs between rounds where it follows from a carried one that the body changes, or from an effect in it.
+// A value varies between iterations if it depends on a carried value that the body changes, or on an effect in the
+// body.
 bool Trace::may_change(Id value, const Open& open, const std::vector<Id>& yields) const {
   const Graph& graph = builder_.graph();
   std::set<Id> seen;
@@ -291,7 +292,7 @@ bool Trace::may_change(Id value, const Open& open, const std::vector<Id>& yields
 void Trace::end_region(Handle again) {
   Open open = std::move(open_.back());
   open_.pop_back();
-  // In the order of the Vars, whichever was named first.
+  // In the order of the Vars, independent of the order of use.
   std::sort(open.carried.begin(), open.carried.end(),
             [](const Carried& a, const Carried& b) { return a.slot < b.slot; });
   std::vector<Id> arguments, initial, yields;
@@ -318,7 +319,7 @@ void Trace::end_region(Handle again) {
 }
 
 void Trace::abandon_loop(Location location) {
-  // While an exception passes through, its text is the one to show.
+  // While an exception propagates, its text is the one to show.
   if (std::uncaught_exceptions() > uncaught_) return;
   if (broken_.empty())
     broken_ = fmt::format(
@@ -376,7 +377,7 @@ void Trace::print(std::string text, std::vector<Handle> values, Location locatio
   if (places != values.size())
     builder_.fail(location, fmt::format("print: the text has {} {{}}, and {} values are given; one for each", places,
                                         values.size()));
-  for (Handle& value : values) {  // those that are for storage as what computes
+  for (Handle& value : values) {  // storage types are printed as types that compute
     const ElementType type = builder_.graph()[use(value, location)].type;
     if (info(type).computes) continue;
     const ElementType as = info(type).kind == ElementKind::real ? ElementType::f32 : ElementType::i32;

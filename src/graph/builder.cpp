@@ -15,7 +15,7 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// Everything a pure node means, and nothing else: no names, no places.
+// The meaning of a pure node, without names and locations.
 std::uint64_t hash_of(const Node& node) {
   std::uint64_t hash =
       mix(static_cast<std::uint64_t>(node.op) << 8 | static_cast<std::uint64_t>(node.type), node.region);
@@ -81,7 +81,7 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
   return id;
 }
 
-// The extent of a view follows from what is known: a slice's as the author gave it, else from those of the tensor
+// The extent of a view follows from known values: for a slice the given extent, otherwise the extents of the tensor
 // below.
 Id GraphBuilder::extent(Id view, std::int64_t axis, Location location) {
   if (axis < 0 || axis >= graph_[view].shape.rank()) fail(location, fmt::format("extent: there is no axis {}", axis));
@@ -209,7 +209,7 @@ std::int64_t GraphBuilder::add_function(const CustomFunction& function, Location
   if (function.expression.empty()) fail(location, fmt::format("cuda_op '{}': it has no expression of a, b and c", name));
   std::vector<CustomFunction>& functions = graph_.functions;
   for (const CustomFunction& other : functions) {
-    // The same lambda in a template is a function of its own in each of its instances.
+    // The same lambda in a template is a different function in each of its instances.
     const bool same = other.expression == function.expression && other.type == function.type &&
                       other.operands == function.operands;
     if (other.name == name && !same)

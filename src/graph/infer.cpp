@@ -17,7 +17,7 @@ template <class... Args>
 }
 
 constexpr std::int64_t farthest_step = std::int64_t(1) << 29;
-// Executors round a tile up to whole warps and instructions, and count its elements by an int.
+// Executors round a tile up to whole warps and instructions, and count its elements with an int.
 constexpr std::int64_t most_elements = std::int64_t(1) << 30;
 
 int checked_axis(Op op, std::int64_t axis, int rank) {
@@ -39,7 +39,7 @@ Shape permuted(Op op, const Shape& shape, std::span<const std::int64_t> axes) {
   return result;
 }
 
-// Tile, view and tile indices of an access must fit each other; `axes` is how many axes the indices address.
+// Tile, view and tile indices of an access must match; `axes` is the number of axes that the indices address.
 void check_access(const Graph& graph, Op op, const Shape& tile, Id view, std::size_t indices, int gathered) {
   const int rank = graph[view].shape.rank();
   if (tile.rank() != rank || static_cast<int>(indices) + gathered != rank)
@@ -47,7 +47,7 @@ void check_access(const Graph& graph, Op op, const Shape& tile, Id view, std::si
              rank);
 }
 
-// Of an access to elements: a tile of indices for each axis of the view, all of one shape.
+// An access to elements takes one tile of indices for each axis of the view, all of one shape.
 const Shape& check_elements(const Graph& graph, Op op, std::span<const Id> tiles, Id view) {
   if (static_cast<int>(tiles.size()) != graph[view].shape.rank())
     mismatch("{}: {} tiles of indices for a tensor of rank {}; it takes one for each axis", name(op), tiles.size(),
@@ -60,7 +60,7 @@ const Shape& check_elements(const Graph& graph, Op op, std::span<const Id> tiles
   return shape;
 }
 
-// Of an atomic: its tile and what it expects are of one shape, and so are tiles of indices.
+// The tile and the expected value of an atomic must have one shape, and so must the tiles of indices.
 const Shape& atomic_shape(const Graph& graph, Op op, std::span<const Id> in) {
   const auto view = static_cast<std::size_t>(view_operand(op));
   const std::span<const Id> places = in.subspan(view + 1);
@@ -76,7 +76,7 @@ const Shape& atomic_shape(const Graph& graph, Op op, std::span<const Id> in) {
   return tile;
 }
 
-// What is as the operand but along the axis, where it has the extent that is asked for: at most `most`.
+// The operand's shape, but with the requested extent along the axis: at most `most`.
 Shape with_extent(Op op, const Shape& shape, int axis, const Shape& requested, int most) {
   if (requested.rank() == 0) return shape;
   bool fits = requested.rank() == shape.rank() && requested[axis] <= most;
@@ -103,8 +103,8 @@ bool is_of_kind(const Node& node, OperandKind kind) {
   }
 }
 
-// Only what no slice moves is cut into windows or flattened: then an element's place along one axis says whether it
-// exists, whatever it is along the other.
+// Only axes that are not slices can be divided into windows or flattened: then an element's index along one axis
+// decides whether it exists, independent of the other axis.
 ViewAxis unsliced(const Graph& graph, Op op, Id view, int axis) {
   ViewAxis at = view_axes(graph, view)[static_cast<std::size_t>(axis)];
   if (!at.slices.empty())

@@ -120,7 +120,7 @@ Reports::Told Reports::take(std::span<std::uint32_t> board) const {
   if (board[board::lost])
     told.printed += fmt::format("kernel '{}' printed more than {} kB between two synchronisations; the rest is lost\n",
                                 kernel_, board::room * 4 / 1000);
-  // Only what was seen goes: kernels that another thread launches meanwhile may tell more.
+  // Clear only what was read: kernels that another thread launches meanwhile may report more.
   if (board[board::failed]) {
     told.failed = failed(board[board::text], number_at(board, board::block));
     std::ranges::fill(board.first(board::used), 0);

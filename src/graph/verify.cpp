@@ -8,7 +8,7 @@
 namespace tessera::internal {
 namespace {
 
-// What a graph is, rule by rule. A pass that breaks one is found at once, by name.
+// The rules that a graph obeys. A pass that breaks one is found immediately, by name.
 class Verifier {
  public:
   Verifier(const Graph& graph, std::string_view after) : graph_(graph), after_(after) {}
@@ -108,7 +108,7 @@ class Verifier {
     rule(node.in.size() == in && node.attr.size() == attr, "an op has the operands and attributes of ops.def");
   }
 
-  // What an attribute numbers is there. Axes are the shape rule's, positions the loop's.
+  // Checks that the object an attribute numbers exists. Axes are checked with the shape, positions with the loop.
   void attribute(const Node& node) {
     const auto names_one_of = [&](const auto& all) {
       return node.attr[0] >= 0 && node.attr[0] < static_cast<std::int64_t>(all.size());
