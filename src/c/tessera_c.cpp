@@ -89,11 +89,11 @@ tessera_status guarded(const char* function, const Work& work) noexcept {
   } catch (const Error& error) {
     return failed(TESSERA_ERROR, function, error.what());
   } catch (const std::bad_alloc&) {
-    return failed(TESSERA_OUT_OF_MEMORY, function, "there is no memory left");
+    return failed(TESSERA_OUT_OF_MEMORY, function, "no memory is left");
   } catch (const std::exception& error) {
     return failed(TESSERA_INTERNAL, function, error.what());
   } catch (...) {
-    return failed(TESSERA_INTERNAL, function, "an exception of no known kind");
+    return failed(TESSERA_INTERNAL, function, "an exception of unknown type");
   }
 }
 
@@ -101,13 +101,13 @@ tessera_status guarded(const char* function, const Work& work) noexcept {
 template <class H>
 H& use(H* handle) {
   if (!handle) throw Error(fmt::format("the {} is null", H::what));
-  if (handle->is != H::what) throw Error(fmt::format("what is given for a {} is no handle of one", H::what));
+  if (handle->is != H::what) throw Error(fmt::format("the argument for a {} is not a handle of one", H::what));
   return *handle;
 }
 /// The output parameter, checked before the result is made.
 template <class T>
 T& result(T* place) {
-  if (!place) throw Error("the place for the result is null");
+  if (!place) throw Error("the pointer for the result is null");
   return *place;
 }
 std::string_view given(const char* text, std::string_view what) {
@@ -140,7 +140,7 @@ c::LaunchValue value_of(const tessera_argument& argument, std::size_t position) 
     case TESSERA_REAL:
       return argument.value.real;
     default:
-      throw Error(fmt::format("argument {} is of the kind {}, which is none", position + 1, argument.kind));
+      throw Error(fmt::format("argument {} is of the kind {}, which does not exist", position + 1, argument.kind));
   }
 }
 
@@ -289,7 +289,8 @@ tessera_status tessera_library_open(const char* path, tessera_library** library)
     SharedLibrary opened = SharedLibrary::open("the library of kernels", places);
     const auto& exported = *opened.symbol<const detail::ExportedKernels* (*)()>("tessera_exported_kernels")();
     if (detail::exported_layout() != exported.made_with)
-      throw Error(fmt::format("{} was made with another Tessera than this one, {}; build it again with its headers",
+      throw Error(fmt::format("{} was built with another version of Tessera than this one, {}; build it again with its "
+                              "headers",
                               opened.path().native(), version()));
     auto handle = std::make_unique<tessera_library>(opened.path().native(), exported.first);
     keep(std::move(opened));
@@ -307,7 +308,7 @@ tessera_status tessera_library_name(const tessera_library* library, size_t posit
   return guarded(__func__, [&] {
     const auto* kernel = use(library).first;
     for (std::size_t i = 0; kernel && i < position; ++i) kernel = kernel->next;
-    if (!kernel) throw Error(fmt::format("{} has no kernel of number {}", library->path, position));
+    if (!kernel) throw Error(fmt::format("{} has no kernel number {}", library->path, position));
     result(name) = kernel->name;
   });
 }

@@ -112,7 +112,7 @@ void Frame::reserve(std::size_t bytes, const Tape& tape) {
   memory_.reset(static_cast<char*>(std::aligned_alloc(64, rounded)));
   if (!memory_)
     throw Error("kernel '" + tape.graph.name + "' needs " + std::to_string(rounded >> 20) +
-                " MB for each thread, which there is no memory for; make its tiles smaller");
+                " MB for each thread, and that much memory is not available; make its tiles smaller");
   bytes_ = rounded;
 }
 
@@ -188,7 +188,7 @@ void Frame::run_loop(const Loop& loop, Id first) {
     run(loop.body);
     if (loop.again != no_id && index(loop.again) != 0) ++end;
     if (launch_->debug && loop.again != no_id && end > 1 << 20)
-      fail(node(loop.again), "a while_ goes on after 1048576 rounds");
+      fail(node(loop.again), "a while_ has not ended after 1048576 iterations");
     for (const Carried& carried : loop.carried)
       if (carried.through_temporary) {
         const Node& argument = node(carried.argument);
@@ -663,7 +663,7 @@ void Program::run(std::span<const Argument> arguments, std::span<const std::int6
     throw Error("launch of kernel '" + tape_->graph.name + "' refused: the function of a cuda_op, which computes an " +
                 "element of kernel '" + running->graph.name + "', " + running->graph.location.file + ':' +
                 std::to_string(running->graph.location.line) +
-                ", cannot launch, copy or fill; do so ahead of the launch");
+                ", cannot launch, copy or fill; do so before the launch");
   std::int64_t blocks = 1;
   for (std::int64_t extent : grid) blocks *= extent;
   constexpr std::size_t few = 128;

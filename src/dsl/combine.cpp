@@ -49,8 +49,8 @@ Combination::Handles Combination::combined(const Handles& before, const Handles&
   Handles result = combine_(before, behind);
   for (const Handle tile : result)
     if (trace_.shape(tile, location_) != trace_.shape(before[0], location_))
-      trace_.fail(location_, fmt::format("{}: the function makes {} of {}; it combines element by element, by "
-                                         "operators, so that the shape stays",
+      trace_.fail(location_, fmt::format("{}: the function returns {} for {}; it must combine element by element, with "
+                                         "operators, so that the shape is kept",
                                          what_, to_string(trace_.shape(tile, location_)),
                                          to_string(trace_.shape(before[0], location_))));
   return result;

@@ -28,13 +28,14 @@ Trace::Trace(std::string name, std::vector<Parameter> parameters, Location locat
       uncaught_(std::uncaught_exceptions()) {
   if (current_trace)
     builder_.fail(location,
-                  fmt::format("a kernel is traced while kernel '{}' is; make it before, and outside of, the other",
+                  fmt::format("a kernel is traced while kernel '{}' is being traced; make it before, and outside of, "
+                              "the other",
                               current_trace->builder_.graph().name));
   const std::string& kernel = builder_.graph().name;
   const auto letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (kernel.empty() || !letter(kernel[0]) ||
       !std::all_of(kernel.begin(), kernel.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); }))
-    throw Error(fmt::format("{}:{}: a kernel's name is made of letters, digits and _, as a C++ name is", location.file,
+    throw Error(fmt::format("{}:{}: a kernel's name must be a C++ identifier of letters, digits and _", location.file,
                             location.line));
   current_trace = this;
 }
@@ -56,7 +57,7 @@ Trace& Trace::current(Location location) {
 void Trace::refuse_launch(const std::string& kernel) {
   if (current_trace)
     throw Error(
-        fmt::format("launch of kernel '{}' refused: kernel '{}' is being traced, and launches of the function given to "
+        fmt::format("launch of kernel '{}' refused: kernel '{}' is being traced, and launches in the function given to "
                     "kernel(...) would not be part of it; launch one kernel after the other",
                     kernel, current_trace->builder_.graph().name));
 }
@@ -120,9 +121,9 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
     const bool saturated = std::abs(real) > evaluate_cast(held, ElementType::f64, largest).f64;
     if ((std::isinf(kept) || saturated) && !std::isinf(value.real())) misfit("it is out of range");
     if (value.integral() && evaluate_cast(held, ElementType::i64, cell).i64 != value.integer())
-      misfit("it would be rounded; write it as a floating literal if that is meant");
+      misfit("it would be rounded; write it as a floating literal if that is intended");
     if (kept == 0 && value.real() != 0)
-      misfit(fmt::format("it would be 0, as its smallest number is {:.2g}; write 0 if that is meant",
+      misfit(fmt::format("it would be 0, as its smallest number is {:.2g}; write 0 if that is intended",
                          type == ElementType::f64    ? std::numeric_limits<double>::denorm_min()
                          : type == ElementType::f16  ? 0x1p-24
                          : type == ElementType::bf16 ? 0x1p-133
@@ -144,7 +145,7 @@ Handle Trace::multiply(ElementType sums, Handle a, Handle b, Handle c, Location 
   const Shape of_a = shape(a, location), of_b = shape(b, location), of_c = shape(c, location);
   const int batch = of_c[0];
   if (of_a[0] != batch || of_b[0] != batch || of_a[2] != of_b[1] || of_a[1] != of_c[1] || of_b[2] != of_c[2])
-    fail(location, fmt::format("mma: {} x {} + {}; of a batch it takes [b,m,k] x [b,k,n] + [b,m,n]", to_string(of_a),
+    fail(location, fmt::format("mma: {} x {} + {}; for a batch it takes [b,m,k] x [b,k,n] + [b,m,n]", to_string(of_a),
                                to_string(of_b), to_string(of_c)));
   std::vector<Handle> products;
   for (int i = 0; i < batch; ++i) {
@@ -170,8 +171,9 @@ int Trace::axis(Axis axis, int rank, std::string_view what, std::string_view hin
   const int number = axis.number;
   if (number < -rank || number >= rank)
     builder_.fail(axis.location, rank == 0
-                                     ? fmt::format("{}: there is no axis {}, for rank 0 has none{}", what, number, hint)
-                                     : fmt::format("{}: there is no axis {} in rank {}; axes are {} to {}{}", what,
+                                     ? fmt::format("{}: axis {} does not exist, as rank 0 has no "
+                                                   "axes{}", what, number, hint)
+                                     : fmt::format("{}: axis {} does not exist in rank {}; axes are {} to {}{}", what,
                                                    number, rank, -rank, rank - 1, hint));
   return number < 0 ? number + rank : number;
 }
@@ -206,8 +208,8 @@ void Trace::drop_var(VarSlot slot) {
   if (dropped.region != builder_.open_region() && builder_.is_open(dropped.region) &&
       std::uncaught_exceptions() == uncaught_ && broken_.empty())
     broken_ = fmt::format(
-        "kernel '{}': a Var that was made outside of a loop or an if_ is destroyed inside of it; make it "
-        "inside, or let it live on",
+        "kernel '{}': a Var that was made outside of a loop or an if_ is destroyed inside of it; make it inside, or "
+        "keep it alive",
         builder_.graph().name);
   if (!broken_.empty()) return;
   dropped.value = no_id;
@@ -307,8 +309,8 @@ void Trace::end_region(Handle again) {
     if (!may_change(yields.back(), open, yields))
       builder_.fail(
           open.location,
-          "while_: no round changes the condition, for it follows from no Var that the body assigns and from no "
-          "InOut; assign to one, or use if_");
+          "while_: no iteration changes the condition, as it depends on no Var that the body assigns and on no InOut; "
+          "assign to one, or use if_");
   }
   const Id id = builder_.end_region(open.first, initial, yields, open.location);
   for (std::size_t k = 0; k < open.carried.size(); ++k) {
@@ -333,7 +335,7 @@ std::vector<Handle> Trace::blocks(const std::vector<Handle>& extents, Location l
   constexpr std::size_t most_axes = 8;
   if (extents.size() > most_axes)
     builder_.fail(location,
-                  fmt::format("blocks(...) of {} extents; a grid has at most {} axes: make one of several, and "
+                  fmt::format("blocks(...) of {} extents; a grid has at most {} axes: merge several into one, and "
                               "divide its index in the kernel",
                               extents.size(), most_axes));
   std::vector<Id> ids;
@@ -347,9 +349,9 @@ std::vector<Handle> Trace::blocks(const std::vector<Handle>& extents, Location l
 
 void Trace::require(Handle condition, std::string text, Location location) {
   if (!builder_.graph()[use(condition, location)].uniform)
-    builder_.fail(location, "require states what holds of extents and scalars; this depends on a tile");
+    builder_.fail(location, "require takes a condition on extents and scalars; this one depends on a tile");
   if (builder_.depth() > 1)
-    builder_.fail(location, "require belongs to the whole launch; state it outside of loops and if_");
+    builder_.fail(location, "require applies to the whole launch; call it outside of loops and if_");
   apply(Op::require, ElementType::pred, {condition}, {builder_.add_text(std::move(text))}, location);
 }
 
@@ -375,7 +377,8 @@ void Trace::print(std::string text, std::vector<Handle> values, Location locatio
     builder_.fail(location, mismatch.what());
   }
   if (places != values.size())
-    builder_.fail(location, fmt::format("print: the text has {} {{}}, and {} values are given; one for each", places,
+    builder_.fail(location, fmt::format("print: the text has {} {{}}, and {} values are given; give one for "
+                                        "each", places,
                                         values.size()));
   for (Handle& value : values) {  // storage types are printed as types that compute
     const ElementType type = builder_.graph()[use(value, location)].type;
@@ -408,8 +411,8 @@ void check_outs(const Graph& graph) {
   for (std::size_t i = 0; i < stored.size(); ++i)
     if (graph.parameters[i].access == Access::out && !stored[i])
       throw Error(fmt::format(
-          "kernel '{}', {}:{}: nothing is stored to parameter {}, an {}, which would keep what it held before; store "
-          "to it, or leave it out",
+          "kernel '{}', {}:{}: nothing is stored to parameter {}, an {}, which would keep its old contents; store to "
+          "it, or remove it",
           graph.name, graph.location.file, graph.location.line, i + 1, to_string(graph.parameters[i])));
 }
 

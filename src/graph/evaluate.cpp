@@ -77,7 +77,7 @@ Cell evaluate(Op op, ElementType operand, Cell a, Cell b, Cell c) {
 #define STRUCTURAL(...)
 #include "tessera/graph/ops.def"
     default:
-      throw InternalError("evaluate takes ops of numbers");
+      throw InternalError("evaluate takes arithmetic ops");
   }
 }
 

@@ -34,7 +34,7 @@ class Kernel {
   KernelInfo info(Arch arch) const { return kernel_info(executable().graph(), arch); }
   const Executable& executable() const { return *shared_executable(); }
   const std::shared_ptr<const Executable>& shared_executable() const {
-    if (!executable_) throw Error("a Kernel that was given no kernel is used; assign one to it: k = kernel(...)");
+    if (!executable_) throw Error("an empty Kernel is used; assign a kernel to it: k = kernel(...)");
     return executable_;
   }
 
@@ -114,7 +114,7 @@ void check_device(const std::string& kernel, std::size_t position, const A& valu
   if constexpr (IsTensor<A>::value) {
     if (!value.has_device())
       throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(position + 1) +
-                  " is a tensor that was given no memory; make one with Device::tensor");
+                  " is a tensor without memory; make one with Device::tensor");
     if (value.data() && !value.device().has(stream)) refuse_device(kernel, position, value.device(), stream);
   }
 }
@@ -123,7 +123,7 @@ void check_device(const std::string& kernel, std::size_t position, const A& valu
 template <class... P, class... A>
 std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
   static_assert(sizeof...(P) == sizeof...(A),
-                "tessera: the launch has another number of arguments than the kernel has parameters");
+                "tessera: a launch needs as many arguments as the kernel has parameters");
   if constexpr (sizeof...(P) == sizeof...(A)) {
     Trace::refuse_launch(kernel.name());
     const auto arguments = [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -195,7 +195,7 @@ void launch(const Stream& stream, const Kernel<P...>& kernel, const A&... values
 template <class... P, class... A>
 void launch(const Kernel<P...>&, const A&...) {
   static_assert(sizeof...(P) > sizeof...(P),
-                "tessera: a launch names its stream first: launch(device.stream(), kernel, ...)");
+                "tessera: a launch takes its stream first: launch(device.stream(), kernel, ...)");
 }
 template <std::same_as<Device> D, class... P, class... A>
 void launch(const D&, const Kernel<P...>&, const A&...) {

@@ -37,7 +37,8 @@ struct Braces<V, 0> {
 }
 
 [[noreturn]] inline void refuse_filling(ElementType type, const std::string& value) {
-  throw Error("a tensor of " + std::string(name(type)) + " is filled with " + value + ", which is out of its range");
+  throw Error("a tensor of " + std::string(name(type)) + " cannot be filled "
+                                                         "with " + value + ", which is out of its range");
 }
 // The bits of a number as an element.
 template <Stored T, class N>
@@ -86,8 +87,8 @@ class Tensor {
   template <class I>
   T operator[](const I&) const {
     static_assert(std::is_same_v<I, void>,
-                  "tessera: a Tensor has no [ ], for its memory may be a GPU's: to_vector() and copy_to give its elements, "
-                  "copy_from and fill write them");
+                  "tessera: a Tensor has no [ ], because its memory may be on a GPU: to_vector() and copy_to read its "
+                  "elements, copy_from and fill write them");
     return T();
   }
   using Extents = std::array<std::int64_t, R>;
@@ -102,7 +103,8 @@ class Tensor {
   template <class V>
   Tensor(const Device&, std::initializer_list<std::initializer_list<V>>) {
     static_assert(!std::is_same_v<V, V>,
-                  "tessera: a tensor is given its extents; from values in braces it is made by Tensor<T, R>::of");
+                  "tessera: a tensor is constructed from its extents; Tensor<T, R>::of makes one from values in "
+                  "braces");
   }
   /// Memory of the user on the device; strides in elements. It, or `owner`, must live as long as launches use it.
   Tensor(const Device& device, T* data, const Extents& extents, const Extents& strides,
@@ -138,7 +140,8 @@ class Tensor {
   requires(R > 1 && std::is_arithmetic_v<V>) static Tensor of(const Device&, std::initializer_list<V>) {
     static_assert(
         R == 1,
-        "tessera: a tensor is made of as many braces as it has axes: Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})");
+        "tessera: the values of a tensor need as many levels of braces as it has axes: Tensor<f32, 2>::of(device, {{1, "
+        "2}, {3, 4}})");
     return {};
   }
 
@@ -168,7 +171,7 @@ class Tensor {
   requires(!std::is_same_v<U, T>)
   void copy_from(const std::vector<U>&) const {
     static_assert(std::is_same_v<U, T>,
-                  "tessera: values are copied as they are; those of another element type are converted first");
+                  "tessera: values are copied without conversion; convert values of another element type first");
   }
   void copy_to(std::span<T> values) const { detail::copy_out(values.data(), values.size(), any()); }
   std::vector<T> to_vector() const {
@@ -208,12 +211,12 @@ class Tensor {
   /// Axis i of the result is axis order[i]; over the same memory. Error if an axis is named twice.
   template <std::size_t N>
   Tensor permuted(const int (&order)[N]) const {
-    static_assert(N == R, "tessera: permuted names each axis of the tensor once");
+    static_assert(N == R, "tessera: permuted must name each axis of the tensor once");
     return Tensor(detail::permuted(any(), order));
   }
   /// Exchanges the last two axes; over the same memory.
   Tensor transposed() const {
-    static_assert(R >= 2, "tessera: a tensor of rank 2 or more is transposed");
+    static_assert(R >= 2, "tessera: transposed takes a tensor of rank 2 or more");
     int order[R];
     for (int axis = 0; axis < R; ++axis) order[axis] = axis;
     if constexpr (R >= 2) std::swap(order[R - 1], order[R - 2]);
@@ -244,22 +247,24 @@ class Tensor {
   bool has_device() const { return device_.has_value(); }
   /// Error if the tensor has no memory.
   const Device& device() const {
-    if (!device_) throw Error("a tensor that was given no memory is of no device; make one with Device::tensor");
+    if (!device_) throw Error("a tensor without memory has no device; make one with Device::tensor");
     return *device_;
   }
 
  private:
   template <std::size_t N>
   static Extents all_axes(const std::int64_t (&numbers)[N]) {
-    static_assert(N == R, "tessera: a tensor takes an extent for each axis, and a stride where strides are given");
+    static_assert(N == R, "tessera: a tensor takes an extent for each axis, and a stride for each if strides are "
+                          "given");
     Extents all{};
     std::copy_n(numbers, std::min<std::size_t>(N, R), all.begin());
     return all;
   }
   template <class U, int S>
   static constexpr bool check_alike() {
-    static_assert(std::is_same_v<T, U>, "tessera: a tensor is copied from one of its element type; cast in a kernel");
-    static_assert(R == S, "tessera: a tensor is copied from one of its rank; reshape the other");
+    static_assert(std::is_same_v<T, U>, "tessera: a tensor is copied from one of the same element type; cast in a "
+                                        "kernel");
+    static_assert(R == S, "tessera: a tensor is copied from one of the same rank; reshape the other");
     return std::is_same_v<T, U> && R == S;
   }
   template <std::size_t axis, class V>

@@ -22,7 +22,7 @@ struct Remark {
   bool operator==(const Remark&) const = default;
 };
 
-/// "attention.cpp:31: missed wgmma: the loop's rounds follow from what is computed".
+/// "attention.cpp:31: missed wgmma: ", followed by the message.
 std::string to_string(const Remark& remark);
 /// One line for each.
 std::string to_string(std::span<const Remark> remarks);

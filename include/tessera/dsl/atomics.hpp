@@ -38,7 +38,7 @@ OrderedTile<T, R> atomic(Op op, Handle view, std::vector<Handle> tiles, std::spa
 template <class E, Element T>
 constexpr void check_expected() {
   static_assert(std::same_as<typename E::type, T>,
-                "tessera: what is expected and the tensor have different element types; cast<T>(tile)");
+                "tessera: the expected value and the tensor have different element types; cast<T>(tile)");
 }
 
 }  // namespace detail
@@ -59,8 +59,8 @@ constexpr void check_expected() {
 #define ATOMIC_PLACES(name, arguments)                                                                              \
   template <Access access, Element T, int R, TileExpr At, class... Tiles>                                           \
   void name(const TensorView<access, T, R>&, const At&, const Tiles&...) {                                          \
-    static_assert(R == 0, "tessera: " #name " takes its place in braces, one index or one tile of indices for each " \
-                          "axis: " #name "(y, {i}, " arguments ")");                                                \
+    static_assert(R == 0, "tessera: " #name " takes its position in braces, one index or one tile of indices for " \
+                          "each axis: " #name "(y, {i}, " arguments ")");\
   }
 
 #define ATOMIC_OF_TILE(name, types)                                                                                  \

@@ -48,7 +48,7 @@ template <class F, class Run, TileExpr... A>
 auto combine(const std::tuple<A...>& tiles, Axis axis, const F& function, std::vector<Number> identities,
              std::string_view what, const Run& run) {
   constexpr int rank = std::tuple_element_t<0, std::tuple<A...>>::rank;
-  static_assert(((A::rank == rank) && ...), "tessera: the tiles that are combined have one rank");
+  static_assert(((A::rank == rank) && ...), "tessera: the combined tiles must have the same rank");
   Trace& trace = Trace::current(axis.location);
   using Indices = std::index_sequence_for<A...>;
   const auto typed = []<std::size_t... I>(const Combination::Handles& handles, std::index_sequence<I...>) {
@@ -56,7 +56,7 @@ auto combine(const std::tuple<A...>& tiles, Axis axis, const F& function, std::v
   };
   const auto lowered = [&]<class... E>(const std::tuple<E...>& results) {
     constexpr bool fits = std::is_same_v<std::tuple<typename E::type...>, std::tuple<typename A::type...>>;
-    static_assert(fits, "tessera: the function gives for each tile an expression of the tile's element type");
+    static_assert(fits, "tessera: the function must return, for each tile, an expression of the tile's element type");
     return std::apply(
         [&](const auto&... result) { return Combination::Handles{result.lower(trace, axis.location)...}; }, results);
   };
@@ -84,7 +84,8 @@ auto reduce(const std::tuple<A...>& tiles, Axis axis, const F& function, const N
 }
 template <TileExpr... A, class F, Literal N, class... Options>
 auto reduce(const std::tuple<A...>& tiles, Axis, const F&, const N&, const Options&...) {
-  static_assert(!std::same_as<N, N>, "tessera: of several tiles the identities stand in braces, one for each: {0, 0}");
+  static_assert(!std::same_as<N, N>, "tessera: with several tiles, write the identities in braces, one for each: {0, "
+                                     "0}");
   return tiles;
 }
 /// For one tile: function(a, b) takes two tiles and returns an expression.
@@ -105,7 +106,8 @@ auto scan(const std::tuple<A...>& tiles, Axis axis, const F& function, const Num
 }
 template <TileExpr... A, class F, Literal N, class... Options>
 auto scan(const std::tuple<A...>& tiles, Axis, const F&, const N&, const Options&...) {
-  static_assert(!std::same_as<N, N>, "tessera: of several tiles the identities stand in braces, one for each: {0, 0}");
+  static_assert(!std::same_as<N, N>, "tessera: with several tiles, write the identities in braces, one for each: {0, "
+                                     "0}");
   return tiles;
 }
 template <TileExpr A, class F>

@@ -58,8 +58,8 @@ namespace detail {
 template <class C>
 constexpr bool check_condition() {
   static_assert(TileExpr<C>,
-                "tessera: a condition is computed in the kernel, of extents, scalars or tiles; what C++ knows when the "
-                "kernel is traced is asked by a plain if");
+                "tessera: a condition is computed in the kernel, from extents, scalars or tiles; for a value known "
+                "when the kernel is traced, use a plain if");
   return TileExpr<C>;
 }
 }  // namespace detail
@@ -99,7 +99,7 @@ struct same_extents {
     constexpr bool views = detail::is_view<First> && (detail::is_view<More> && ...);
     static_assert(views && sizeof...(More) > 0, "tessera: same_extents takes two or more tensors");
     if constexpr (views) {
-      static_assert(((First::rank == More::rank) && ...), "tessera: same_extents takes tensors of one rank");
+      static_assert(((First::rank == More::rank) && ...), "tessera: same_extents takes tensors of the same rank");
       if constexpr (((First::rank == More::rank) && ...)) (agree(first, more, location), ...);
     }
   }
@@ -143,7 +143,7 @@ struct PrintText {
 template <class... Values>
 void print(PrintText text, const Values&... values) {
   static_assert((TileExpr<Values> && ...),
-                "tessera: print takes tiles and scalars of the kernel; what C++ knows is text");
+                "tessera: print takes tiles and scalars of the kernel; format C++ values into the text");
   if constexpr ((TileExpr<Values> && ...)) {
     Trace& trace = Trace::current(text.location);
     trace.print(std::move(text.text), {values.lower(trace, text.location)...}, text.location);
@@ -152,7 +152,7 @@ void print(PrintText text, const Values&... values) {
 
 template <TileExpr A, class... Values>
 void print(const A&, const Values&...) {
-  static_assert(!std::same_as<A, A>, "tessera: print begins with its text, as in print(\"x is {}\", x)");
+  static_assert(!std::same_as<A, A>, "tessera: print takes its text first, as in print(\"x is {}\", x)");
 }
 
 /// for (Index i : range(n)) { ... }: a loop in the kernel, traced once, for i = 0 .. n-1. It carries the Vars that its
@@ -183,7 +183,7 @@ class range {
   range unroll(Count factor) && {
     if (factor < 1)
       Trace::current(location_).fail(
-          location_, "unroll(" + std::to_string(factor) + "): a loop is written out 1 round at a time, or more");
+          location_, "unroll(" + std::to_string(factor) + "): the factor must be 1 or more");
     return range(*this, factor);
   }
   ~range() {
@@ -198,7 +198,7 @@ class range {
     template <std::integral N>
     requires(!std::same_as<N, bool>) operator N() const {
       static_assert(!std::same_as<N, N>,
-                    "tessera: a loop in the kernel counts by a value of the kernel: for (Index i : range(n))");
+                    "tessera: a loop in the kernel counts with a value of the kernel: for (Index i : range(n))");
       return 0;
     }
   };
@@ -255,10 +255,10 @@ Handle condition_value(Trace& trace, const C& condition, Location location) {
 template <class Body>
 constexpr bool check_body() {
   constexpr bool body = std::is_invocable_v<Body>;
-  static_assert(body, "tessera: if_, else_ and while_ take what they guard as a lambda: [&] { ... }");
+  static_assert(body, "tessera: if_, else_ and while_ take their body as a lambda: [&] { ... }");
   if constexpr (body)
     static_assert(std::is_void_v<std::invoke_result_t<Body>>,
-                  "tessera: if_, else_ and while_ give no value: let the lambda assign to a Var, or choose by "
+                  "tessera: if_, else_ and while_ return no value: let the lambda assign to a Var, or use "
                   "where(condition, a, b)");
   return body;
 }
@@ -273,7 +273,7 @@ class Branch {
   Branch<true> else_(const Body& body) {
     static_assert(!complete, "tessera: an if_ has one else_");
     Trace& trace = Trace::current(location_);
-    if (std::exchange(has_else_, true)) trace.fail(location_, "else_: this if_ has one already");
+    if (std::exchange(has_else_, true)) trace.fail(location_, "else_: this if_ already has one");
     trace.begin_branch((!Tile<pred, 0>(condition_)).lower(trace, location_), location_);
     if constexpr (detail::check_body<Body>()) body();
     trace.end_region();
@@ -282,14 +282,14 @@ class Branch {
   template <class Condition, class Body>
   Branch<true> else_if(const Condition&, const Body&) {
     static_assert(!std::same_as<Body, Body>,
-                  "tessera: there is no else_if: write .else_([&] { if_(condition, ...); })");
+                  "tessera: else_if is not supported: write .else_([&] { if_(condition, ...); })");
     return {condition_, location_};
   }
   template <class T>
   requires std::same_as<T, Tile<pred, 0>>
   operator T() const {
     static_assert(!std::same_as<T, T>,
-                  "tessera: if_ gives no value: let it assign to a Var, or choose by where(condition, a, b)");
+                  "tessera: if_ returns no value: let it assign to a Var, or use where(condition, a, b)");
     return T(condition_);
   }
 
@@ -347,7 +347,7 @@ inline constexpr bool is_parameter = requires {
 template <class... P>
 constexpr bool check_values() {
   constexpr bool values = ((!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>)&&...);
-  static_assert(values, "tessera: a kernel's parameters are taken by value: Out<f32, 1> y, not Out<f32, 1>& y");
+  static_assert(values, "tessera: a kernel takes its parameters by value: Out<f32, 1> y, not Out<f32, 1>& y");
   return values;
 }
 
@@ -366,7 +366,7 @@ constexpr auto parameters_of() {
     return check_parameters<F>(&F::operator());
   } else {
     static_assert(!std::is_same_v<F, F>,
-                  "tessera: a kernel is a lambda, not mutable, with no auto among its parameters");
+                  "tessera: a kernel must be a non-mutable lambda without auto parameters");
     return Parameters<void>();
   }
 }

@@ -34,7 +34,8 @@ namespace detail {
 template <class C, class R, class... P>
 constexpr auto launch_parameters(R (C::*)(P...) const) {
   constexpr bool launches = std::is_same_v<R, CudaLaunch>;
-  static_assert(launches, "tessera: the function of a cuda_kernel returns its CudaLaunch: {.blocks = .., .threads = ..}");
+  static_assert(launches, "tessera: the function of a cuda_kernel must return a CudaLaunch: {.blocks = .., .threads = "
+                          "..}");
   static_assert((is_parameter<std::remove_cvref_t<P>> && ...),
                 "tessera: a kernel's parameters are In, Out, InOut and Scalar");
   return std::conditional_t < launches && check_values<P...>() && (is_parameter<std::remove_cvref_t<P>> && ...),
@@ -46,7 +47,7 @@ constexpr auto launch_parameters_of() {
     return launch_parameters(&F::operator());
   } else {
     static_assert(!std::is_same_v<F, F>,
-                  "tessera: a cuda_kernel is launched as a lambda says, not mutable, with no auto among its parameters");
+                  "tessera: the launch of a cuda_kernel must be a non-mutable lambda without auto parameters");
     return Parameters<void>();
   }
 }
@@ -106,8 +107,8 @@ template <class H, class... P>
 std::pair<CudaText::Host, std::size_t> host_of(const H& host, Parameters<P...>) {
   constexpr std::size_t operands = count_operands(&H::operator());
   static_assert(operands >= sizeof...(P),
-                "tessera: the host's function of a cuda_kernel takes what the kernel takes: a pointer for each tensor, a "
-                "number for each Scalar, then an int for each of the launch's numbers");
+                "tessera: the host function of a cuda_kernel takes the kernel's arguments: a pointer for each tensor, "
+                "a number for each Scalar, then an int for each of the launch's numbers");
   if constexpr (operands >= sizeof...(P))
     return {host_function<operands - sizeof...(P), P...>(host), operands - sizeof...(P)};
   else

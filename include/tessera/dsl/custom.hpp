@@ -40,7 +40,8 @@ template <class F, class T, class... A>
 struct CudaOp<F, T (*)(A...)> {
   static_assert((std::same_as<T, f32> || std::same_as<T, i32>)&&(std::same_as<T, A> && ...) && sizeof...(A) > 0 &&
                     sizeof...(A) <= 3,
-                "tessera: the function of a cuda_op takes one to three floats and gives a float, or ints and an int");
+                "tessera: the function of a cuda_op takes one to three floats and returns a float, or takes ints and "
+                "returns an int");
   std::string name, expression;
 
   template <Operand... B>

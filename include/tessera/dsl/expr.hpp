@@ -29,8 +29,8 @@ struct ExprTag {
   template <class I>
   auto operator[](const I&) const {
     static_assert(std::is_void_v<I>,
-                  "tessera: a tile has no [ ]: slice(x, axis, first, count) and extract(x, {i, j}, {m, n}) are parts of "
-                  "it, item(x) is the only element, and where(condition, a, x) has others in some places");
+                  "tessera: a tile has no [ ]: slice(x, axis, first, count) and extract(x, {i, j}, {m, n}) are parts "
+                  "of it, item(x) is the only element, and where(condition, a, x) has other values in some places");
     return Refused<std::conditional_t<std::is_void_v<I>, I, f32>, 0>();
   }
 };
@@ -149,7 +149,7 @@ auto operand(const A& a) {
       return a;
   } else {
     static_assert(std::integral<A> || info(element_type<T>).kind == ElementKind::real,
-                  "tessera: a floating literal stands beside an integer tile; write an integer, or cast<f32> the tile");
+                  "tessera: a floating literal meets an integer tile; write an integer, or cast<f32> the tile");
     return LiteralExpr<T>(a);
   }
 }
@@ -158,13 +158,13 @@ template <Op op, Element T>
 constexpr bool check_op() {
   if constexpr (info(op).operands == Operands::logical)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: logic takes pred tiles, the results of comparisons; bits are those of integers");
+                  "tessera: logical ops take pred tiles, the results of comparisons; bitwise ops take integers");
   else if constexpr (std::is_same_v<T, pred>)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: a pred is no number: cast<i32>(p) is 0 or 1, and & | ^ ! are its logic");
+                  "tessera: a pred is not a number: cast<i32>(p) is 0 or 1, and & | ^ ! are its operators");
   else if constexpr (!info(element_type<T>).computes)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: storage types and pred are not for arithmetic; cast<f32>(x) or cast<i32>(x) first");
+                  "tessera: storage types and pred have no arithmetic; cast<f32>(x) or cast<i32>(x) first");
   else if constexpr (info(op).operands == Operands::real)
     static_assert(accepts(op, element_type<T>), "tessera: this op takes f32 or f64; cast<f32>(x) first");
   else if constexpr (info(op).operands == Operands::single)
@@ -173,8 +173,8 @@ constexpr bool check_op() {
     static_assert(accepts(op, element_type<T>), "tessera: this op takes i64; cast<i64>(x) first");
   else if constexpr (op == Op::modulo || op == Op::floor_div || op == Op::cdiv)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: this op takes integers; the remainder of reals is a - b * floor(a / b), and floor(a / b) and "
-                  "ceil(a / b) are whole quotients");
+                  "tessera: this op takes integers; the remainder of reals is a - b * floor(a / b), and floor(a / b) "
+                  "and ceil(a / b) are integer quotients");
   else
     static_assert(accepts(op, element_type<T>), "tessera: this op takes integers; bitcast<i32>(x) has the bits of an f32");
   return accepts(op, element_type<T>);
@@ -296,7 +296,7 @@ auto operator!(const A& a) {
 template <TileExpr A>
 auto operator~(const A& a) {
   constexpr bool logical = std::same_as<typename A::type, pred>;
-  static_assert(!logical, "tessera: ~ has the bits of integers; of a pred it is !p");
+  static_assert(!logical, "tessera: ~ takes integers; for a pred write !p");
   constexpr Op op = logical ? Op::logical_not : Op::bitwise_not;
   return detail::unary<op>(a);
 }
@@ -327,7 +327,8 @@ template <TileExpr C, Operand A, Operand B>
 auto where(const C& condition, const A& a, const B& b) {
   using T = detail::common_element<A, B>;
   constexpr bool logical = std::is_same_v<typename C::type, pred>;
-  static_assert(logical || is_refused<C>, "tessera: where takes a pred as its condition, as comparisons give; of a number it is x != 0");
+  static_assert(logical || is_refused<C>, "tessera: where takes a pred as its condition, the result of a comparison; "
+                                          "for a number write x != 0");
   auto c = [&] {
     if constexpr (logical)
       return detail::operand<pred>(condition);
@@ -349,8 +350,8 @@ auto cast(const A& a) {
 template <class T, TileExpr A>
 requires(!Element<T>) auto cast(const A& a) {
   static_assert(Element<T>,
-                "tessera: cast gives an element type, as f32 and i32 are; for a char write i8, for a long long i64, "
-                "for a bool x != 0");
+                "tessera: cast takes an element type such as f32 or i32; for a char write i8, for a long long i64, for "
+                "a bool x != 0");
   return a;
 }
 /// The value with the same bits in memory, of the same shape. Both element types must be types of tensors of the same
@@ -359,7 +360,7 @@ template <Element T, TileExpr A>
 auto bitcast(const A& a) {
   using From = typename A::type;
   static_assert(bitcasts(element_type<From>, element_type<T>),
-                "tessera: bitcast is between element types of tensors that have as many bits; cast<T>(x) converts");
+                "tessera: bitcast takes element types of tensors with the same number of bits; cast<T>(x) converts");
   auto x = detail::operand<From>(a);
   return Apply<Op::bitcast, T, A::rank, decltype(x)>(x);
 }

@@ -69,7 +69,7 @@ Tile<typename A::type, A::rank> slice(const A& a, Axis axis, Count start, Count 
       std::max<std::int64_t>(start, last) >= shape[normal])
     trace.fail(axis.location, "slice: " + std::to_string(extent) + " elements from " + std::to_string(start) +
                                   " on by steps of " + std::to_string(step) + " along axis " + std::to_string(normal) +
-                                  " are not all in " + to_string(shape) + "; extract reads 0 where there is none");
+                                  " are not all in " + to_string(shape) + "; extract reads missing elements as 0");
   return detail::along_axis(a, normal, Coord(int{start}, axis.location), extent, step, axis.location);
 }
 /// The same from a start that the kernel computes. Elements outside of the tile are 0.
@@ -89,7 +89,7 @@ auto split(const A& a, Axis axis) {
   const int extent = shape[normal] / N;
   if (extent * N != shape[normal])
     trace.fail(axis.location, "split: axis " + std::to_string(normal) + " of " + to_string(shape) +
-                                  " is not cut into " + std::to_string(N) + " equal parts; take slices");
+                                  " cannot be split into " + std::to_string(N) + " equal parts; take slices");
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     return std::array{
         detail::along_axis(a, normal, Coord(static_cast<int>(I) * extent, axis.location), extent, 1, axis.location)...};
@@ -119,8 +119,8 @@ Tile<typename A::type, A::rank> roll(const A& a, int shift, Axis axis) {
 template <TileExpr A, Operand N>
 requires(!detail::is_integer<N>) Tile<typename A::type, A::rank> roll(const A& a, const N&, Axis axis) {
   static_assert(detail::is_integer<N>,
-                "tessera: roll's shift is a C++ integer; by one that the kernel computes, 0 or more and less than the "
-                "extent: slice(concat(axis, x, x), axis, extent - shift, extent)");
+                "tessera: roll's shift is a C++ integer; for a shift that the kernel computes, from 0 to less than the "
+                "extent, write slice(concat(axis, x, x), axis, extent - shift, extent)");
   return Tile<typename A::type, A::rank>(a, axis.location);
 }
 
@@ -148,7 +148,7 @@ template <TileExpr A, int R, TileExpr P>
 Tile<typename A::type, R> insert(const A& a, const Coord (&at)[R], const P& part,
                                  Location location = Location::current()) {
   static_assert(R == A::rank && R == P::rank,
-                "tessera: insert takes an index for each axis of the tile, and a part of its rank");
+                "tessera: insert takes an index for each axis of the tile, and a part of the same rank");
   static_assert(std::same_as<typename A::type, typename P::type>,
                 "tessera: the tile and the part have different element types; cast<T>(part)");
   Trace& trace = Trace::current(location);
@@ -187,7 +187,7 @@ Tile<typename A::type, A::rank + 1> expand_dims(const A& a, Axis axis) {
 /// The tile without an axis, whose extent must be 1; error at trace time otherwise.
 template <TileExpr A>
 Tile<typename A::type, A::rank - 1> squeeze(const A& a, Axis axis) {
-  static_assert(A::rank > 0, "tessera: squeeze takes a tile that has an axis");
+  static_assert(A::rank > 0, "tessera: squeeze takes a tile of rank 1 or more");
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "squeeze");
   const Handle tile = a.lower(trace, axis.location);
@@ -205,8 +205,8 @@ Tile<typename A::type, A::rank - 1> squeeze(const A& a, Axis axis) {
 template <TileExpr A, TileExpr B>
 Tile<typename A::type, A::rank> interleave(const A& a, const B& b, Axis axis) {
   static_assert(std::same_as<typename A::type, typename B::type>,
-                "tessera: interleave takes tiles of one element type; cast<T>(x) one of them");
-  static_assert(A::rank == B::rank, "tessera: interleave takes tiles of one rank and shape");
+                "tessera: interleave takes tiles of the same element type; cast<T>(x) one of them");
+  static_assert(A::rank == B::rank, "tessera: interleave takes tiles of the same rank and shape");
   Trace& trace = Trace::current(axis.location);
   if constexpr (std::same_as<typename A::type, typename B::type> && A::rank == B::rank) {
     const Handle first = a.lower(trace, axis.location), second = b.lower(trace, axis.location);

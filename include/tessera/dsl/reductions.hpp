@@ -33,7 +33,7 @@ auto reduction(const A& a, Axis axis) {
   if constexpr (check_op<op, typename A::type>())
     return along<typename A::type>(
         op, a, axis,
-        has_two_readings(op) ? "; of two values, maximum(a, b) is the larger and minimum(a, b) the smaller" : "");
+        has_two_readings(op) ? "; for two values, maximum(a, b) is the larger and minimum(a, b) the smaller" : "");
   else
     return Refused<i32, A::rank>();
 }
@@ -42,14 +42,14 @@ auto reduction(const A& a, Axis axis) {
 template <Op op, class A>  // the call's, because clang checks eagerly what depends on no parameter
 constexpr void check_literal_0() {
   static_assert(!has_two_readings(op) || !std::is_same_v<A, A>,
-                "tessera: max(x, 0) has two readings; write maximum(x, 0) for the larger of each element and 0, or "
-                "max(x, axis(0)) for the largest along axis 0 (of min, max_nan and min_nan likewise)");
+                "tessera: max(x, 0) is ambiguous; write maximum(x, 0) for the larger of each element and 0, or max(x, "
+                "axis(0)) for the largest along axis 0 (likewise for min, max_nan and min_nan)");
 }
 
 // sum(x, 0, 1), the syntax of some other languages.
 template <TileExpr A>
 A check_braces(const A& a) {
-  static_assert(!std::same_as<A, A>, "tessera: several axes stand in braces, as in sum(x, {0, 1})");
+  static_assert(!std::same_as<A, A>, "tessera: write several axes in braces, as in sum(x, {0, 1})");
   return a;
 }
 
@@ -80,7 +80,7 @@ template <TileExpr A>
 auto mean(const A& a, const std::vector<Axis>& axes, Location location) {
   const Tile<typename A::type, A::rank> x(a, location);
   constexpr bool real = accepts(Op::div, element_type<typename A::type>);
-  static_assert(real, "tessera: mean is of real numbers; cast<f32>(x) first");
+  static_assert(real, "tessera: mean takes f32 or f64; cast<f32>(x) first");
   if constexpr (real) {
     Trace& trace = Trace::current(location);
     double count = 1;
@@ -214,7 +214,7 @@ auto scan(const A& a, Axis axis, ScanOptions options) {
 template <TileExpr A>
 A check_options(const A& a) {
   static_assert(!std::same_as<A, A>,
-                "tessera: a scan is told by name how it goes: cumsum(x, 1, {.reverse = true, .exclusive = true})");
+                "tessera: name the options of a scan: cumsum(x, 1, {.reverse = true, .exclusive = true})");
   return a;
 }
 }  // namespace detail

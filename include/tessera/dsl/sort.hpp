@@ -27,7 +27,7 @@ auto sorted(const A& a, Axis axis, SortOptions options, int count = 0) {
 
 template <TileExpr A>
 A check_order(const A& a) {
-  static_assert(!std::same_as<A, A>, "tessera: a sort is told by name how it goes: sort(x, 1, {.descending = true})");
+  static_assert(!std::same_as<A, A>, "tessera: name the options of a sort: sort(x, 1, {.descending = true})");
   return a;
 }
 
@@ -87,7 +87,7 @@ Indexed<typename A::type, A::rank> top_k(const A& a, Count k, Axis axis, TopKOpt
 template <TileExpr A, Literal First, Literal... More>
 auto top_k(const A& a, Count, Axis, First, More...) {
   static_assert(!std::same_as<A, A>,
-                "tessera: top_k is told by name what it takes: top_k(x, 8, 1, {.smallest = true})");
+                "tessera: name the options of top_k: top_k(x, 8, 1, {.smallest = true})");
   return Tile<typename A::type, A::rank>(a);
 }
 
@@ -95,7 +95,7 @@ auto top_k(const A& a, Count, Axis, First, More...) {
 /// axis. Other values are not counted.
 template <TileExpr A>
 Tile<i32, A::rank> histogram(const A& a, Count bins, Axis axis) {
-  static_assert(std::same_as<typename A::type, i32>, "tessera: histogram counts numbers of i32; cast<i32>(x) first");
+  static_assert(std::same_as<typename A::type, i32>, "tessera: histogram takes i32; cast<i32>(x) first");
   Trace& trace = Trace::current(axis.location);
   const Handle tile = a.lower(trace, axis.location);
   const int normal = trace.axis(axis, A::rank, "histogram");

@@ -10,8 +10,8 @@ namespace detail {
 template <class A>
 LiteralExpr<f32> check_std() {
   static_assert(!std::is_same_v<A, A>,
-                "tessera: functions of std take C++'s numbers; those of tiles have no std:: before them: exp(x), pow(x, y), "
-                "and the larger of two values is maximum(x, y), the smaller minimum(x, y)");
+                "tessera: functions of std take C++ numbers; for tiles, leave out std::, as in exp(x) and pow(x, y); "
+                "the larger of two values is maximum(x, y), the smaller minimum(x, y)");
   return LiteralExpr<f32>(0);
 }
 }  // namespace detail

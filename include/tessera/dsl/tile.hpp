@@ -20,7 +20,7 @@ struct OrderedTile : ExprTag {
   explicit OrderedTile(Handle handle) : value(handle) {}
   Handle lower(Trace&, Location) const {
     static_assert(!std::is_same_v<T, T>,
-                  "tessera: what is read of an InOut is named before it is used: Tile x = load(...);");
+                  "tessera: a value read from an InOut must be named before it is used: Tile x = load(...);");
     return value;
   }
 };
@@ -40,27 +40,28 @@ class Tile : public ExprTag {
   template <Literal N>
   Tile(N) {
     static_assert(!std::is_same_v<N, N>,
-                  "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
+                  "tessera: a number alone has no element type; write constant<f32>(x), or constant<i32>(n) for an "
+                  "Index");
   }
   template <class None = void>
   Tile() {
     static_assert(!std::is_void_v<None>,
-                  "tessera: a Tile is declared with its value, as in Tile x = load(...); what changes later is a Var, which "
-                  "has a first value, too: Var x = zeros<f32>({8, 16})");
+                  "tessera: a Tile must be initialized, as in Tile x = load(...); a value that changes later is a Var, "
+                  "which must be initialized, too: Var x = zeros<f32>({8, 16})");
   }
   explicit Tile(Handle value) : value_(value) {}
   Tile(const Tile&) = default;
   Tile& operator=(const Tile&) = delete;
   template <class A>
   Tile& operator=(const A&) {
-    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; declare what does as a Var");
+    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; use a Var instead");
     return *this;
   }
 
 #define ASSIGN(symbol)                                                                                 \
   template <class A>                                                                                   \
   Tile& operator symbol(const A&) {                                                                    \
-    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; declare what does as a Var"); \
+    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; use a Var instead");          \
     return *this;                                                                                      \
   }
   // clang-format off
@@ -101,13 +102,14 @@ class Var : public ExprTag {
   template <Literal N>
   Var(N) {
     static_assert(!std::is_same_v<N, N>,
-                  "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
+                  "tessera: a number alone has no element type; write constant<f32>(x), or constant<i32>(n) for an "
+                  "Index");
   }
   template <class None = void>
   Var() : slot_() {
     static_assert(!std::is_void_v<None>,
-                  "tessera: a Var is declared with its first value, which says its type and shape: Var x = zeros<f32>({8, "
-                  "16}), or constant<i32>(0) for one number");
+                  "tessera: a Var must be initialized, which sets its type and shape: Var x = zeros<f32>({8, 16}), or "
+                  "constant<i32>(0) for one number");
   }
   ~Var() {
     if (Trace* trace = Trace::current_or_null()) trace->drop_var(slot_);
@@ -121,8 +123,8 @@ class Var : public ExprTag {
     Value(const E& expression, Location at = Location::current())
         : value(expression.lower(Trace::current(at), at)), location(at) {
       static_assert(std::same_as<typename E::type, T_>,
-                    "tessera: the Var has another element type; cast<T>(x) the value");
-      static_assert(E::rank == R_, "tessera: the Var has another rank; reshape the value");
+                    "tessera: the Var has a different element type; cast<T>(x) the value");
+      static_assert(E::rank == R_, "tessera: the Var has a different rank; reshape the value");
     }
   };
   Var& operator=(Value value) {
@@ -143,8 +145,8 @@ class Var : public ExprTag {
     Term(const E& expression, Location at = Location::current())
         : value(expression.lower(Trace::current(at), at)), location(at) {
       static_assert(std::same_as<typename E::type, T_>,
-                    "tessera: the Var has another element type; cast<T>(x) the value");
-      static_assert(E::rank <= R_, "tessera: the Var has another rank; reshape the value");
+                    "tessera: the Var has a different element type; cast<T>(x) the value");
+      static_assert(E::rank <= R_, "tessera: the Var has a different rank; reshape the value");
     }
     template <Literal N>
     Term(N number, Location at = Location::current())
@@ -188,8 +190,8 @@ class Extent {
   template <class N>
   static constexpr int known(const N& extent) {
     static_assert(!TileExpr<N>,
-                  "tessera: a tile's extents are C++ integers, known when the kernel is traced; what lies outside of a "
-                  "tensor reads as padding");
+                  "tessera: a tile's extents are C++ integers, known when the kernel is traced; elements outside of a "
+                  "tensor read as padding");
     static_assert(TileExpr<N> || detail::is_integer<N>, "tessera: a tile's extents are C++ integers");
     if constexpr (detail::is_integer<N>)
       return std::in_range<int>(extent) ? static_cast<int>(extent) : std::numeric_limits<int>::min();  // no tile has it
@@ -236,22 +238,22 @@ Tile<T, R> zeros(const Extent (&shape)[R], Location location = Location::current
 }
 template <int R>
 Tile<f32, R> full(const Extent (&shape)[R], Number) {
-  static_assert(R < 0, "tessera: what is made from nothing is told its element type: full<f32>({..}, x)");
+  static_assert(R < 0, "tessera: full needs an element type: full<f32>({..}, x)");
   return full<f32>(shape, 0);
 }
 template <int R>
 Tile<f32, R> zeros(const Extent (&shape)[R]) {
-  static_assert(R < 0, "tessera: what is made from nothing is told its element type: zeros<f32>({..})");
+  static_assert(R < 0, "tessera: zeros needs an element type: zeros<f32>({..})");
   return full<f32>(shape, 0);
 }
 template <Element T, Operand... Extents>
 Tile<T, 1> full(const Extents&...) {
-  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: a shape stands in braces: full<f32>({8, 16}, x)");
+  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: write the shape in braces: full<f32>({8, 16}, x)");
   return Tile<T, 1>(Handle());
 }
 template <Element T, Operand... Extents>
 Tile<T, 1> zeros(const Extents&...) {
-  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: a shape stands in braces: zeros<f32>({8, 16})");
+  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: write the shape in braces: zeros<f32>({8, 16})");
   return Tile<T, 1>(Handle());
 }
 /// A number as a value of rank 0.
@@ -384,7 +386,7 @@ Tile<typename A::type, R> reshape(const A& a, const Extent (&shape)[R], Location
 }
 template <TileExpr A, Operand First, Operand... More>
 Tile<typename A::type, A::rank> reshape(const A& a, const First&, const More&...) {
-  static_assert(std::is_void_v<A>, "tessera: a shape stands in braces: reshape(x, {8, 16})");
+  static_assert(std::is_void_v<A>, "tessera: write the shape in braces: reshape(x, {8, 16})");
   return Tile<typename A::type, A::rank>(a);
 }
 /// The only element of a tile, as a value of rank 0. Error at trace time if the tile has more.
@@ -407,7 +409,7 @@ Tile<typename A::type, R> broadcast(const A& a, const Extent (&shape)[R], Locati
 /// Axis i of the result is axis axes[i] of the tile.
 template <TileExpr A, int R>
 Tile<typename A::type, R> permute(const A& a, const int (&axes)[R], Location location = Location::current()) {
-  static_assert(R == A::rank, "tessera: permute names each axis of the tile once");
+  static_assert(R == A::rank, "tessera: permute must name each axis of the tile once");
   Trace& trace = Trace::current(location);
   std::vector<std::int64_t> normal;
   for (int axis : axes) normal.push_back(trace.axis({axis, location}, R, "permute"));
@@ -427,8 +429,8 @@ Tile<typename A::type, A::rank> transpose(const A& a, Location location = Locati
 template <TileExpr A, TileExpr... B>
 Tile<typename A::type, A::rank> concat(Axis axis, const A& a, const B&... rest) {
   static_assert((std::is_same_v<typename A::type, typename B::type> && ...),
-                "tessera: concat takes tiles of one element type");
-  static_assert(((A::rank == B::rank) && ...), "tessera: concat takes tiles of one rank");
+                "tessera: concat takes tiles of the same element type");
+  static_assert(((A::rank == B::rank) && ...), "tessera: concat takes tiles of the same rank");
   Trace& trace = Trace::current(axis.location);
   const std::int64_t normal = trace.axis(axis, A::rank, "concat");
   return Tile<typename A::type, A::rank>(
@@ -438,7 +440,7 @@ Tile<typename A::type, A::rank> concat(Axis axis, const A& a, const B&... rest) 
 }
 template <TileExpr A, class... More>
 A concat(const A& a, const More&...) {
-  static_assert(!std::same_as<A, A>, "tessera: concat names its axis first, then the tiles: concat(axis, a, b, ...)");
+  static_assert(!std::same_as<A, A>, "tessera: concat takes the axis first, then the tiles: concat(axis, a, b, ...)");
   return a;
 }
 /// Matrix multiply-accumulate: a [m,k] times b [k,n] plus c [m,n]. a and b have one type. f32 (true f32), tf32, f16,
@@ -451,11 +453,11 @@ auto mma(const A& a, const B& b, const C& c, Location location = Location::curre
   static_assert((A::rank == 2 || A::rank == 3) && B::rank == A::rank && C::rank == A::rank,
                 "tessera: mma takes three tiles of rank 2, or of rank 3 for a batch; reshape them");
   static_assert(std::same_as<typename A::type, typename B::type>,
-                "tessera: both factors of mma have one element type; cast one");
+                "tessera: the operands a and b of mma must have the same element type; cast one");
   static_assert(info(element_type<typename A::type>).multiplies,
-                "tessera: mma takes f32, tf32, f16, bf16, f8e4m3, f8e5m2, f64, i8 or u8 factors");
+                "tessera: mma takes f32, tf32, f16, bf16, f8e4m3, f8e5m2, f64, i8 or u8 operands");
   static_assert(std::is_same_v<typename C::type, Sum>,
-                "tessera: mma adds to f32 tiles, products of f64 to f64, and of i8 and u8 to i32");
+                "tessera: mma accumulates in f32 tiles, in f64 for f64 operands, in i32 for i8 and u8 operands");
   Trace& trace = Trace::current(location);
   return Tile<Sum, A::rank>(
       trace.multiply(element_type<Sum>, a.lower(trace, location), b.lower(trace, location), c.lower(trace, location),
@@ -463,14 +465,16 @@ auto mma(const A& a, const B& b, const C& c, Location location = Location::curre
 }
 template <TileExpr A, TileExpr B, Literal N>
 A mma(const A& a, const B&, N) {
-  static_assert(!std::same_as<A, A>, "tessera: mma adds to a tile: zeros<f32>({m, n}); mma(a, b) adds to nothing");
+  static_assert(!std::same_as<A, A>, "tessera: mma accumulates in a tile: zeros<f32>({m, n}); mma(a, b) starts from "
+                                     "zeros");
   return a;
 }
 /// The same, with c = 0.
 template <TileExpr A, TileExpr B>
 auto mma(const A& a, const B& b, Location location = Location::current()) {
   using Sum = typename detail::TypeOf<sum_type(element_type<typename A::type>)>::type;
-  static_assert(A::rank == B::rank, "tessera: both factors of mma have one rank, 2, or 3 for a batch; reshape one");
+  static_assert(A::rank == B::rank, "tessera: the operands a and b of mma must have the same rank, 2, or 3 for a "
+                                    "batch; reshape one");
   Trace& trace = Trace::current(location);
   Shape shape = trace.shape(a.lower(trace, location), location);
   const Shape right = trace.shape(b.lower(trace, location), location);

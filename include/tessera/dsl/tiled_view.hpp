@@ -60,7 +60,7 @@ class TiledView {
     const Shape &given = trace.shape(tile.lower(trace, location), location), shape = detail::shape_of(shape_);
     if (given != shape)
       trace.fail(location, std::string(op) + ": a tile of " + to_string(given) + " among tiles of " + to_string(shape) +
-                               "; its place would be another");
+                               "; it would go to a different position");
   }
 
   TensorView<access_, T, R> view_;

@@ -31,7 +31,7 @@ class Number {
   template <std::integral N>
   constexpr Number(N value)
       : integer_(static_cast<std::int64_t>(value)), real_(static_cast<long double>(value)), integral_(true) {
-    static_assert(detail::is_integer<N>, "tessera: a bool or a character is no number here; write an integer");
+    static_assert(detail::is_integer<N>, "tessera: a bool or a character is not a number here; write an integer");
     if constexpr (detail::is_integer<N>) representable_ = std::in_range<std::int64_t>(value);
   }
   template <std::floating_point N>
@@ -55,8 +55,8 @@ class Count {
   template <class N>
   constexpr Count(N value) {
     static_assert(detail::is_integer<N>,
-                  "tessera: a start, an extent, a step or a count is a C++ integer here; a real is none, nor is what "
-                  "the kernel computes");
+                  "tessera: a start, an extent, a step or a count is a C++ integer here, not a real number or a value "
+                  "that the kernel computes");
     if constexpr (detail::is_integer<N>)
       value_ = std::in_range<int>(value) ? static_cast<int>(value)
                : value < 0               ? std::numeric_limits<int>::min()
@@ -75,8 +75,8 @@ struct Axis {
   template <class N>
   constexpr Axis(N axis, Location at = Location::current()) : location(at) {
     static_assert(detail::is_integer<N>,
-                  "tessera: an axis is a C++ integer; of two values, maximum(a, b) is the larger and minimum(a, b) the "
-                  "smaller");
+                  "tessera: an axis is a C++ integer; for two values, maximum(a, b) is the larger and minimum(a, b) "
+                  "the smaller");
     if constexpr (detail::is_integer<N>) number = static_cast<int>(axis);
   }
 };

@@ -62,8 +62,8 @@ class TensorView {
     Trace& trace = Trace::current(axis.location);
     const auto rows = unfold(axis, size, size);
     trace.require((extent(axis) % int{size} == 0).lower(trace, axis.location),
-                  "axis " + std::to_string(trace.axis(axis, R, "unflatten")) + " of the view is made of rows of " +
-                      std::to_string(size) + " elements, as unflatten wants",
+                  "axis " + std::to_string(trace.axis(axis, R, "unflatten")) + " of the view consists of rows of " +
+                      std::to_string(size) + " elements, as unflatten requires",
                   axis.location);
     return rows;
   }
@@ -71,7 +71,7 @@ class TensorView {
   /// the rows of the tensor do not follow one another in memory. Error at trace time if one of the axes is a slice, or
   /// windows.
   auto flatten(Axis axis) const {
-    static_assert(R > 1, "tessera: flatten makes one axis of two, and a view of rank 1 has one");
+    static_assert(R > 1, "tessera: flatten merges two axes, and a view of rank 1 has only one");
     Trace& trace = Trace::current(axis.location);
     return TensorView<access_, T, R == 1 ? 1 : R - 1>(trace.apply(
         Op::flatten_view, element_type<T>, {value_}, {trace.axis(axis, R, "flatten")}, axis.location));
@@ -87,7 +87,7 @@ class TensorView {
   template <int N>
   requires(N != R) TensorView permute(const int (&)[N])
   const {
-    static_assert(N == R, "tessera: permute names each axis of the view once");
+    static_assert(N == R, "tessera: permute must name each axis of the view once");
     return *this;
   }
 
@@ -97,8 +97,9 @@ class TensorView {
   template <class I>
   Refused<f32, 0> operator[](const I&) const {
     static_assert(std::is_void_v<I>,
-                  "tessera: a tensor in a kernel has no [ ]: load(x, {i, j}, {m, n}) reads the tile at a tile position, "
-                  "store(y, {i, j}, tile) writes one, and gather(x, {i, j}) and scatter(y, {i, j}, tile) go by elements");
+                  "tessera: a tensor in a kernel has no [ ]: load(x, {i, j}, {m, n}) reads the tile at a tile "
+                  "position, store(y, {i, j}, tile) writes one, and gather(x, {i, j}) and scatter(y, {i, j}, tile) "
+                  "access single elements");
     return {};
   }
 
@@ -259,7 +260,8 @@ void store(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& 
 template <Access access, Element T, int R, Literal N>
 void store(const TensorView<access, T, R>&, const Coord (&)[R], const N&) {
   static_assert(!std::same_as<N, N>,
-                "tessera: store takes a tile, which says how much is written: full<f32>({..}, x), or zeros<f32>({..})");
+                "tessera: store takes a tile, whose shape sets how much is written: full<f32>({..}, x), or "
+                "zeros<f32>({..})");
 }
 
 /// Writes row i of the tile to row rows[i] of the view. Rows out of range are dropped; if rows are equal, one of them
@@ -313,7 +315,7 @@ requires(A != R) void store(const TensorView<access, T, R>&, const Coord (&)[A],
 }
 template <TileExpr E, Access access, Element T, int R, int A>
 void store(const E&, const TensorView<access, T, R>&, const Coord (&)[A]) {
-  static_assert(R == 0, "tessera: store names the tensor first, then the place, then the tile: store(y, {i}, tile)");
+  static_assert(R == 0, "tessera: store takes the tensor first, then the position, then the tile: store(y, {i}, tile)");
 }
 
 // The most common mistake gets its own message: the number of indices or extents differs from the number of axes.
@@ -329,8 +331,8 @@ namespace detail {
 template <Element T, int R>
 Tile<T, R> check_load_braces() {
   static_assert(R == 0,
-                "tessera: load takes the place and the shape in braces, a number for each axis: load(x, {i}, {64}), or "
-                "load(x, {i, j}, {32, 64}, padding)");
+                "tessera: load takes the position and the shape in braces, a number for each axis: load(x, {i}, {64}), "
+                "or load(x, {i, j}, {32, 64}, padding)");
   return Tile<T, R>(Handle());
 }
 }  // namespace detail
@@ -349,7 +351,8 @@ auto load(const TensorView<access, T, R>&, const At&, const Extent (&)[S], Numbe
 template <Access access, Element T, int R, Operand At, Operand... More>
 void store(const TensorView<access, T, R>&, const At&, const More&...) {
   static_assert(R == 0,
-                "tessera: store takes the place in braces, an index for each axis, then the tile: store(y, {i, j}, tile)");
+                "tessera: store takes the position in braces, an index for each axis, then the tile: store(y, {i, j}, "
+                "tile)");
 }
 
 }  // namespace internal
