@@ -59,8 +59,8 @@ constexpr void check_expected() {
 #define ATOMIC_PLACES(name, arguments)                                                                              \
   template <Access access, Element T, int R, TileExpr At, class... Tiles>                                           \
   void name(const TensorView<access, T, R>&, const At&, const Tiles&...) {                                          \
-    static_assert(R == 0, "tessera: " #name " takes its position in braces, one index or one tile of indices for " \
-                          "each axis: " #name "(y, {i}, " arguments ")");\
+    static_assert(R == 0, "tessera: " #name " takes its position in braces, one index or one tile of indices for "  \
+                          "each axis: " #name "(y, {i}, " arguments ")");                                           \
   }
 
 #define ATOMIC_OF_TILE(name, types)                                                                                  \
