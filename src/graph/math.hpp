@@ -302,7 +302,7 @@ float to_be_narrowed(T x) {
 }
 inline float to_be_narrowed(double x) { return tessera::internal::detail::to_odd<float>(x); }
 
-// Casts. Real to integer truncates and saturates, NaN gives 0; integer to a narrower integer wraps.
+// Casts. Floating-point to integer truncates and saturates, NaN becomes 0; integer to a narrower integer wraps.
 /// To the element type T, as the type that holds it.
 template <std::integral T, std::integral Held, std::floating_point From>
 Held to_integer(From x) {
