@@ -136,7 +136,8 @@ TEST_CASE("an author's op that cannot be is refused", "[graph]") {
   };
   const auto twice = [](float a) { return 2 * a; };
   CHECK(says(refused(cuda_op("two words", "2.0f * a", twice)),
-             {"kernel 'custom'", "test_custom.cpp:", "cuda_op: 'two words' is not a valid name; use letters, digits and _"}));
+             {"kernel 'custom'", "test_custom.cpp:",
+              "cuda_op: 'two words' is not a valid name; use letters, digits and _"}));
   CHECK(says(refused(cuda_op("twice", "", twice)), {"cuda_op 'twice': it has no expression of a, b and c"}));
   CHECK(says(refused(cuda_op("softsign", "2.0f * a", twice)),
              {"cuda_op 'softsign': the kernel has another cuda_op of this name, 'a / (1.0f + fabsf(a))'"}));

@@ -135,7 +135,8 @@ TEST_CASE("flips, rolls, new axes and parts put into a tile are refused where th
   CHECK(refused([](auto t) { return roll(t, 0, -3); }, "roll: axis -3 does not exist in rank 2"));
   // Axes are those of the result.
   CHECK(refused([](auto t) { return squeeze(expand_dims(t, 3), 2); }, "expand_dims: axis 3 does not exist in rank 3"));
-  CHECK(refused([](auto t) { return squeeze(expand_dims(t, -4), 0); }, "expand_dims: axis -4 does not exist", "-3 to 2"));
+  CHECK(refused([](auto t) { return squeeze(expand_dims(t, -4), 0); }, "expand_dims: axis -4 does not exist",
+                "-3 to 2"));
   // A part may lie wherever it likes, so long as its position is an i32, and it is a value that is there.
   const auto far = [](auto t) { return insert(t, {3000000000ll, 0}, zeros<f32>({2, 4})); };
   CHECK(refused(far, "3000000000", "i32"));
