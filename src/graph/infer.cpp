@@ -116,7 +116,7 @@ ViewAxis unsliced(const Graph& graph, Op op, Id view, int axis) {
 
 Shape sliced(const Graph& graph, Id view, int axis, std::int64_t step) {
   if (step == 0 || std::abs(step) > farthest_step)
-    mismatch("slice: a step of {}; a step must not be 0, and at most 2^29", step);
+    mismatch("slice: a step of {}; a step must not be 0, and must be at most 2^29", step);
   const std::int64_t before = view_axes(graph, view)[static_cast<std::size_t>(axis)].step();
   if (std::abs(before * step) > farthest_step)
     mismatch("slice: a step of {} in a view with steps of {}; their product must be at most 2^29", step, before);
