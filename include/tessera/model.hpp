@@ -1,4 +1,4 @@
-// What a user of tessera::model includes: GPT-2 from a folder in the Hugging Face layout, its tokenizer, sampling.
+// The public header of tessera::model: GPT-2 from a folder in the Hugging Face layout, its tokenizer, sampling.
 #pragma once
 #include "tessera/model/checkpoint.hpp"   // IWYU pragma: export
 #include "tessera/model/config.hpp"       // IWYU pragma: export
@@ -10,7 +10,7 @@
 #include "tessera/model/tokenizer.hpp"    // IWYU pragma: export
 #include "tessera/model/utf8.hpp"         // IWYU pragma: export
 
-/// All that is the model's to its users.
+/// The public names of the model library.
 namespace tessera {
 
 using internal::check, internal::Checkpoint, internal::Compute, internal::find_model, internal::GenerationDefaults, internal::Gpt2,

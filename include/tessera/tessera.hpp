@@ -1,6 +1,7 @@
-// What a user of Tessera includes: the language, tensors, devices, launches.
+// The public header of Tessera: the language, tensors, devices, launches.
 #pragma once
-#include "tessera/dsl/expr.hpp"  // ahead of what includes it, as compilers name all files on the way in each error
+#include "tessera/dsl/expr.hpp"  // before the headers that include it, as compilers list the whole include path in each
+                                 // error
 
 #include "tessera/api/dlpack.hpp"    // IWYU pragma: export
 #include "tessera/api/kernel.hpp"    // IWYU pragma: export
@@ -9,11 +10,11 @@
 #include "tessera/jit/choose.hpp"    // IWYU pragma: export
 #include "tessera/jit/version.hpp"   // IWYU pragma: export
 
-/// All that is Tessera's to its users: what docs/language.md, docs/ops.md and docs/host.md name. What that is made of is
-/// in tessera::internal, and may change from one version to the next.
+/// The public names of Tessera, which docs/language.md, docs/ops.md and docs/host.md describe. They are implemented in
+/// tessera::internal, which may change from one version to the next.
 namespace tessera {
 
-// Element types, and what templates of an author's own ask of theirs.
+// Element types, and the concepts that users' own templates need.
 using internal::bf16, internal::f16, internal::f32, internal::f64, internal::f8e4m3, internal::f8e5m2, internal::i16,
     internal::i32, internal::i64, internal::i8, internal::pred, internal::tf32, internal::u16, internal::u32,
     internal::u64, internal::u8;
@@ -30,7 +31,7 @@ using internal::Arch, internal::CapturedGraph, internal::Device, internal::Devic
     internal::Event, internal::from_dlpack, internal::Location, internal::Stream, internal::Tensor, internal::to_dlpack,
     internal::version;
 
-// The grid, control, and what is said to the host.
+// The grid, control flow, and reports to the host.
 using internal::blocks, internal::check, internal::Hints, internal::hints, internal::if_, internal::print,
     internal::range, internal::require, internal::same_extents, internal::while_;
 

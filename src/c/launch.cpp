@@ -15,13 +15,14 @@ class Arguments {
     const Parameter& parameter = kernel_.graph().parameters[position];
     const bool is_tensor = std::holds_alternative<const detail::AnyTensor*>(value);
     if (parameter.access == Access::scalar) {
-      if (is_tensor) refuse(position, "is a tensor, and the parameter takes a number");
+      if (is_tensor) refuse(position, "is a tensor, but the parameter takes a number");
       return number(position, parameter.type, value);
     }
-    if (!is_tensor) refuse(position, "is a number, and the parameter takes a tensor");
+    if (!is_tensor) refuse(position, "is a number, but the parameter takes a tensor");
     const detail::AnyTensor& tensor = *std::get<const detail::AnyTensor*>(value);
-    if (tensor.type != parameter.type) refuse(position, "is a tensor " + tensor.text() + ", of another element type");
-    if (tensor.rank != parameter.rank) refuse(position, "is a tensor " + tensor.text() + ", of another rank");
+    if (tensor.type != parameter.type) refuse(position, "is a tensor " + tensor.text() + ", with a different element "
+                                                                                         "type");
+    if (tensor.rank != parameter.rank) refuse(position, "is a tensor " + tensor.text() + ", with a different rank");
     if (tensor.place.data && !tensor.device->has(stream_))
       detail::refuse_device(kernel_.name(), position, *tensor.device, stream_);
     return tensor.place;
@@ -47,7 +48,7 @@ class Arguments {
             detail::refuse_number(kernel_.name(), position + 1, type, detail::text_of(given));
           argument.scalar = cell_of(static_cast<T>(given));
         } else {
-          refuse(position, fmt::format("is the real number {}, and the parameter takes an integer", given));
+          refuse(position, fmt::format("is the real number {}, but the parameter takes an integer", given));
         }
       };
       std::visit(convert, value);
@@ -87,7 +88,7 @@ ElementType stored_type(std::string_view wanted) {
     if (type.name == wanted) return static_cast<ElementType>(i);
     names += fmt::format("{}{}", names.empty() ? "" : ", ", type.name);
   }
-  throw Error(fmt::format("there is no element type '{}' of tensors; they are {}", wanted, names));
+  throw Error(fmt::format("tensors have no element type '{}'; the types are {}", wanted, names));
 }
 
 }  // namespace tessera::internal::c

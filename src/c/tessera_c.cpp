@@ -17,11 +17,11 @@
 using namespace tessera::internal;
 
 namespace tessera::internal::c {
-/// What each handle begins with: the name of its kind, by whose address kinds are told apart.
+/// The first member of each handle: the name of its kind. Kinds are compared by its address.
 struct Kind {
   explicit Kind(const char* what) : is(what) {}
   Kind(const Kind&) = delete;
-  ~Kind() { *const_cast<const char* volatile*>(&is) = nullptr; }  // which of one that was freed may help
+  ~Kind() { *const_cast<const char* volatile*>(&is) = nullptr; }  // may help to detect a handle that was freed
   const char* is;
 };
 }  // namespace tessera::internal::c
@@ -47,7 +47,7 @@ struct tessera_tensor : Kind {
   tessera_tensor() : Kind(what) {}
   detail::AnyTensor tensor;
   mutable std::once_flag told;
-  mutable std::string text;  // once it is asked for
+  mutable std::string text;  // filled on first request
 };
 struct tessera_library : Kind {
   static constexpr const char* what = "library";
@@ -66,7 +66,7 @@ struct tessera_kernel : Kind {
 
 namespace {
 
-// Also of what runs at the end of the process, as Python's atexit.
+// Also valid in code that runs at the end of the process, such as Python's atexit.
 std::string& last_error() { return of_this_thread<std::string>(); }
 
 tessera_status failed(tessera_status status, const char* function, std::string_view text) noexcept {
@@ -78,7 +78,7 @@ tessera_status failed(tessera_status status, const char* function, std::string_v
   return status;
 }
 
-/// What a function does, without an exception that leaves it.
+/// Runs a function, and converts its exceptions to a status.
 template <class Work>
 tessera_status guarded(const char* function, const Work& work) noexcept {
   try {
@@ -89,11 +89,11 @@ tessera_status guarded(const char* function, const Work& work) noexcept {
   } catch (const Error& error) {
     return failed(TESSERA_ERROR, function, error.what());
   } catch (const std::bad_alloc&) {
-    return failed(TESSERA_OUT_OF_MEMORY, function, "there is no memory left");
+    return failed(TESSERA_OUT_OF_MEMORY, function, "no memory is left");
   } catch (const std::exception& error) {
     return failed(TESSERA_INTERNAL, function, error.what());
   } catch (...) {
-    return failed(TESSERA_INTERNAL, function, "an exception of no known kind");
+    return failed(TESSERA_INTERNAL, function, "an exception of unknown type");
   }
 }
 
@@ -101,13 +101,13 @@ tessera_status guarded(const char* function, const Work& work) noexcept {
 template <class H>
 H& use(H* handle) {
   if (!handle) throw Error(fmt::format("the {} is null", H::what));
-  if (handle->is != H::what) throw Error(fmt::format("what is given for a {} is no handle of one", H::what));
+  if (handle->is != H::what) throw Error(fmt::format("the argument for a {} is not a handle of one", H::what));
   return *handle;
 }
-/// Where a result is to go. Ahead of what makes it.
+/// The output parameter, checked before the result is made.
 template <class T>
 T& result(T* place) {
-  if (!place) throw Error("the place for the result is null");
+  if (!place) throw Error("the pointer for the result is null");
   return *place;
 }
 std::string_view given(const char* text, std::string_view what) {
@@ -115,7 +115,7 @@ std::string_view given(const char* text, std::string_view what) {
   return text;
 }
 
-/// To the end of the process: kernels have places in their library, and functions.
+/// Never destroyed: kernels refer to locations and functions in their library.
 void keep(SharedLibrary library) {
   static std::mutex mutex;
   static auto& kept = *new std::vector<SharedLibrary>;
@@ -123,7 +123,7 @@ void keep(SharedLibrary library) {
   kept.push_back(std::move(library));
 }
 
-/// A function of the Python that this is loaded into; null elsewhere.
+/// A function of the Python interpreter that this library is loaded into; null elsewhere.
 template <class Function>
 Function python(const char* name) {
   return reinterpret_cast<Function>(::dlsym(RTLD_DEFAULT, name));
@@ -140,7 +140,7 @@ c::LaunchValue value_of(const tessera_argument& argument, std::size_t position) 
     case TESSERA_REAL:
       return argument.value.real;
     default:
-      throw Error(fmt::format("argument {} is of the kind {}, which is none", position + 1, argument.kind));
+      throw Error(fmt::format("argument {} is of the kind {}, which does not exist", position + 1, argument.kind));
   }
 }
 
@@ -162,7 +162,7 @@ tessera_status tessera_device_name(const tessera_device* device, const char** na
 }
 tessera_status tessera_device_dlpack(const tessera_device* device, int32_t* type, int32_t* id) {
   return guarded(__func__, [&] {
-    constexpr int32_t cpu = 1, cuda = 2;  // as DLDeviceType has them
+    constexpr int32_t cpu = 1, cuda = 2;  // the values of DLDeviceType
     const std::optional<int> ordinal = use(device).device.info().ordinal;
     int32_t &to_type = result(type), &to_id = result(id);
     to_type = ordinal ? cuda : cpu, to_id = ordinal.value_or(0);
@@ -239,7 +239,7 @@ tessera_status tessera_tensor_from_dlpack(DLManagedTensor* managed, const tesser
     tessera_tensor*& made = result(tensor);
     std::optional<Device> wanted;
     if (device) wanted = use(device).device;
-    auto handle = std::make_unique<tessera_tensor>();  // whatever may fail comes before the memory is ours
+    auto handle = std::make_unique<tessera_tensor>();  // anything that may fail comes before the memory is ours
     handle->tensor = detail::from_dlpack(managed, wanted);
     made = handle.release();
   });
@@ -254,7 +254,8 @@ void tessera_dlpack_free(DLManagedTensor* managed) {
   (void)guarded(__func__, [&] { detail::free_dlpack(managed); });
 }
 void tessera_dlpack_capsule_free(void* capsule) {
-  // These are functions of the Python that calls. The call releases its lock, as ctypes does: a deleter may wait for it.
+  // Functions of the calling Python interpreter. The call releases its lock, as ctypes does, since a deleter may wait
+  // for it.
   static const auto is_valid = python<int (*)(void*, const char*)>("PyCapsule_IsValid");
   static const auto pointer = python<void* (*)(void*, const char*)>("PyCapsule_GetPointer");
   static const auto release = python<void* (*)()>("PyEval_SaveThread");
@@ -288,7 +289,8 @@ tessera_status tessera_library_open(const char* path, tessera_library** library)
     SharedLibrary opened = SharedLibrary::open("the library of kernels", places);
     const auto& exported = *opened.symbol<const detail::ExportedKernels* (*)()>("tessera_exported_kernels")();
     if (detail::exported_layout() != exported.made_with)
-      throw Error(fmt::format("{} was made with another Tessera than this one, {}; build it again with its headers",
+      throw Error(fmt::format("{} was built with another version of Tessera than this one, {}; build it again with its "
+                              "headers",
                               opened.path().native(), version()));
     auto handle = std::make_unique<tessera_library>(opened.path().native(), exported.first);
     keep(std::move(opened));
@@ -306,7 +308,7 @@ tessera_status tessera_library_name(const tessera_library* library, size_t posit
   return guarded(__func__, [&] {
     const auto* kernel = use(library).first;
     for (std::size_t i = 0; kernel && i < position; ++i) kernel = kernel->next;
-    if (!kernel) throw Error(fmt::format("{} has no kernel of number {}", library->path, position));
+    if (!kernel) throw Error(fmt::format("{} has no kernel number {}", library->path, position));
     result(name) = kernel->name;
   });
 }

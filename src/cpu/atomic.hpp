@@ -1,4 +1,4 @@
-// Changes of elements in memory that several threads change.
+// Atomic updates of elements in memory, by several threads.
 #pragma once
 #include <atomic>
 
@@ -13,8 +13,8 @@ inline std::memory_order order_of(MemoryOrder order) {
   return orders[static_cast<int>(order)];
 }
 
-/// The element becomes what the op makes of it, unless another thread has changed it meanwhile: then again. Returns
-/// what was there.
+/// Replaces the element by the result of the op; retries if another thread changed it in between. Returns the old
+/// value.
 template <Op op, class T>
 T change(T& element, T value, T expected, std::memory_order order) {
   std::atomic_ref<T> target(element);

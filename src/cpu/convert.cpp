@@ -30,7 +30,7 @@ std::uint16_t f16_bits(float value) {
 #endif
 }
 
-// The shared loop: contiguous runs apart, so that the compiler vectorises them.
+// The shared loop; contiguous runs are a separate case, so that the compiler vectorizes them.
 template <class Out, class In, class Convert>
 void run(Out* out, std::int64_t out_stride, const In* in, std::int64_t in_stride, std::int64_t count, Convert convert) {
   if (out_stride == 1 && in_stride == 1)
@@ -60,8 +60,8 @@ void narrow_f16(std::uint16_t* out, std::int64_t stride, const float* in, std::i
   for (; i < count; ++i) out[i * stride] = f16_bits(in[i * in_stride]);
 }
 
-// Where element i of a strip is, or `elsewhere` if it does not exist: chosen by bits, as a branch on it is often
-// mispredicted.
+// The address of element i of a strip, or `elsewhere` if it does not exist. It is selected by bits, because a branch is
+// often mispredicted.
 template <class T>
 T* place_of(char* base, std::int64_t place, T* elsewhere) {
   const auto missing = static_cast<std::uintptr_t>((place - ElementStrip::nowhere / 2) >> 63);
@@ -98,7 +98,7 @@ void with_type(const Body& body) {
     throw InternalError("an element type that tensors do not hold");
 }
 
-/// body(T{}, Held{}), which stand for an element in memory and in host form.
+/// Calls body(T{}, Held{}), where T is the element type in memory and Held its host form.
 template <class Body>
 void with_stored(ElementType type, const Body& body) {
   switch (type) {

@@ -5,14 +5,14 @@
 namespace tessera::internal::cpu {
 namespace {
 
-// place[i] = before[i] + index[i] * step, or nowhere. Are all in range?
+// place[i] = before[i] + index[i] * step, or nowhere. Returns whether all are in range.
 template <class Step>
 bool add_places(std::int64_t* place, const std::int64_t* before, const std::int32_t* index, int n, std::uint32_t low,
                 std::uint32_t count, Step step) {
   std::int32_t missing = 0;
   for (int i = 0; i < n; ++i) {
     const bool exists = static_cast<std::uint32_t>(index[i]) - low < count;
-    const std::int64_t here = exists ? index[i] : 0;  // any other times the step may be too much
+    const std::int64_t here = exists ? index[i] : 0;  // multiplying an index out of range may overflow
     missing |= exists ? 0 : 1;
     place[i] = before[i] + here * step + (exists ? 0 : ElementStrip::nowhere);
   }

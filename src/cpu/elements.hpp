@@ -1,34 +1,34 @@
-// Elements of a view that are reached one by one, by an index along each of its axes.
+// Accesses to single elements of a view, by an index along each axis.
 #pragma once
 #include "cpu/strips.hpp"
 #include "cpu/view_ref.hpp"
 
 namespace tessera::internal::cpu {
 
-/// Some elements of an access that follow one another, row-major.
+/// Successive elements of an access, in row-major order.
 struct ElementStrip {
-  std::int64_t first;  ///< the number of the first of them
+  std::int64_t first;  ///< row-major number of the first element
   int count;           ///< at most strip_length
   char* base;          ///< element i of the strip is in memory at base + place[i], in bytes
   const std::int64_t* place;
   bool all;                ///< every element exists
-  const char* operand[2];  ///< what the access writes, in host form, contiguous
+  const char* operand[2];  ///< the values to write, in host form, contiguous
 
-  /// place[i] contains this once for each axis whose index is out of range; no place of a tensor comes near it.
+  /// place[i] contains this once for each axis whose index is out of range; no valid position comes near it.
   static constexpr std::int64_t nowhere = -(std::int64_t{1} << 59);
   static bool is_place(std::int64_t place) { return place > nowhere / 2; }
   /// Does element i exist?
   bool has(int i) const { return is_place(place[i]); }
 };
 
-/// Walks an access strip by strip. What does not change from one strip to the next is checked and computed once.
+/// Iterates over an access strip by strip. Data that is the same in all strips is checked and computed once.
 class ElementWalk {
  public:
-  /// `indices` are tiles of i32, one for each axis of the view, and `operands` at most two tiles of `type`; all of
-  /// `shape`. `stored` is the size of an element in memory, in bytes. `plan` is updated, and lasts as long as the walk.
+  /// `indices` are i32 tiles, one for each axis of the view, and `operands` at most two tiles of `type`; all have
+  /// `shape`. `stored` is the size of an element in memory, in bytes. `plan` is updated, and must outlive the walk.
   ElementWalk(StripPlan& plan, const ViewRef& view, int stored, const Shape& shape, std::span<const Ref* const> indices,
               std::span<const Ref* const> operands, HostType type);
-  /// The next strip, which lasts until the one after it is asked for; false behind the last.
+  /// The next strip, valid until the following call; returns false after the last one.
   bool next(ElementStrip& strip);
 
  private:
@@ -40,7 +40,7 @@ class ElementWalk {
 
   StripWalk start(StripPlan& plan, const Shape& shape, std::span<const Ref* const> indices,
                   std::span<const Ref* const> operands);
-  /// place = before + where the index points to; returns whether all are in range.
+  /// Computes place = before + the offset of the index; returns whether all are in range.
   bool add(int index, const std::int64_t* before, std::int64_t* place);
 
   const StripPlan& plan_;
@@ -51,7 +51,8 @@ class ElementWalk {
   bool fixed_all_ = true;
   Index index_[max_rank];
   const char* written_[2];
-  std::int64_t fixed_[strip_length], place_[strip_length];  // of indices that are the same in each strip; of all
+  std::int64_t fixed_[strip_length], place_[strip_length];  // of the indices that are the same in each strip; of all
+                                                            // indices
   char scratch_[strip_length * sizeof(std::int32_t)];
   char operand_[2][strip_length * 8];
 };

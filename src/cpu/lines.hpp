@@ -1,4 +1,4 @@
-// Values in memory, line by line along an axis.
+// Values in memory as lines along an axis.
 #pragma once
 #include <cstdint>
 
@@ -6,7 +6,7 @@
 
 namespace tessera::internal::cpu {
 
-/// A value in memory seen as lines along an axis; strides in elements.
+/// A value in memory, divided into lines along an axis; strides in elements.
 struct Lines {
   const char* data;
   Strides stride;

@@ -1,5 +1,5 @@
-// A product of one row reads its matrix once and is bound by memory: it has loops of its own, which widen f16 and bf16
-// in registers. All others go to Eigen.
+// A matmul with one row reads its matrix once and is bound by memory: it has its own loops, which widen f16 and bf16 in
+// registers. All others use Eigen.
 #include "cpu/matmul.hpp"
 
 #include <Eigen/Core>
@@ -68,14 +68,14 @@ float total(Lanes x) {
   return sum;
 }
 
-// c += a b, b row-major: a strip of columns stays in registers while the rows go by.
+// c += a b, b row-major: a strip of columns stays in registers while the loop runs over the rows.
 template <class T, int strips>
 void add_rows(const float* a, const T* b, std::int64_t stride, float* c, int k) {
   Lanes acc[strips];
   std::memcpy(acc, c, sizeof acc);
   for (int i = 0; i < k; ++i) {
     const T* row = b + i * stride;
-    // Rows of a tile are far apart, where the hardware does not look ahead.
+    // Rows of a tile are far apart, so the hardware prefetcher does not help.
     for (std::size_t byte = 0; byte < strips * lanes * sizeof(T); byte += 64)
       __builtin_prefetch(reinterpret_cast<const char*>(row + 12 * stride) + byte);
     for (int s = 0; s < strips; ++s) acc[s] += widen_lanes(row + s * lanes) * a[i];
@@ -140,9 +140,9 @@ bool row_times(const Matrix& a, const Matrix& b, float* c, int n, int k) {
   }
 }
 
-// --- all others
+// --- all other matmuls
 
-// Eigen wants f32 with one stride of 1. Any other matrix is copied, each thread into memory it keeps.
+// Eigen needs f32 with one stride of 1. Any other matrix is copied, each thread into memory that it keeps.
 template <class Body>
 void with_view(const Matrix& matrix, int rows, int columns, std::vector<float>& scratch, const Body& body) {
   const auto* data = static_cast<const float*>(matrix.data);
@@ -185,7 +185,7 @@ void multiply_add(Matrix a, Matrix b, float* c, int m, int n, int k) {
             [&](const auto& x) { with_view(b, k, n, scratch.b, [&](const auto& y) { result.noalias() += x * y; }); });
 }
 
-// Of other types than f32, whatever the strides are.
+// For types other than f32, with any strides.
 template <class T>
 void multiply_add_as(const Matrix& a, const Matrix& b, void* c, int m, int n, int k) {
   using Elements = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -202,7 +202,7 @@ void multiply_add_as(const Matrix& a, const Matrix& b, void* c, int m, int n, in
 void multiply_add(ElementType type, Matrix a, Matrix b, void* c, int m, int n, int k) {
   if (type == ElementType::f32) return multiply_add(a, b, static_cast<float*>(c), m, n, k);
   if (type == ElementType::f64) return multiply_add_as<double>(a, b, c, m, n, k);
-  multiply_add_as<std::uint32_t>(a, b, c, m, n, k);  // which wraps
+  multiply_add_as<std::uint32_t>(a, b, c, m, n, k);  // unsigned arithmetic wraps
 }
 
 }  // namespace tessera::internal::cpu

@@ -27,7 +27,7 @@ std::atomic<int> requested{0};
 void set_threads(int threads) { requested = threads; }
 int threads() {
 #ifdef TESSERA_HAS_TBB
-  const int all = tbb::info::default_concurrency();  // more, oneTBB refuses with a warning
+  const int all = tbb::info::default_concurrency();  // for more, oneTBB prints a warning and ignores them
 #else
   const int all = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 #endif
@@ -46,19 +46,19 @@ const char* missing_instructions() {
 
 namespace {
 
-// Threads that sleep between loops and take ranges from a shared counter: where oneTBB is absent, and in a forked child,
-// which has none of the threads that its oneTBB counts on. A pool is never destroyed: who launches at the end of the
-// process may still use it.
+// Threads that sleep between loops and take ranges from a shared counter. They are used without oneTBB, and in a forked
+// child, which lacks the threads that its oneTBB counts on. A pool is never destroyed, because code that runs at the
+// end of the process may still launch.
 class Pool {
  public:
   explicit Pool(int threads) {
     try {
       for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
-    } catch (const std::system_error&) {  // the system has no more: those that there are do the work
+    } catch (const std::system_error&) {  // no more threads are available: the existing ones do the work
     }
   }
 
-  /// A loop that begins while another one runs, be it in a body of that one, is run by its own thread alone.
+  /// A loop that begins while another one runs, even in a body of that one, runs on the calling thread alone.
   void run(std::int64_t count, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
     if (in_use_.exchange(true)) return count > 0 ? body(context, 0, count) : void();
     {
@@ -79,9 +79,9 @@ class Pool {
     if (error) std::rethrow_exception(error);
   }
 
-  /// Ends the threads, whose code may go. Loops from now on are run by those who ask for them.
+  /// Ends the threads, whose code may be unloaded. Later loops run on the calling thread.
   void stop() {
-    if (in_use_.exchange(true)) return;  // by whoever ends the process
+    if (in_use_.exchange(true)) return;  // used by the code that ends the process
     {
       std::lock_guard lock(mutex_);
       stop_ = true;
@@ -135,7 +135,7 @@ class Pool {
   std::exception_ptr error_;
 };
 
-// What this process has. A forked child has its parent's memory and none of its threads.
+// State of this process. A forked child has its parent's memory and none of its threads.
 std::mutex making;
 std::atomic<Pool*> pool{nullptr};
 #ifdef TESSERA_HAS_TBB
@@ -151,7 +151,7 @@ void after_fork_in_child() {
   making.unlock();
 }
 
-void watch_forks() {  // once, whatever is made
+void watch_forks() {  // once, whichever is created first
   static const int watched = pthread_atfork([] { making.lock(); }, [] { making.unlock(); }, &after_fork_in_child);
   (void)watched;
 }
@@ -165,7 +165,7 @@ T& made(std::atomic<T*>& place) {
   return *place.load();
 }
 
-// A library that is closed takes the code of its threads along.
+// When the library is unloaded, the code of its threads goes with it.
 struct StopsThreads {
   ~StopsThreads() {
     if (Pool* const last = pool.load()) last->stop();

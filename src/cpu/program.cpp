@@ -24,7 +24,7 @@
 namespace tessera::internal::cpu {
 namespace {
 
-// What all blocks of a launch share.
+// State shared by all grid tiles of a launch.
 struct Launch {
   const Tape& tape;
   std::span<const Argument> arguments;
@@ -34,13 +34,13 @@ struct Launch {
   bool debug;
 };
 
-// A thread's state while it runs blocks: where each value is, and the memory behind it.
+// The state of a thread while it runs grid tiles: the location of each value, and the memory behind it.
 class Frame {
  public:
   void bind(const Launch& launch);
   void run_block(std::int64_t block);
   void run_blocks(const Launch& launch, std::int64_t begin, std::int64_t end);
-  /// The kernel whose blocks it runs, or null.
+  /// The kernel whose grid tiles it runs, or null.
   const Tape* running() const { return running_; }
 
  private:
@@ -71,7 +71,7 @@ class Frame {
   const Ref& ref(Id id) const { return refs_[value(id)]; }
   std::int32_t index(Id id) const { return *reinterpret_cast<const std::int32_t*>(ref(id).data); }
   char* slot(Id id) { return arena_ + tape_->slot[id]; }
-  /// One field at a time: all at once they would be put together elsewhere, and read before that is done.
+  /// Assigns one field at a time: a whole struct would be built elsewhere, and read back before its stores complete.
   void set(Id id, char* data, const Strides& stride, ElementType narrow = ElementType::f32) {
     Ref& ref = refs_[id];
     ref.data = data, ref.stride = stride, ref.narrow = narrow;
@@ -100,7 +100,7 @@ class Frame {
   std::vector<std::int32_t> positions_;  // 0, 1, 2, ...
 };
 
-// Strips of 4 KB would all lie in the same sets of the first-level cache.
+// Strips of 4 KB would all map to the same sets of the L1 cache.
 constexpr std::size_t strip_bytes = strip_length * 8 + 2048 + 64;
 
 void Frame::reserve(std::size_t bytes, const Tape& tape) {
@@ -108,11 +108,11 @@ void Frame::reserve(std::size_t bytes, const Tape& tape) {
   const std::size_t rounded = (bytes + 63) / 64 * 64;
   memory_.reset();  // nothing in it outlives a launch
   bytes_ = 0;
-  serial_ = 0;  // if there is no memory, whatever was bound here must be bound again
+  serial_ = 0;  // if the allocation fails, the next launch must bind again
   memory_.reset(static_cast<char*>(std::aligned_alloc(64, rounded)));
   if (!memory_)
     throw Error("kernel '" + tape.graph.name + "' needs " + std::to_string(rounded >> 20) +
-                " MB for each thread, which there is no memory for; make its tiles smaller");
+                " MB for each thread, and that much memory is not available; make its tiles smaller");
   bytes_ = rounded;
 }
 
@@ -188,7 +188,7 @@ void Frame::run_loop(const Loop& loop, Id first) {
     run(loop.body);
     if (loop.again != no_id && index(loop.again) != 0) ++end;
     if (launch_->debug && loop.again != no_id && end > 1 << 20)
-      fail(node(loop.again), "a while_ goes on after 1048576 iterations");
+      fail(node(loop.again), "a while_ has not ended after 1048576 iterations");
     for (const Carried& carried : loop.carried)
       if (carried.through_temporary) {
         const Node& argument = node(carried.argument);
@@ -205,7 +205,7 @@ void Frame::run_loop(const Loop& loop, Id first) {
   }
 }
 
-// --- elementwise chains
+// --- fused elementwise loops
 
 void Frame::run_chain(const Chain& chain) {
   const std::size_t inputs = chain.inputs.size();
@@ -263,7 +263,7 @@ void Frame::load(Id id) {
   bool whole = true;
   for (int axis = 0; axis < shape.rank(); ++axis)
     whole = whole && start[at(axis)] >= view.lo[at(axis)] && start[at(axis)] + shape[axis] <= view.hi[at(axis)];
-  // What is all there, already in host form, and stays as it is for the launch need not be copied.
+  // Data that is complete, already in host form and unchanged during the launch need not be copied.
   const bool raw = tape_->raw[id];
   if (whole && !load.ordered && (raw || same_form(load.type))) {
     std::int64_t offset = 0;
@@ -284,7 +284,7 @@ void Frame::load(Id id) {
 void Frame::gather(Id id, int plan) {
   const Node& gather = node(id);
   const Shape& shape = gather.shape;
-  if (shape.rank() == 1) return gather_elements(id, plan);  // each row is one
+  if (shape.rank() == 1) return gather_elements(id, plan);  // each row is one element
   const ViewRef& view = views_[gather.in[0]];
   const Cell padding = gather.number();
   const int bytes = host_bytes(host_type(gather.type)), stored = info(gather.type).bytes;
@@ -304,7 +304,7 @@ void Frame::gather(Id id, int plan) {
   }
 }
 
-// The strips of an access whose places are tiles of indices.
+// The strips of an access at tiles of indices.
 ElementWalk Frame::elements(const Node& node, int plan, std::span<const Ref* const> operands) {
   const auto view = at(view_operand(node.op));
   const Ref* indices[max_rank];
@@ -343,7 +343,7 @@ void Frame::print(const Node& node) const {
   std::fwrite(line.data(), 1, line.size(), stdout);
 }
 
-// Of what is stored, in a debug build of a kernel.
+// Checks stored values, in a debug build of a kernel.
 void Frame::look_for_nan(const Node& node, const Ref& tile, std::int64_t offset, std::int64_t step,
                          std::int64_t count) const {
   if (!launch_->debug) return;
@@ -381,7 +381,7 @@ void Frame::store(Id id) {
 
 void Frame::scatter(Id id, int plan) {
   const Node& scatter = node(id);
-  if (scatter.shape.rank() == 1) return scatter_elements(id, plan);  // each row is one
+  if (scatter.shape.rank() == 1) return scatter_elements(id, plan);  // each row is one element
   const ViewRef& view = views_[scatter.in[1]];
   const Ref &tile = ref(scatter.in[0]), &rows = ref(scatter.in[2]);
   const int bytes = host_bytes(host_type(scatter.type)), stored = info(scatter.type).bytes;
@@ -433,7 +433,7 @@ void Frame::atomic(Id id, int plan) {
     }
   };
   if (by_elements(atomic.op)) return each_strip(elements(atomic, plan, operands));
-  // At a tile's place: of a view that begins there, by each element's position.
+  // An atomic at a tile position: access a view that begins there, with each element's position as its index.
   const auto view_at = at(view_operand(atomic.op));
   const Shape& shape = atomic.shape;
   ViewRef view = views_[atomic.in[view_at]];
@@ -456,7 +456,7 @@ void Frame::atomic(Id id, int plan) {
                          host_type(atomic.type)));
 }
 
-// --- shapes and products
+// --- shapes and matmuls
 
 void Frame::reshape(Id id) {
   const Node& reshape = node(id);
@@ -468,7 +468,7 @@ void Frame::reshape(Id id) {
   }
   if (reshape.shape.size() == 1) return set(id, from.data, {}, from.narrow);
   int axis = 0;
-  bool units = true;  // the axes that are not of extent 1 agree: the elements stay as they lie
+  bool units = true;  // the axes other than those of extent 1 agree: the elements stay where they are
   Strides mapped{};
   for (int i = 0; i < reshape.shape.rank(); ++i) {
     if (reshape.shape[i] == 1) continue;
@@ -489,8 +489,8 @@ void Frame::concat(Id id) {
   std::int64_t done = 0;
   for (Id in : concat.in) {
     const Shape& shape = node(in).shape;
-    Shape one = shape;  // the part of the piece for one outer position
-    const Ref from = ref(in);
+    Shape one = shape;  // the part of the operand for one outer position
+    Ref from = ref(in);
     for (int i = 0; i < axis; ++i) one[i] = 1;
     char* out = slot(id) + done * bytes;
     for_each_position(extents_of(shape), axis, [&](const Strides& position) {
@@ -509,7 +509,7 @@ void Frame::extract(Id id) {
   const HostType type = host_type(extract.type);
   const int bytes = host_bytes(type);
   const Ref& tile = ref(extract.in[0]);
-  // Along an axis: the elements that there are, and where in the tile the first of them would be, were it there.
+  // For each axis: the range of result elements that exist in the tile, and the address of the first one.
   Ref part = tile;
   Strides begin{}, end{};
   bool whole = true;
@@ -527,7 +527,7 @@ void Frame::extract(Id id) {
     part.stride[at(axis)] = step * stride;
   }
   if (tape_->slot[id] < 0 || tape_->slot[id] == tape_->slot[value(extract.in[0])]) {
-    return set(id, part.data, part.stride);  // as it lies
+    return set(id, part.data, part.stride);  // a view of the operand
   }
   set(id, slot(id), tape_->refs[id].stride);
   if (whole) return copy(slot(id), part, shape, type);
@@ -653,7 +653,7 @@ void Frame::run_blocks(const Launch& launch, std::int64_t begin, std::int64_t en
 
 std::atomic<std::uint64_t> next_serial{1};
 
-// Below this much work a launch is done sooner on one core than the others can be woken.
+// With less work than this, one core finishes a launch before the others wake up.
 constexpr double worth_sharing = 20000;
 
 }  // namespace
@@ -668,7 +668,7 @@ void Program::run(std::span<const Argument> arguments, std::span<const std::int6
     throw Error("launch of kernel '" + tape_->graph.name + "' refused: the function of a cuda_op, which computes an " +
                 "element of kernel '" + running->graph.name + "', " + running->graph.location.file + ':' +
                 std::to_string(running->graph.location.line) +
-                ", cannot launch, copy or fill; do so ahead of the launch");
+                ", cannot launch, copy or fill; do so before the launch");
   std::int64_t blocks = 1;
   for (std::int64_t extent : grid) blocks *= extent;
   constexpr std::size_t few = 128;
@@ -684,10 +684,10 @@ void Program::run(std::span<const Argument> arguments, std::span<const std::int6
   const auto body = [](void* context, std::int64_t begin, std::int64_t end) {
     const Launch& launch = *static_cast<const Launch*>(context);
     Frame& frame = of_this_thread<Frame>();
-    // A thread of oneTBB whose block waits for tasks of an author's function may be given further blocks meanwhile.
+    // A oneTBB thread that waits for tasks inside an author's function may be given further grid tiles meanwhile.
     frame.running() ? Frame().run_blocks(launch, begin, end) : frame.run_blocks(launch, begin, end);
   };
-  // Blocks that print do so one after the other.
+  // Grid tiles that print run one after the other.
   if (blocks == 1 || tape_->reports.prints() || static_cast<double>(blocks) * tape_->work_per_block < worth_sharing)
     return body(&launch, 0, blocks);
   parallel_for(blocks, body, &launch);

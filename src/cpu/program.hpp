@@ -1,4 +1,4 @@
-// The CPU executor: runs any graph over its grid on all cores, and so defines what every op means.
+// The CPU executor: runs any graph over its grid on all cores, and so defines the meaning of every op.
 #pragma once
 #include <memory>
 #include <span>
@@ -12,14 +12,14 @@ struct Tape;
 
 class Program {
  public:
-  /// With `debug` what is stored is looked at: NaN ends the launch.
+  /// With `debug`, stored values are checked: a NaN ends the launch.
   explicit Program(Graph graph, bool debug = false);
   ~Program();
   Program(Program&&) noexcept;
 
-  /// Runs every block of the grid (extents as the launch computed them) and returns when all are done. May be called
-  /// from several threads. Arguments fit the parameters; nothing is checked here. Throws Error naming kernel, place and
-  /// block for what `debug` looks for; other blocks may have run or not.
+  /// Runs every grid tile (with the extents that the launch computed) and returns when all are done. May be called from
+  /// several threads. The arguments must fit the parameters; nothing is checked here. Throws Error that names kernel,
+  /// location and block for the conditions that `debug` checks; other grid tiles may have run or not.
   void run(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const;
 
  private:

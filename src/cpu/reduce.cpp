@@ -6,7 +6,7 @@
 namespace tessera::internal::cpu {
 namespace {
 
-// Many partial results at once: it vectorises, and a sum of n terms errs like one of n / lanes.
+// Many partial results at once: this vectorizes, and a sum of n terms has the error of one of n / lanes terms.
 template <Op op, class T>
 T reduce_line(const T* in, std::int64_t stride, std::int64_t count) {
   using Host = math::Host<op>;
@@ -23,7 +23,7 @@ T reduce_line(const T* in, std::int64_t stride, std::int64_t count) {
   return part[0];
 }
 
-// Along an axis that is not the innermost: whole rows are combined at once.
+// Along an axis that is not the innermost: combines whole rows at once.
 template <Op op, class T>
 void reduce_rows(const Lines& lines, T* out) {
   using Host = math::Host<op>;
@@ -68,7 +68,7 @@ void argmax_as(const Lines& lines, std::int32_t* out) {
     const T largest = reduce_line<Op::max, T>(in, stride, count);
     std::int64_t i = 0;
     while (i < count && in[i * stride] != largest) ++i;
-    out[line] = i < count ? static_cast<std::int32_t>(i) : 0;  // nothing but NaN: 0
+    out[line] = i < count ? static_cast<std::int32_t>(i) : 0;  // all NaN: 0
   });
 }
 

@@ -4,7 +4,7 @@
 
 namespace tessera::internal::cpu {
 
-/// Results are dense, the axis kept with extent 1 (of scans: as it is).
+/// Results are dense; the axis has extent 1 (for scans, its extent is unchanged).
 void reduce(Op op, ElementType type, const Lines& lines, char* out);
 void argmax(ElementType type, const Lines& lines, std::int32_t* out);
 void scan(Op op, ElementType type, const Lines& lines, ScanOptions options, char* out);

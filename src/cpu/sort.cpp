@@ -13,7 +13,7 @@
 namespace tessera::internal::cpu {
 namespace {
 
-// An element's place in the order, as a number, and its index along the axis.
+// An element's sort key, as a number, and its index along the axis.
 template <class K>
 struct Entry {
   K key;
@@ -21,7 +21,7 @@ struct Entry {
   bool operator<(const Entry& other) const { return key != other.key ? key < other.key : index < other.index; }
 };
 
-// Rises as the element does; equal elements, as -0 and +0, have the same. NaN is larger than any number.
+// Increases with the element; equal elements, including -0 and +0, have the same key. NaN is larger than any number.
 template <class T>
 auto key_of(T x) {
   using K = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
@@ -33,7 +33,7 @@ auto key_of(T x) {
     return std::is_signed_v<T> ? bits ^ sign : bits;
 }
 
-// Where the elements of a line's result begin, which are `inner` apart.
+// The first element of each line of the result, whose elements are `inner` apart.
 struct ResultLines {
   std::int64_t inner = 1;
   int count;
@@ -43,10 +43,10 @@ struct ResultLines {
   std::int64_t first(std::int64_t line) const { return line / inner * inner * count + line % inner; }
 };
 
-// Sorts `count` elements digit by digit from the lowest (LSD radix sort), but only where keys differ: `varying` has
-// those bits. first(i) is entry i; the entries come in the order of their indices, and each digit keeps the order that
-// it finds. last(place, entry) takes them in the end.
-// Functions are copied, as what they refer to could not be kept in registers.
+// Sorts `count` elements digit by digit from the lowest (LSD radix sort), but only by digits in which keys differ:
+// `varying` has those bits. first(i) is entry i; the entries come in the order of their indices, and each digit's pass
+// is stable. The last pass calls last(place, entry).
+// Functions are taken by value, so that the variables that they capture can stay in registers.
 template <class K, class First, class Last>
 void sort_by_digits(std::int64_t count, K varying, First first, Last last) {
   constexpr int bits = 8;
@@ -86,10 +86,10 @@ void sort_by_digits(std::int64_t count, K varying, First first, Last last) {
   }
 }
 
-// From this many elements on, a digit's counts are worth their sums.
+// From this many elements on, counting digits pays off.
 constexpr std::int64_t many = 128;
 
-// Calls body(stride, inner) with numbers that are known when compiled, where lines and results are contiguous.
+// Calls body(stride, inner), with compile-time constants where lines and results are contiguous.
 template <class Body>
 void with_strides(std::int64_t stride, std::int64_t inner, const Body& body) {
   using One = std::integral_constant<std::int64_t, 1>;
@@ -97,7 +97,7 @@ void with_strides(std::int64_t stride, std::int64_t inner, const Body& body) {
   body(stride, inner);
 }
 
-// A line, of which the first `kept` in order go to `values` and `indices`.
+// Sorts a line; the first `kept` elements in order go to `values` and `indices`.
 template <class T, class Stride, class Inner>
 void sort_line(const T* in, Stride stride, std::int64_t count, bool descending, int kept, T* values,
                std::int32_t* indices, Inner inner) {

@@ -1,4 +1,4 @@
-// Walking through values that lie in memory by strides.
+// Iteration over strided values in memory.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace tessera::internal::cpu {
 
-/// Folds axes into one where every operand allows it; returns the rank that remains. Extents and strides are rewritten.
+/// Merges axes where every operand allows it; returns the remaining rank. Extents and strides are rewritten.
 int collapse(Strides& extent, int rank, std::span<Strides> operands);
-/// Strides of an operand of shape `from` as one of shape `to`, aligned at the right.
+/// Strides of an operand of shape `from` broadcast to shape `to`, aligned at the right.
 Strides stretched(const Strides& stride, const Shape& from, const Shape& to);
 Strides extents_of(const Shape& shape);
 /// The elements, row-major.

@@ -11,7 +11,7 @@ namespace {
 
 // A strip function reads and writes at equal positions only, so iterations are independent even when out is an operand.
 #ifdef __clang__
-#define TESSERA_INDEPENDENT  // it has no such pragma, and sees for itself whether they overlap
+#define TESSERA_INDEPENDENT  // no such pragma; the compiler checks for overlap itself
 #else
 #define TESSERA_INDEPENDENT _Pragma("GCC ivdep")
 #endif

@@ -1,4 +1,4 @@
-// The elementwise ops over strips: short runs of contiguous values that stay in the first-level cache.
+// The elementwise ops over strips: short runs of contiguous values that stay in the L1 cache.
 #pragma once
 #include "tessera/graph/element.hpp"
 #include "tessera/graph/op.hpp"

@@ -6,10 +6,10 @@
 namespace tessera::internal::cpu {
 namespace {
 
-// Strips of so many elements at least need no part of one more axis.
+// Strips of at least this many elements are not extended by part of one more axis.
 constexpr std::int64_t long_enough = 128;
 
-// Calls body(length) with a length that is known when compiled, where it is short.
+// Calls body(length), with a compile-time constant for short lengths.
 template <class Body>
 void with_length(std::int64_t length, const Body& body) {
   switch (length) {
@@ -24,7 +24,7 @@ void with_length(std::int64_t length, const Body& body) {
   }
 }
 
-// Rows of a block, one behind the other.
+// Copies the rows of a block into contiguous memory.
 template <class T>
 void copy_rows(T* out, const T* in, const StripPlan::Source& source, std::int64_t outermost) {
   const int last = source.rank - 1;
@@ -116,7 +116,7 @@ const char* StripWalk::elements(const StripPlan::Source& source, const char* dat
     splat(scratch, data, type, count_);
     return scratch;
   }
-  // The part of the outermost axis of the block that the last strip has.
+  // The last strip may have only part of the block's outermost axis.
   const std::int64_t outermost = source.block_extent[0] / plan_.piece * here_;
   if (bytes == 8)
     copy_rows(reinterpret_cast<std::int64_t*>(scratch), reinterpret_cast<const std::int64_t*>(data), source, outermost);

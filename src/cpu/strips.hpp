@@ -1,4 +1,4 @@
-// Walks over values of one shape, strip by strip, however each of them lies in memory.
+// Iterates over values of one shape, strip by strip, with any strides.
 #pragma once
 #include <utility>
 #include <vector>
@@ -9,20 +9,20 @@
 
 namespace tessera::internal::cpu {
 
-/// How a shape is cut into strips, and what of each value lies in one. A strip holds whole inner axes and perhaps a
-/// part of one more, so that strips are long where rows are short.
+/// How a shape is divided into strips, and the part of each value in one strip. A strip holds whole inner axes and
+/// perhaps a part of one more, so that strips are long where rows are short.
 struct StripPlan {
   struct Source {
-    Strides stride{};                        // along the axes that remain
-    bool inside = false;                     // does it change within a strip?
-    bool outside = false;                    // does it change from one strip to the next?
-    bool dense = true;                       // do its elements of a strip follow one another?
-    int rank = 0;                            // of a strip's elements, as few axes as there can be, ...
-    Strides block_extent{}, block_stride{};  // ... and how they lie
+    Strides stride{};                        // along the remaining axes
+    bool inside = false;                     // does it vary within a strip?
+    bool outside = false;                    // does it vary from one strip to the next?
+    bool dense = true;                       // are its elements of a strip contiguous?
+    int rank = 0;                            // of a strip's elements, with as few axes as possible, ...
+    Strides block_extent{}, block_stride{};  // ... and their extents and strides
   };
 
-  /// Makes the plan of a shape and `count` values, of which value(i) gives a pair: the strides, and the shape, which
-  /// stretches to that one. A plan is used with the same shapes again and again, and made anew where strides differ.
+  /// Makes the plan for a shape and `count` values; value(i) returns the strides and the shape of a value, which is
+  /// broadcast to `shape`. A plan is reused for the same shapes, and remade if strides differ.
   template <class Value>
   void update(const Shape& shape, std::size_t count, const Value& value) {
     bool same = made && strides_.size() == count;
@@ -40,9 +40,9 @@ struct StripPlan {
 
   bool made = false;
   std::vector<Source> sources;
-  Strides extent{};        // of the axes that remain
+  Strides extent{};        // of the remaining axes
   std::int64_t inner = 1;  // elements of the axes that are whole in each strip
-  std::int64_t piece = 1;  // of the axis in front of them, how much of it a strip has
+  std::int64_t piece = 1;  // how much a strip has of the axis before them
   int cut = -1;            // that axis, or -1 if one strip is all
 
  private:
@@ -53,7 +53,7 @@ struct StripPlan {
   }
   void make(const Shape& shape, std::vector<Strides> strides);
   Source source(const Strides& stride, int rank) const;
-  std::vector<Strides> strides_;  // as the values have them
+  std::vector<Strides> strides_;  // the values' own strides
 };
 
 /// A strip of a plan.
@@ -62,14 +62,14 @@ class StripWalk {
   explicit StripWalk(const StripPlan& plan) : plan_(plan) { begin_strip(); }
   void next();
   bool done() const { return done_; }
-  std::int64_t first() const { return first_; }  ///< the number of its first element, row-major
+  std::int64_t first() const { return first_; }  ///< row-major number of its first element
   int count() const { return count_; }
-  /// Where a source's elements of the strip begin, whose value lies at `data`.
+  /// The first element of a source in the strip, for a value at `data`.
   const char* begin(const StripPlan::Source& source, const char* data, int bytes) const {
     for (int axis = 0; axis <= plan_.cut; ++axis) data += position_[at(axis)] * source.stride[at(axis)] * bytes;
     return data;
   }
-  /// The same elements, contiguous; in `scratch` if they are not so by themselves.
+  /// The elements, contiguous; copied to `scratch` if they are not.
   const char* elements(const StripPlan::Source& source, const char* data, HostType type, char* scratch) const;
 
  private:

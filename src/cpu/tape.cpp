@@ -31,7 +31,7 @@ std::size_t bytes_of(const Node& node) {
   return (bytes + 63) / 64 * 64;
 }
 
-// Does reshaping only add or drop axes of extent 1? Then the elements need not move, however they lie.
+// Does the reshape only add or drop axes of extent 1? Then the elements need not move, whatever the strides.
 bool only_unit_axes(const Shape& from, const Shape& to) {
   std::vector<int> a, b;
   for (int extent : from)
@@ -41,7 +41,7 @@ bool only_unit_axes(const Shape& from, const Shape& to) {
   return a == b;
 }
 
-// Does it take neighbours from a known place on, all of which are there? Then they are read where they lie.
+// Does the extract take neighboring elements from a known start, all of which exist? Then they are read in place.
 bool is_window(const Graph& graph, const Node& node) {
   if (node.op != Op::extract) return false;
   const Shape& from = graph[node.in[0]].shape;
@@ -85,7 +85,7 @@ class TapeBuilder {
   Id value(Id id) const { return tape_.stands_for[id]; }
 
   static bool is_conversion(const Node& node) { return node.op == Op::cast || node.op == Op::bitcast; }
-  /// nullptr if the value stands for the one it is made of.
+  /// nullptr if the value is the same as its operand.
   StripFunction conversion(const Node& node) const {
     const ElementType from = graph_[node.in[0]].type;
     return node.op == Op::cast ? strip_cast(from, node.type) : strip_bitcast(from, node.type);
@@ -105,11 +105,11 @@ class TapeBuilder {
       for (Id id : region.yields) users_[value(id)].push_back(no_id);
   }
 
-  // Loads of f16 and bf16 that nothing but products see, straight or with axes exchanged.
+  // Loads of f16 and bf16 that are only used by matmuls, directly or with permuted axes.
   void find_raw_loads() {
     tape_.raw.assign(graph_.nodes.size(), false);
     std::vector<char> only_factor(graph_.nodes.size());
-    for (Id id = static_cast<Id>(graph_.nodes.size()); id-- > 0;) {  // users come behind what they use
+    for (Id id = static_cast<Id>(graph_.nodes.size()); id-- > 0;) {  // users come after their operands
       only_factor[id] = !users_[id].empty() && std::all_of(users_[id].begin(), users_[id].end(), [&](Id user) {
         if (user == no_id) return false;
         const Node& node = graph_[user];
@@ -124,7 +124,7 @@ class TapeBuilder {
     }
   }
 
-  // Values that exist before a block runs: constants, positions, and what the launch computes once.
+  // Values that exist before a grid tile runs: constants, positions, and values that the launch computes once.
   void prepare_sources() {
     std::vector<Id> uniforms, constants;
     for (const auto& region : order_)
@@ -159,7 +159,7 @@ class TapeBuilder {
     std::sort(uniform_.begin(), uniform_.end());
   }
 
-  /// Is it there before a block runs, or made by a loop?
+  /// Does it exist before a grid tile runs, or is it made by a loop?
   bool is_source(Id id) const {
     const Op op = graph_[id].op;
     return info(op).in.count == 0 || op == Op::result || std::binary_search(uniform_.begin(), uniform_.end(), id);
@@ -171,13 +171,13 @@ class TapeBuilder {
     int number;
   };
 
-  // Elementwise ops gather in a group per shape; a group is emitted when something outside of it needs one of its
-  // values. Until then it only waits: everything its members read is computed, and no ordered step changes it.
+  // Elementwise ops are collected in a group per shape. A group is emitted when an op outside of it needs one of its
+  // values. Delaying it is safe: the operands of its members are computed, and no ordered step changes them.
   Body steps_of(RegionId region) {
     Body body;
-    std::map<int, Group> open;  // by number, which is the order they were begun in
+    std::map<int, Group> open;  // by number, in the order in which they were begun
     std::map<std::vector<int>, int> of_shape;
-    std::set<Id> done;  // with a step ahead of its own
+    std::set<Id> done;  // emitted with an earlier step
     const auto shape_key = [](const Shape& shape) { return std::vector<int>(shape.begin(), shape.end()); };
     const auto emit = [&](std::map<int, Group>::iterator at) {
       const Group group = std::move(at->second);
@@ -223,7 +223,7 @@ class TapeBuilder {
     return body;
   }
 
-  /// The argsort of the elements that a sort sorts, or the sort of an argsort's, if the region has it.
+  /// The argsort of the same elements as a sort, or the sort for an argsort, if the region has it.
   Id twin(Id id, const std::vector<Id>& region) const {
     const Node& node = graph_[id];
     const auto found = std::find_if(region.begin(), region.end(), [&](Id other) {
@@ -249,7 +249,8 @@ class TapeBuilder {
     return step;
   }
 
-  // Registers of a chain: inputs first, then scratch strips reused as soon as their value is dead.
+  // Registers of a fused elementwise loop: inputs first, then scratch strips, which are reused as soon as their value
+  // is dead.
   Step chain_step(const Group& group) {
     Chain chain;
     chain.shape = group.shape;
@@ -277,7 +278,7 @@ class TapeBuilder {
                                               : strip_function(node.op, graph_[node.in[0]].type);
       const bool internal = std::all_of(users_[id].begin(), users_[id].end(),
                                         [&](Id user) { return user != no_id && group_[user] == group.number; });
-      // An op may write over its own operand, unless their values differ in size.
+      // An op may overwrite its own operand, unless their values differ in size.
       const auto release = [&](bool same_size) {
         for (std::size_t k = 0; k < node.in.size(); ++k) {
           const Id dead = value(node.in[k]);
@@ -320,7 +321,7 @@ class TapeBuilder {
     }
   }
 
-  // --- where values lie: each slot is an interval of positions, and intervals that do not meet may share memory
+  // --- memory allocation: each slot is an interval of positions, and intervals that do not overlap may share memory
 
   struct Interval {
     std::size_t bytes;
@@ -354,11 +355,11 @@ class TapeBuilder {
         if (carried.through_temporary) carried.temporary = temporaries_[next++].offset;
   }
 
-  // Each at the lowest offset where it fits.
+  // Allocates each interval at the lowest offset where it fits.
   void allocate(const std::vector<Interval*>& by_begin) {
     std::map<std::size_t, std::size_t> gaps;  // begin -> end, below the highest byte in use so far
     const auto later = [](const Interval* a, const Interval* b) { return a->end > b->end; };
-    std::vector<Interval*> live;  // a heap: the first to end is on top
+    std::vector<Interval*> live;  // a heap with the first to end on top
     const auto release = [&](std::size_t begin, std::size_t end) {
       auto next = gaps.lower_bound(begin);
       if (next != gaps.end() && next->first == end) end = next->second, next = gaps.erase(next);
@@ -376,7 +377,7 @@ class TapeBuilder {
       auto gap =
           std::find_if(gaps.begin(), gaps.end(), [&](const auto& g) { return g.second - g.first >= interval->bytes; });
       if (gap == gaps.end() && !gaps.empty() && std::prev(gaps.end())->second == tape_.arena_bytes)
-        gap = std::prev(gaps.end());  // the last one ends where the arena does: both grow
+        gap = std::prev(gaps.end());  // the last gap ends at the end of the arena: both grow
       interval->offset = gap == gaps.end() ? tape_.arena_bytes : gap->first;
       const std::size_t end = interval->offset + interval->bytes;
       if (gap != gaps.end()) {
@@ -390,7 +391,8 @@ class TapeBuilder {
     }
   }
 
-  // Which steps give their value a slot, which look at another value's, and what a loop carries in one slot.
+  // Finds the steps whose value gets a slot, those that are views of another value, and carried values that share a
+  // slot.
   void own(const Body& body) {
     for (const Step& step : body) {
       switch (step.kind) {
@@ -414,7 +416,7 @@ class TapeBuilder {
     }
   }
 
-  // What looks at the elements of another value where they lie. A reshape does if they are certain to lie dense in a
+  // Values that are views of another value's elements. A reshape is one if the elements are certain to be dense in a
   // slot; a load may turn out to be a view of the tensor.
   void find_aliases() {
     alias_.resize(graph_.nodes.size());
@@ -430,7 +432,7 @@ class TapeBuilder {
     }
   }
 
-  /// The value in whose slot a value lies.
+  /// The value in whose slot a value is stored.
   Id owner(Id id) {
     Id last = id;
     while (owner_[last] != last) last = owner_[last];
@@ -461,11 +463,11 @@ class TapeBuilder {
     return graph_[id].op == Op::argument && graph_[id].region == graph_[loop.counter].region && id != loop.counter;
   }
 
-  // What a loop's body does with the slots of its carried values, before any is computed in place.
+  // How a loop's body uses the slots of its carried values, before any of them is computed in place.
   struct Uses {
-    std::unordered_map<Id, std::size_t> maker;  // value -> step that may write over a carried value
-    std::unordered_map<Id, int> last_read;      // carried value -> position of the step
-    std::unordered_map<Id, int> yields;         // value -> how many yields lie in its slot
+    std::unordered_map<Id, std::size_t> maker;  // value -> step that may overwrite a carried value
+    std::unordered_map<Id, int> last_read;      // carried value -> position of the last step that reads it
+    std::unordered_map<Id, int> yields;         // value -> number of yields in its slot
   };
 
   Uses uses_of(const Loop& loop) {
@@ -482,7 +484,8 @@ class TapeBuilder {
       });
     }
     for (const Carried& carried : loop.carried) ++uses.yields[owner(carried.yield)];
-    if (loop.again != no_id && is_carried(loop, owner(loop.again)))  // it is asked when the round is done
+    if (loop.again != no_id && is_carried(loop, owner(loop.again)))  // the condition is evaluated at the end of an
+                                                                     // iteration
       uses.last_read[owner(loop.again)] = std::numeric_limits<int>::max();
     return uses;
   }
@@ -493,14 +496,14 @@ class TapeBuilder {
     if (const auto of_yield = uses.yields.find(carried.yield); of_yield != uses.yields.end())
       if (of_yield->second > (owner(carried.yield) == carried.yield ? 1 : 0)) return false;
     const auto maker = uses.maker.find(carried.yield);
-    if (maker == uses.maker.end()) return false;  // made outside, in a nested loop, or a view of something else
+    if (maker == uses.maker.end()) return false;  // made outside, in a nested loop, or a view of another value
     const Step& step = loop.body[maker->second];
     const auto read = uses.last_read.find(carried.argument);
     if (read == uses.last_read.end()) return true;
     return read->second <= step.position && safe_within(step, carried);
   }
 
-  /// Calls visit(value) for all that a step reads, and the steps in it.
+  /// Calls visit(value) for all values that a step and the steps in it read.
   template <class Visit>
   void each_read(const Step& step, const Visit& visit) const {
     const auto each_in = [&](const Body& body) {
@@ -523,9 +526,9 @@ class TapeBuilder {
     }
   }
 
-  // Within the step that makes the yield: the old value may be read only where the same position is then written.
+  // Within the step that makes the yield, the old value may be read only before the same position is written.
   bool safe_within(const Step& step, const Carried& carried) {
-    if (step.kind == StepKind::node) {  // mma: the accumulator itself, never a factor
+    if (step.kind == StepKind::node) {  // mma: only the accumulator itself, never an operand a or b
       const Node& node = graph_[step.id];
       const auto touches = [&](std::size_t i) {
         return i < node.in.size() && owner(value(node.in[i])) == carried.argument;
@@ -552,7 +555,7 @@ class TapeBuilder {
 
   void add_slot(Id id, int position) { intervals_[id] = {bytes_of(graph_[id]), position, position}; }
 
-  // Extend every slot to its last reader. A slot from outside of a loop that is read in it lasts until the loop ends.
+  // Extends every slot to its last reader. A slot from outside of a loop that is read inside lasts until the loop ends.
   void measure(const Body& body) {
     for (const Step& step : body) {
       const auto use = [&](Id id) { touch(owner(id), step.position); };
@@ -628,7 +631,7 @@ class TapeBuilder {
   std::vector<Id> uniform_;
   std::set<Id> outputs_;
   std::vector<char> alias_;
-  std::vector<std::vector<Id>> results_;  // of a loop
+  std::vector<std::vector<Id>> results_;  // of each loop
   std::vector<Id> owner_;
   std::map<Id, Interval> intervals_;
   std::vector<Interval> temporaries_;

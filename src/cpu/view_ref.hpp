@@ -1,4 +1,4 @@
-// Where a view's elements are in memory, and walks over the rows of a tile in it.
+// The location of a view's elements in memory, and iteration over the rows of a tile in it.
 #pragma once
 #include <algorithm>
 
@@ -10,17 +10,17 @@ namespace tessera::internal::cpu {
 
 // A view of a tensor: element i of an axis exists where lo <= i < hi.
 struct ViewRef {
-  char* data = nullptr;  // of element 0 of every axis, which may lie outside of the tensor
+  char* data = nullptr;  // of element 0 of every axis, which may be outside of the tensor
   Strides lo{}, hi{}, stride{};
 };
 
 inline std::int64_t floor_of(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-// Element i < extent of the axis is what was element start + i * step.
+// Takes a slice: element i < extent of the axis is element start + i * step of the old view.
 inline void slice(ViewRef& view, std::size_t axis, std::int64_t start, std::int64_t extent, std::int64_t step,
                   int bytes) {
   view.data += start * view.stride[axis] * bytes;
-  // The first i at which it has come to `bound`, from below or from above.
+  // The first i whose element has reached `bound`, from below or from above.
   const auto first_beyond = [&](std::int64_t bound) {
     return step == 1 ? bound - start : step > 0 ? -floor_of(start - bound, step) : floor_of(start - bound, -step) + 1;
   };
@@ -31,7 +31,7 @@ inline void slice(ViewRef& view, std::size_t axis, std::int64_t start, std::int6
   view.stride[axis] *= step;
 }
 
-// Of the axis, which no slice moved, windows and what is in one.
+// Replaces an axis, which must not be a slice, by windows and the elements of one window.
 inline ViewRef unfolded(ViewRef view, std::size_t axis, Windows windows) {
   for (Strides* of : {&view.lo, &view.hi, &view.stride})
     std::copy_backward(of->begin() + static_cast<std::ptrdiff_t>(axis), of->end() - 1, of->end());
@@ -42,7 +42,7 @@ inline ViewRef unfolded(ViewRef view, std::size_t axis, Windows windows) {
   return view;
 }
 
-// Of the axis and the next, whose elements follow one another, one.
+// Merges the axis and the next, whose elements follow one another.
 inline ViewRef flattened(ViewRef view, std::size_t axis) {
   view.hi[axis + 1] *= view.hi[axis];
   for (Strides* of : {&view.lo, &view.hi, &view.stride})
@@ -69,24 +69,24 @@ inline Part part_of(const ViewRef& view, int axis, std::int64_t start, std::int6
   return {begin, std::clamp<std::int64_t>(view.hi[at(axis)] - start, begin, extent)};
 }
 
-// A tile in a view as rows: of its axes those are one that follow one another in memory as in the tile.
+// A tile in a view as rows; axes are merged where both memory and tile allow it.
 struct TileRows {
   struct Axis {
     std::int64_t extent;
-    Part part;            // of it, in elements of the tile, what exists
+    Part part;            // the part that exists, in elements of the tile
     std::int64_t stride;  // from one element to the next in memory, in elements
-    std::int64_t step;    // in the tile
+    std::int64_t step;    // from one element to the next in the tile
   };
   int rank = 0;
   Axis axes[max_rank];     // outermost first
-  char* memory = nullptr;  // where the tile's first element lies, or would lie
-  bool empty = false;      // nothing of it exists
+  char* memory = nullptr;  // address of the tile's first element, which may not exist
+  bool empty = false;      // no element exists
 
   const Axis& row() const { return axes[rank - 1]; }
 };
 
-// The rows of a tile's axes from `first` on. The element at position 0 of the view lies at `memory`; `step` has the strides
-// of the tile's elements, `stored` is the size of one in memory.
+// The rows over a tile's axes from `first` on. The element at position 0 of the view is at `memory`; `step` has the
+// strides of the tile's elements, `stored` is the size of one in memory.
 inline TileRows tile_rows(const ViewRef& view, const Shape& shape, const Strides& start, int stored, int first,
                           char* memory, const Strides& step) {
   TileRows rows;
@@ -113,11 +113,11 @@ inline TileRows tile_rows(const ViewRef& view, const Shape& shape, const Strides
   return rows;
 }
 
-// Is this a tile's last axis? With the limit in it, no compiler thinks of a walk that goes on behind it.
+// Is this a tile's last axis? The bound on the rank keeps compilers from assuming deeper recursion.
 inline bool is_innermost(const TileRows& rows, int axis) { return axis + 1 >= std::min(rows.rank, max_rank); }
 
-// Walks the rows of a tile, handing over where each lies in memory and in the tile, and which part of it exists. A row
-// that does not exist comes with memory == nullptr and an empty part.
+// Calls row(memory, offset, part) for each row of a tile: its address in memory, its offset in the tile, and the part
+// that exists. A row that does not exist has memory == nullptr and an empty part.
 template <class Row>
 void each_row(const TileRows& rows, int stored, int axis, char* memory, std::int64_t offset, const Row& row) {
   const TileRows::Axis& here = rows.axes[axis];
@@ -133,7 +133,7 @@ void each_row(const TileRows& rows, int stored, const Row& row) {
   each_row(rows, stored, 0, rows.empty ? nullptr : rows.memory, 0, row);
 }
 
-// Hands what exists of each row to `write(memory, first element in the tile, count)`.
+// Calls write(memory, offset of the first element in the tile, count) for the existing part of each row.
 template <class Write>
 void each_written_row(const TileRows& rows, int stored, int axis, char* memory, std::int64_t offset,
                       const Write& write) {

@@ -30,14 +30,15 @@ Combination::Handles Combination::reduce() const {
   return tiles;
 }
 
-// Each element has what the 2^k before it come to, for k = 0, 1, ...: Hillis and Steele, Data parallel algorithms.
+// In step k = 0, 1, ... each element is combined with the partial result 2^k before it: Hillis and Steele, Data
+// parallel algorithms.
 Combination::Handles Combination::scan(ScanOptions options) const {
   Handles tiles = options.exclusive ? moved(tiles_, 1, options.reverse) : tiles_;
   for (int reach = 1; reach < shape_[axis_]; reach *= 2) tiles = combined(moved(tiles, reach, options.reverse), tiles);
   return tiles;
 }
 
-// What stands so many elements before each.
+// The elements `by` positions before each (or after, if reversed).
 Combination::Handles Combination::moved(const Handles& tiles, int by, bool reverse) const {
   const int rest = shape_[axis_] - by;
   if (rest == 0) return nothing(by);
@@ -48,8 +49,8 @@ Combination::Handles Combination::combined(const Handles& before, const Handles&
   Handles result = combine_(before, behind);
   for (const Handle tile : result)
     if (trace_.shape(tile, location_) != trace_.shape(before[0], location_))
-      trace_.fail(location_, fmt::format("{}: the function makes {} of {}; it combines element by element, by "
-                                         "operators, so that the shape stays",
+      trace_.fail(location_, fmt::format("{}: the function returns {} for {}; it must combine element by element, with "
+                                         "operators, so that the shape is kept",
                                          what_, to_string(trace_.shape(tile, location_)),
                                          to_string(trace_.shape(before[0], location_))));
   return result;

@@ -12,21 +12,21 @@ void Trace::cuda(CudaText text, const std::vector<Handle>& blocks, const std::ve
   };
   for (const Id id : builder_.graph().regions[0].effects)
     if (builder_.graph()[id].op != Op::require)
-      refuse("'{}' stands in the function that says how it is launched; what the kernel does stands in its text",
+      refuse("'{}' is called in the function that describes the launch; write the kernel's work in its text",
              name(builder_.graph()[id].op));
-  if (!builder_.graph().grid.empty()) refuse("blocks(...) is called; return the blocks in the CudaLaunch");
+  if (!builder_.graph().grid.empty()) refuse("blocks(...) is called; return the grid as .blocks of the CudaLaunch");
   if (blocks.empty() || blocks.size() > CudaText::axes) refuse("{} axes of blocks; CUDA has 1 to 3", blocks.size());
   if (threads.empty() || threads.size() > CudaText::axes) refuse("{} axes of threads; CUDA has 1 to 3", threads.size());
   if (numbers.size() > CudaText::most_numbers)
     refuse("{} numbers; a launch computes {} at most", numbers.size(), CudaText::most_numbers);
   if (host_numbers && *host_numbers != numbers.size())
-    refuse("the host's function takes {} numbers behind the kernel's parameters, and the launch has {}", *host_numbers,
+    refuse("the host function takes {} numbers after the kernel's parameters, and the launch has {}", *host_numbers,
            numbers.size());
   std::vector<Id> values;
   const auto add = [&](const std::vector<Handle>& some, std::size_t least) {
     for (const Handle value : some) {
       if (!builder_.graph()[use(value, location)].uniform)
-        refuse("a launch is computed from extents and scalars; this depends on a tile");
+        refuse("a launch is computed from extents and scalars; this value depends on a tile");
       values.push_back(value.id);
     }
     for (std::size_t i = some.size(); i < least; ++i)

@@ -28,13 +28,14 @@ Trace::Trace(std::string name, std::vector<Parameter> parameters, Location locat
       uncaught_(std::uncaught_exceptions()) {
   if (current_trace)
     builder_.fail(location,
-                  fmt::format("a kernel is traced while kernel '{}' is; make it before, and outside of, the other",
+                  fmt::format("a kernel is traced while kernel '{}' is being traced; make it before, and outside of, "
+                              "the other",
                               current_trace->builder_.graph().name));
   const std::string& kernel = builder_.graph().name;
   const auto letter = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   if (kernel.empty() || !letter(kernel[0]) ||
       !std::all_of(kernel.begin(), kernel.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); }))
-    throw Error(fmt::format("{}:{}: a kernel's name is made of letters, digits and _, as a C++ name is", location.file,
+    throw Error(fmt::format("{}:{}: a kernel's name must be a C++ identifier of letters, digits and _", location.file,
                             location.line));
   current_trace = this;
 }
@@ -56,13 +57,13 @@ Trace& Trace::current(Location location) {
 void Trace::refuse_launch(const std::string& kernel) {
   if (current_trace)
     throw Error(
-        fmt::format("launch of kernel '{}' refused: kernel '{}' is being traced, and launches of the function given to "
+        fmt::format("launch of kernel '{}' refused: kernel '{}' is being traced, and launches in the function given to "
                     "kernel(...) would not be part of it; launch one kernel after the other",
                     kernel, current_trace->builder_.graph().name));
 }
 
 Graph Trace::finish() {
-  // A region that is still open comes first: Vars that go after it are taken to go inside of it.
+  // Report a region that is still open first; a Var that is destroyed later then counts as destroyed inside of it.
   if (builder_.depth() > 1)
     builder_.fail(builder_.graph().location,
                   "an exception left a loop or an if_ and was caught inside the kernel; let it leave the kernel");
@@ -105,24 +106,24 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
                                                                        : fmt::format("{}", static_cast<double>(value.real()));
     builder_.fail(location, fmt::format("the literal {} does not fit {}: {}", text, name(type), why));
   };
-  const bool large = !value.representable();  // more than an i64 holds
+  const bool large = !value.representable();  // does not fit i64
   if (large && type != ElementType::u64) misfit("it is out of range");
   const ElementInfo target = info(type);
   Cell cell;
   if (target.kind == ElementKind::real) {
-    // Rounded once: a long double to f64, or odd on its way to what is narrower.
+    // Rounded once: a long double to f64, or to odd on the way to a narrower type.
     const double real = type == ElementType::f64 ? static_cast<double>(value.real()) : detail::to_odd<double>(value.real());
     cell = evaluate_cast(ElementType::f64, type, cell_of(real));
     const ElementType held = type == ElementType::f64 ? type : ElementType::f32;
     const double kept = evaluate_cast(held, ElementType::f64, cell).f64;
-    // Of 8 bits what is too large becomes the largest there is, as infinity does.
+    // fp8 types saturate: a number that is too large becomes the largest finite one.
     const Cell largest = evaluate_cast(ElementType::f64, type, cell_of(std::numeric_limits<double>::max()));
     const bool saturated = std::abs(real) > evaluate_cast(held, ElementType::f64, largest).f64;
     if ((std::isinf(kept) || saturated) && !std::isinf(value.real())) misfit("it is out of range");
     if (value.integral() && evaluate_cast(held, ElementType::i64, cell).i64 != value.integer())
-      misfit("it would be rounded; write it as a floating literal if that is meant");
+      misfit("it would be rounded; write it as a floating literal if that is intended");
     if (kept == 0 && value.real() != 0)
-      misfit(fmt::format("it would be 0, as its smallest number is {:.2g}; write 0 if that is meant",
+      misfit(fmt::format("it would be 0, as its smallest number is {:.2g}; write 0 if that is intended",
                          type == ElementType::f64    ? std::numeric_limits<double>::denorm_min()
                          : type == ElementType::f16  ? 0x1p-24
                          : type == ElementType::bf16 ? 0x1p-133
@@ -148,8 +149,9 @@ int Trace::axis(Axis axis, int rank, std::string_view what, std::string_view hin
   const int number = axis.number;
   if (number < -rank || number >= rank)
     builder_.fail(axis.location, rank == 0
-                                     ? fmt::format("{}: there is no axis {}, for rank 0 has none{}", what, number, hint)
-                                     : fmt::format("{}: there is no axis {} in rank {}; axes are {} to {}{}", what,
+                                     ? fmt::format("{}: axis {} does not exist, as rank 0 has no "
+                                                   "axes{}", what, number, hint)
+                                     : fmt::format("{}: axis {} does not exist in rank {}; axes are {} to {}{}", what,
                                                    number, rank, -rank, rank - 1, hint));
   return number < 0 ? number + rank : number;
 }
@@ -184,8 +186,8 @@ void Trace::drop_var(VarSlot slot) {
   if (dropped.region != builder_.open_region() && builder_.is_open(dropped.region) &&
       std::uncaught_exceptions() == uncaught_ && broken_.empty())
     broken_ = fmt::format(
-        "kernel '{}': a Var that was made outside of a loop or an if_ is destroyed inside of it; make it "
-        "inside, or let it live on",
+        "kernel '{}': a Var that was made outside of a loop or an if_ is destroyed inside of it; make it inside, or "
+        "keep it alive",
         builder_.graph().name);
   if (!broken_.empty()) return;
   dropped.value = no_id;
@@ -245,7 +247,8 @@ Handle Trace::begin_loop(Handle count, Location location, int unroll) {
 void Trace::begin_branch(Handle condition, Location location) { begin_region(Op::branch, condition, location); }
 void Trace::begin_repeat(Handle condition, Location location) { begin_region(Op::repeat, condition, location); }
 
-// A value differs between rounds where it follows from a carried one that the body changes, or from an effect in it.
+// A value varies between iterations if it depends on a carried value that the body changes, or on an effect in the
+// body.
 bool Trace::may_change(Id value, const Open& open, const std::vector<Id>& yields) const {
   const Graph& graph = builder_.graph();
   std::set<Id> seen;
@@ -269,7 +272,7 @@ bool Trace::may_change(Id value, const Open& open, const std::vector<Id>& yields
 void Trace::end_region(Handle again) {
   Open open = std::move(open_.back());
   open_.pop_back();
-  // In the order of the Vars, whichever was named first.
+  // In the order of the Vars, independent of the order of use.
   std::sort(open.carried.begin(), open.carried.end(),
             [](const Carried& a, const Carried& b) { return a.slot < b.slot; });
   std::vector<Id> arguments, initial, yields;
@@ -284,8 +287,8 @@ void Trace::end_region(Handle again) {
     if (!may_change(yields.back(), open, yields))
       builder_.fail(
           open.location,
-          "while_: no round changes the condition, for it follows from no Var that the body assigns and from no "
-          "InOut; assign to one, or use if_");
+          "while_: no iteration changes the condition, as it depends on no Var that the body assigns and on no InOut; "
+          "assign to one, or use if_");
   }
   const Id id = builder_.end_region(open.first, initial, yields, open.location);
   for (std::size_t k = 0; k < open.carried.size(); ++k) {
@@ -296,7 +299,7 @@ void Trace::end_region(Handle again) {
 }
 
 void Trace::abandon_loop(Location location) {
-  // While an exception passes through, its text is the one to show.
+  // While an exception propagates, its text is the one to show.
   if (std::uncaught_exceptions() > uncaught_) return;
   if (broken_.empty())
     broken_ = fmt::format(
@@ -310,7 +313,7 @@ std::vector<Handle> Trace::blocks(const std::vector<Handle>& extents, Location l
   constexpr std::size_t most_axes = 8;
   if (extents.size() > most_axes)
     builder_.fail(location,
-                  fmt::format("blocks(...) of {} extents; a grid has at most {} axes: make one of several, and "
+                  fmt::format("blocks(...) of {} extents; a grid has at most {} axes: merge several into one, and "
                               "divide its index in the kernel",
                               extents.size(), most_axes));
   std::vector<Id> ids;
@@ -324,9 +327,9 @@ std::vector<Handle> Trace::blocks(const std::vector<Handle>& extents, Location l
 
 void Trace::require(Handle condition, std::string text, Location location) {
   if (!builder_.graph()[use(condition, location)].uniform)
-    builder_.fail(location, "require states what holds of extents and scalars; this depends on a tile");
+    builder_.fail(location, "require takes a condition on extents and scalars; this one depends on a tile");
   if (builder_.depth() > 1)
-    builder_.fail(location, "require belongs to the whole launch; state it outside of loops and if_");
+    builder_.fail(location, "require applies to the whole launch; call it outside of loops and if_");
   apply(Op::require, ElementType::pred, {condition}, {builder_.add_text(std::move(text))}, location);
 }
 
@@ -346,9 +349,10 @@ void Trace::print(std::string text, std::vector<Handle> values, Location locatio
     builder_.fail(location, mismatch.what());
   }
   if (places != values.size())
-    builder_.fail(location, fmt::format("print: the text has {} {{}}, and {} values are given; one for each", places,
+    builder_.fail(location, fmt::format("print: the text has {} {{}}, and {} values are given; give one for "
+                                        "each", places,
                                         values.size()));
-  for (Handle& value : values) {  // those that are for storage as what computes
+  for (Handle& value : values) {  // storage types are printed as types that compute
     const ElementType type = builder_.graph()[use(value, location)].type;
     if (info(type).computes) continue;
     const ElementType as = info(type).kind == ElementKind::real ? ElementType::f32 : ElementType::i32;
@@ -379,8 +383,8 @@ void check_outs(const Graph& graph) {
   for (std::size_t i = 0; i < stored.size(); ++i)
     if (graph.parameters[i].access == Access::out && !stored[i])
       throw Error(fmt::format(
-          "kernel '{}', {}:{}: nothing is stored to parameter {}, an {}, which would keep what it held before; store "
-          "to it, or leave it out",
+          "kernel '{}', {}:{}: nothing is stored to parameter {}, an {}, which would keep its old contents; store to "
+          "it, or remove it",
           graph.name, graph.location.file, graph.location.line, i + 1, to_string(graph.parameters[i])));
 }
 

@@ -15,7 +15,7 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// Everything a pure node means, and nothing else: no names, no places.
+// The meaning of a pure node, without names and locations.
 std::uint64_t hash_of(const Node& node) {
   std::uint64_t hash =
       mix(static_cast<std::uint64_t>(node.op) << 8 | static_cast<std::uint64_t>(node.type), node.region);
@@ -81,10 +81,11 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
   return id;
 }
 
-// The extent of a view follows from what is known: a slice's as the author gave it, else from those of the tensor
+// The extent of a view follows from known values: for a slice the given extent, otherwise the extents of the tensor
 // below.
 Id GraphBuilder::extent(Id view, std::int64_t axis, Location location) {
-  if (axis < 0 || axis >= graph_[view].shape.rank()) fail(location, fmt::format("extent: there is no axis {}", axis));
+  if (axis < 0 || axis >= graph_[view].shape.rank()) fail(location, fmt::format("extent: axis {} does not "
+                                                                                "exist", axis));
   const ViewAxis at = view_axes(graph_, view)[static_cast<std::size_t>(axis)];
   if (!at.slices.empty()) return at.slices.back().extent;
   const auto number = [&](int value) { return constant(ElementType::i32, cell_of(value), {}, location); };
@@ -111,7 +112,7 @@ void GraphBuilder::check_views(Id view, Location location) const {
   int depth = 1;
   for (; graph_[view].op != Op::tensor; view = graph_[view].in[0])
     if (++depth > most_views)
-      fail(location, fmt::format("views are taken of views more than {} deep; take them of the tensor", most_views));
+      fail(location, fmt::format("views of views are nested more than {} deep; take them from the tensor", most_views));
 }
 
 Id GraphBuilder::constant(ElementType type, Cell value, const Shape& shape, Location location) {
@@ -136,7 +137,8 @@ Id GraphBuilder::append(Node node) {
 
 RegionId GraphBuilder::begin(RegionKind kind, Location location) {
   if (static_cast<int>(open_.size()) > most_nested)
-    fail(location, fmt::format("loops and if_ are nested more than {} deep; make one loop of several", most_nested));
+    fail(location, fmt::format("loops and if_ are nested more than {} deep; merge several loops into "
+                               "one", most_nested));
   const auto region = static_cast<RegionId>(graph_.regions.size());
   graph_.regions.push_back({kind, open_.empty() ? 0 : open_.back(), {}, {}, {}});
   open_.push_back(region);
@@ -196,7 +198,7 @@ void GraphBuilder::set_grid(std::span<const Id> extents, Location location) {
   for (Id id : extents)
     if (!graph_[id].uniform)
       fail(location,
-           "blocks(...) must be given extents, scalars and what is computed from them; this depends on a tile");
+           "blocks(...) takes values computed from extents and scalars; this one depends on a tile");
   graph_.grid.assign(extents.begin(), extents.end());
 }
 
@@ -205,15 +207,15 @@ std::int64_t GraphBuilder::add_function(const CustomFunction& function, Location
   const bool is_identifier = !name.empty() && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   });
-  if (!is_identifier) fail(location, fmt::format("cuda_op: '{}' is no name; take letters, digits and _", name));
+  if (!is_identifier) fail(location, fmt::format("cuda_op: '{}' is not a valid name; use letters, digits and _", name));
   if (function.expression.empty()) fail(location, fmt::format("cuda_op '{}': it has no expression of a, b and c", name));
   std::vector<CustomFunction>& functions = graph_.functions;
   for (const CustomFunction& other : functions) {
-    // The same lambda in a template is a function of its own in each of its instances.
+    // The same lambda in a template is a different function in each of its instances.
     const bool same = other.expression == function.expression && other.type == function.type &&
                       other.operands == function.operands;
     if (other.name == name && !same)
-      fail(location, fmt::format("cuda_op '{}': the kernel has another of this name, '{}'; give one another name", name,
+      fail(location, fmt::format("cuda_op '{}': the kernel has another cuda_op of this name, '{}'; rename one", name,
                                  other.expression));
   }
   const auto known = std::ranges::find(functions, function);

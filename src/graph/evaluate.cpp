@@ -77,7 +77,7 @@ Cell evaluate(Op op, ElementType operand, Cell a, Cell b, Cell c) {
 #define STRUCTURAL(...)
 #include "tessera/graph/ops.def"
     default:
-      throw InternalError("evaluate takes ops of numbers");
+      throw InternalError("evaluate takes arithmetic ops");
   }
 }
 
@@ -129,7 +129,7 @@ UniformProgram::UniformProgram(const Graph& graph, std::span<const Id> roots) {
     position[id] = static_cast<int>(steps_.size());
     steps_.push_back(step);
   };
-  // Operands first. The stack is our own: a grid may be computed by any number of ops.
+  // Operands first. An explicit stack, because a grid may be computed by any number of ops.
   std::vector<Id> stack;
   for (Id root : roots) {
     stack.push_back(root);

@@ -1,4 +1,5 @@
-// Single numbers: the host expressions of ops.def applied to cells, for the folder and for what a launch computes.
+// Single numbers: the host expressions of ops.def applied to cells, for constant folding and for values that a launch
+// computes.
 #pragma once
 #include <span>
 #include <vector>
@@ -8,26 +9,26 @@
 
 namespace tessera::internal {
 
-/// A unary, binary or ternary op on operands of the given element type. What it has no use for is ignored.
+/// A unary, binary or ternary op on operands of the given element type. Unused operands are ignored.
 Cell evaluate(Op op, ElementType operand, Cell a, Cell b = {}, Cell c = {});
 /// A cast, with the rounding and saturation of ops.def.
 Cell evaluate_cast(ElementType from, ElementType to, Cell value);
-/// The value that has the same bits; both types are ones that `bitcasts` allows.
+/// The value with the same bits; both types must satisfy `bitcasts`.
 Cell evaluate_bitcast(ElementType from, ElementType to, Cell value);
 
-/// What a reduction starts from: combined with any number it gives that number.
+/// The identity of a reduction: combining it with a number returns that number.
 Cell identity(Op reduction, ElementType type);
 
-/// Launch-uniform values of a graph, prepared once: run() computes them all without allocating.
+/// Launch-uniform values of a graph, prepared once: run() computes all of them without allocating.
 class UniformProgram {
  public:
   UniformProgram() = default;
-  /// The values of `roots`, each launch uniform.
+  /// Computes `roots`, each of which is uniform in a launch.
   UniformProgram(const Graph& graph, std::span<const Id> roots);
   std::size_t size() const { return steps_.size(); }
   /// `values` has size() cells.
   void run(std::span<const Argument> arguments, std::span<Cell> values) const;
-  /// Where run() leaves the i-th root.
+  /// The cell in which run() stores the i-th root.
   int position(std::size_t root) const { return roots_[root]; }
 
  private:

@@ -45,7 +45,7 @@ SortOptions Node::sort_options() const {
 }
 
 void Node::lacks_attribute() const {
-  throw InternalError(fmt::format("a node's attribute is asked for that {} has not", name(op)));
+  throw InternalError(fmt::format("{} does not have the attribute that was requested", name(op)));
 }
 
 int view_parameter(const Graph& graph, Id view) {

@@ -21,7 +21,7 @@ Hints hints_for(const std::vector<Hints>& all, std::string_view arch) {
   Hints result;
   for (const Hints& one : all) {
     const bool generic = arch.substr(0, one.arch.size()) == one.arch && arch.size() == one.arch.size() + 1 &&
-                         (arch.back() < '0' || arch.back() > '9');  // sm_90 is sm_90a's, too
+                         (arch.back() < '0' || arch.back() > '9');  // hints for sm_90 also apply to sm_90a
     if (!one.arch.empty() && one.arch != arch && !generic) continue;
     for (const auto field : {&Hints::warps, &Hints::stages, &Hints::cluster, &Hints::occupancy})
       if (one.*field) result.*field = one.*field;

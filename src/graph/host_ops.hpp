@@ -1,5 +1,5 @@
-// The host expressions of ops.def as function objects: the CPU executor runs them over strips, the folder and the
-// launch over single numbers.
+// The host expressions of ops.def as function objects: the CPU executor applies them to strips, constant folding and
+// the launch to single numbers.
 #pragma once
 #include <limits>
 
@@ -67,7 +67,7 @@ struct Host;
   };
 #include "tessera/graph/ops.def"
 
-/// The type of C++ that holds values of an element type.
+/// The C++ type that holds values of an element type.
 template <HostType type>
 struct Held;
 template <>
@@ -118,7 +118,7 @@ host_form<to> cast_to(T x) {
   }
 }
 
-/// A value in host form whose bits, as a tensor would hold them, are those of x, in host form as well.
+/// The value in host form that has the same bits in a tensor as x, which is in host form as well.
 template <ElementType from, ElementType to>
 host_form<to> bitcast_to(host_form<from> x) {
   static_assert(bitcasts(from, to));

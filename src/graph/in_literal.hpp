@@ -1,12 +1,12 @@
-// Text that becomes part of a source.
+// Escapes text for generated source code.
 #pragma once
 #include <string>
 #include <string_view>
 
 namespace tessera::internal {
 
-/// A text as it stands in a string literal of C++, without the quotes: one line of printable characters, which a comment
-/// may have, too, but for a backslash at its end.
+/// A text as it appears in a C++ string literal, without the quotes: one line of printable characters. It can also go
+/// into a comment, unless it ends with a backslash.
 inline std::string in_literal(std::string_view text) {
   std::string literal;
   for (const char c : text) {

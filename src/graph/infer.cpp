@@ -17,7 +17,7 @@ template <class... Args>
 }
 
 constexpr std::int64_t farthest_step = std::int64_t(1) << 29;
-// Executors round a tile up to whole warps and instructions, and count its elements by an int.
+// Executors round a tile up to whole warps and instructions, and count its elements with an int.
 constexpr std::int64_t most_elements = std::int64_t(1) << 30;
 
 int checked_axis(Op op, std::int64_t axis, int rank) {
@@ -39,7 +39,7 @@ Shape permuted(Op op, const Shape& shape, std::span<const std::int64_t> axes) {
   return result;
 }
 
-// Tile, view and tile indices of an access must fit each other; `axes` is how many axes the indices address.
+// Tile, view and tile indices of an access must match; `axes` is the number of axes that the indices address.
 void check_access(const Graph& graph, Op op, const Shape& tile, Id view, std::size_t indices, int gathered) {
   const int rank = graph[view].shape.rank();
   if (tile.rank() != rank || static_cast<int>(indices) + gathered != rank)
@@ -47,36 +47,38 @@ void check_access(const Graph& graph, Op op, const Shape& tile, Id view, std::si
              rank);
 }
 
-// Of an access to elements: a tile of indices for each axis of the view, all of one shape.
+// An access to elements takes one tile of indices for each axis of the view, all of one shape.
 const Shape& check_elements(const Graph& graph, Op op, std::span<const Id> tiles, Id view) {
   if (static_cast<int>(tiles.size()) != graph[view].shape.rank())
-    mismatch("{}: {} tiles of indices for a tensor of rank {}; it takes one for each axis", name(op), tiles.size(),
+    mismatch("{}: {} tiles of indices for a tensor of rank {}; give one for each axis", name(op), tiles.size(),
              graph[view].shape.rank());
   const Shape& shape = graph[tiles[0]].shape;
   for (Id id : tiles)
     if (graph[id].shape != shape)
-      mismatch("{}: tiles of indices {} and {}; they have one shape", name(op), to_string(shape),
+      mismatch("{}: tiles of indices {} and {}; they must have the same shape", name(op), to_string(shape),
                to_string(graph[id].shape));
   return shape;
 }
 
-// Of an atomic: its tile and what it expects are of one shape, and so are tiles of indices.
+// The tile and the expected value of an atomic must have one shape, and so must the tiles of indices.
 const Shape& atomic_shape(const Graph& graph, Op op, std::span<const Id> in) {
   const auto view = static_cast<std::size_t>(view_operand(op));
   const std::span<const Id> places = in.subspan(view + 1);
   const Shape& tile = graph[in[0]].shape;
   for (Id id : in.first(view))
     if (graph[id].shape != tile)
-      mismatch("{}: {} is expected where {} is to be; both are of one shape", name(op), to_string(graph[id].shape),
+      mismatch("{}: {} is expected where {} is stored; both must have the same "
+               "shape", name(op), to_string(graph[id].shape),
                to_string(tile));
   if (!by_elements(op))
     check_access(graph, op, tile, in[view], places.size(), 0);
   else if (const Shape& shape = check_elements(graph, op, places, in[view]); shape != tile)
-    mismatch("{}: indices {} for a tile {}; an index for each element", name(op), to_string(shape), to_string(tile));
+    mismatch("{}: indices {} for a tile {}; give an index for each "
+             "element", name(op), to_string(shape), to_string(tile));
   return tile;
 }
 
-// What is as the operand but along the axis, where it has the extent that is asked for: at most `most`.
+// The operand's shape, but with the requested extent along the axis: at most `most`.
 Shape with_extent(Op op, const Shape& shape, int axis, const Shape& requested, int most) {
   if (requested.rank() == 0) return shape;
   bool fits = requested.rank() == shape.rank() && requested[axis] <= most;
@@ -103,21 +105,21 @@ bool is_of_kind(const Node& node, OperandKind kind) {
   }
 }
 
-// Only what no slice moves is cut into windows or flattened: then an element's place along one axis says whether it
-// exists, whatever it is along the other.
+// Only axes that are not slices can be divided into windows or flattened: then an element's index along one axis
+// decides whether it exists, independent of the other axis.
 ViewAxis unsliced(const Graph& graph, Op op, Id view, int axis) {
   ViewAxis at = view_axes(graph, view)[static_cast<std::size_t>(axis)];
   if (!at.slices.empty())
-    mismatch("{}: axis {} is a slice; take the slice behind it, of the axes that it makes", name(op), axis);
+    mismatch("{}: axis {} is a slice; take the slice afterwards, of the resulting axes", name(op), axis);
   return at;
 }
 
 Shape sliced(const Graph& graph, Id view, int axis, std::int64_t step) {
   if (step == 0 || std::abs(step) > farthest_step)
-    mismatch("slice: a step of {}; a step is not 0, and 2^29 at most", step);
+    mismatch("slice: a step of {}; a step must not be 0, and must be at most 2^29", step);
   const std::int64_t before = view_axes(graph, view)[static_cast<std::size_t>(axis)].step();
   if (std::abs(before * step) > farthest_step)
-    mismatch("slice: a step of {} in a view by steps of {}; together they are 2^29 at most", step, before);
+    mismatch("slice: a step of {} in a view with steps of {}; their product must be at most 2^29", step, before);
   return graph[view].shape;
 }
 
@@ -125,24 +127,25 @@ Shape unfolded(const Graph& graph, Id view, int axis, std::span<const std::int64
   const Op op = Op::unfold_view;
   const int rank = graph[view].shape.rank();
   const std::int64_t size = attr[1], step = attr[2];
-  if (rank == max_rank) mismatch("{}: a view of {} axes has no room for one more", name(op), rank);
+  if (rank == max_rank) mismatch("{}: a view of {} axes cannot have one more", name(op), rank);
   const ViewAxis at = unsliced(graph, op, view, axis);
   if (size < 1 || step < 1 || size > farthest_step || at.factor * step > farthest_step)
-    mismatch("{}: windows of {} elements, {} apart; both are 1 at least, and 2^29 at most", name(op), size, step);
+    mismatch("{}: windows of {} elements, {} apart; both must be from 1 to 2^29", name(op), size, step);
   if (at.within > 0 && at.within < size)
     mismatch("{}: windows of {} elements in an axis of {}", name(op), size, at.within);
   if (step < size && graph.parameters[static_cast<std::size_t>(view_parameter(graph, view))].access != Access::in)
-    mismatch("{}: windows of {} elements, {} apart, share elements; only an In is read by such", name(op), size, step);
+    mismatch("{}: windows of {} elements, {} apart, share elements; only an In may have such "
+             "windows", name(op), size, step);
   return Shape::of_rank(rank + 1);
 }
 
 Shape flattened(const Graph& graph, Id view, int axis) {
   const Op op = Op::flatten_view;
   const int rank = graph[view].shape.rank();
-  if (axis + 1 >= rank) mismatch("{}: there is no axis behind axis {} in rank {}", name(op), axis, rank);
+  if (axis + 1 >= rank) mismatch("{}: axis {} in rank {} has no axis after it", name(op), axis, rank);
   for (const int one : {axis, axis + 1})
     if (const ViewAxis at = unsliced(graph, op, view, one); !at.windows.empty() || at.within > 0)
-      mismatch("{}: axis {} is of windows; flatten the tensor's axes, and cut them into windows then", name(op), one);
+      mismatch("{}: axis {} is of windows; flatten the tensor's axes first, then unfold them", name(op), one);
   return Shape::of_rank(rank - 1);
 }
 
@@ -229,7 +232,7 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
       return check_elements(graph, op, in.subspan(1), in[0]);
     case Op::scatter_elements:
       if (shape(0) != check_elements(graph, op, in.subspan(2), in[1]))
-        mismatch("{}: indices {} for a tile {}; an index for each element", name(op), to_string(shape(2)),
+        mismatch("{}: indices {} for a tile {}; give an index for each element", name(op), to_string(shape(2)),
                  to_string(shape(0)));
       return shape(0);
     case Op::store:
@@ -272,7 +275,7 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
       for (int axis = 0; axis < requested.rank(); ++axis) {
         const std::int64_t step = attr[static_cast<std::size_t>(axis)];
         if (step == 0 || std::abs(step) > farthest_step / std::max(1, requested[axis]))
-          mismatch("extract: {} elements by steps of {}; a step is not 0, and reaches 2^29 elements far at most",
+          mismatch("extract: {} elements with steps of {}; a step must not be 0, and must span at most 2^29 elements",
                    requested[axis], step);
       }
       return requested;

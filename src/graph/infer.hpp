@@ -1,4 +1,4 @@
-// What an op makes of its operands: element type and shape of the result.
+// Type and shape inference: the element type and shape of an op's result.
 #pragma once
 #include <span>
 #include <stdexcept>
@@ -7,7 +7,7 @@
 
 namespace tessera::internal {
 
-/// Operands that an op cannot take. The text names them with their shapes and the mend, but not yet the place.
+/// Operands that an op cannot take. The text names them with their shapes and how to fix it, but without the location.
 struct Mismatch : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -19,7 +19,7 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
 /// Throws Mismatch unless a tile may have this shape: extents of at least 1, at most 2^30 elements.
 void check_tile(Op op, const Shape& shape);
 
-/// Throws Mismatch unless the op takes operands of these element types and gives `type`.
+/// Throws Mismatch unless the op takes operands of these element types and returns `type`.
 void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id> in);
 
 /// NumPy's rule; throws Mismatch.

@@ -1,5 +1,5 @@
-// The scalar functions behind ops.def: branch-free and inline, so that a loop over them vectorises, and the one meaning
-// of each op wherever it is evaluated. Real functions are within 2 ulp of the exact value over their domain.
+// The scalar functions behind ops.def: branch-free and inline, so that loops over them vectorize. They define each op
+// wherever it is evaluated. Floating-point functions are within 2 ulp of the exact value over their domain.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -19,7 +19,7 @@ namespace detail {
 inline constexpr float round_magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer held in the low bits
 
 inline float power_of_two(std::int32_t n) { return std::bit_cast<float>((n + 127) << 23); }
-// value * 2^n in two steps, so that subnormal results and the step to infinity come out right.
+// value * 2^n in two steps, so that subnormal results and overflow to infinity are correct.
 inline float scale(float value, std::int32_t n) {
   const std::int32_t half = n >> 1;
   return value * power_of_two(half) * power_of_two(n - half);
@@ -188,13 +188,13 @@ T cdiv(T a, T b) {
   return neg(floor_div(neg(a), b));
 }
 
-// Are they the same in memory? Of reals that is another question than whether they are equal.
+// Do they have the same bits in memory? For floating-point numbers this differs from equality.
 template <class T>
 bool has_same_bits(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
-// A NaN loses against a number: IEEE 754-2019 minimumNumber and maximumNumber, the order of zeros left open.
+// A NaN loses against a number: IEEE 754-2019 minimumNumber and maximumNumber; the order of zeros is unspecified.
 template <class T>
 T minimum(T a, T b) {
   return a < b || b != b ? a : b;
@@ -213,8 +213,8 @@ T maximum_nan(T a, T b) {
   return a > b || a != a ? a : b;
 }
 
-// Word `index` of the Philox 4x32-10 stream of `key` (Salmon et al., SC'11): word index % 4 of the block whose counter
-// is index / 4, both taken as unsigned 64-bit numbers.
+// Word `index` of the Philox 4x32-10 stream of `key` (Salmon et al., SC'11): word index % 4 of the block with counter
+// index / 4, both as unsigned 64-bit numbers.
 inline std::int32_t random_bits(std::int64_t key, std::int64_t index) {
   const auto position = static_cast<std::uint64_t>(index);
   const std::uint64_t block = position >> 2;
@@ -233,13 +233,13 @@ inline std::int32_t random_bits(std::int64_t key, std::int64_t index) {
   const std::uint32_t low = position & 1 ? c1 : c0, high = position & 1 ? c3 : c2;
   return static_cast<std::int32_t>(position & 2 ? high : low);
 }
-// Uniform in (0, 1), never 0 or 1: the upper 23 bits, in the middle of their interval.
+// Uniform in (0, 1), never 0 or 1: the upper 23 bits, at the middle of their interval.
 inline float random_uniform(std::int64_t key, std::int64_t index) {
   const auto bits = static_cast<std::uint32_t>(random_bits(key, index)) >> 9;
   return (static_cast<float>(static_cast<std::int32_t>(bits)) + 0.5f) * 1.1920928955078125e-7f;
 }
 
-// Narrow reals, as the bits they are stored in or as the float they stand for. Rounding is to nearest even.
+// Narrow floating-point types, as the stored bits or as a float of the same value. Rounding is to nearest even.
 inline std::uint16_t bf16_bits(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
@@ -255,20 +255,20 @@ inline float round_to_tf32(float x) {
 }
 
 namespace detail {
-/// An absolute value rounded to `fraction` bits where the exponent is `lowest` or more, to multiples of its last digit
-/// below that: the bits above those cut off, biased as a float is.
+/// An absolute value rounded to `fraction` bits if its exponent is at least `lowest`, else to a multiple of the last
+/// digit at that exponent. Returns the bits above the dropped ones, with the exponent biased by 1 - `lowest`.
 template <int fraction, int lowest>
 std::uint32_t rounded_magnitude(float size) {
   constexpr int cut = 23 - fraction;
   const auto bits = std::bit_cast<std::uint32_t>(size);
   const std::uint32_t normal = (bits + ((1u << (cut - 1)) - 1) + ((bits >> cut) & 1u)) >> cut;
-  const float step = power_of_two(lowest + cut);  // adding it leaves the digits of a subnormal as its last
+  const float step = power_of_two(lowest + cut);  // adding it moves the digits of a subnormal to the last bits
   const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(size + step) - std::bit_cast<std::uint32_t>(step);
   return size < power_of_two(lowest) ? subnormal : normal - (static_cast<std::uint32_t>(126 + lowest) << fraction);
 }
 }  // namespace detail
 
-// Eight bits; every NaN is 0x7f.
+// fp8; every NaN is 0x7f.
 inline std::uint8_t f8e4m3_bits(float x) {
   const float size = detail::clamp(std::fabs(x), 0.0f, 448.0f);
   const std::uint32_t sign = std::bit_cast<std::uint32_t>(x) >> 24 & 0x80u;
@@ -295,14 +295,14 @@ inline float f8e5m2_value(std::uint8_t bits) {
   return bits & 0x80u ? -number : number;
 }
 
-/// A number on its way to a type narrower than f32. Integers round to f32 first, as ops.def says.
+/// A number on its way to a type narrower than f32. Integers are rounded to f32 first, as ops.def says.
 template <class T>
 float to_be_narrowed(T x) {
   return static_cast<float>(x);
 }
 inline float to_be_narrowed(double x) { return tessera::internal::detail::to_odd<float>(x); }
 
-// Casts. Real to integer truncates and saturates, NaN gives 0; integer to a narrower integer wraps.
+// Casts. Floating-point to integer truncates and saturates, NaN becomes 0; integer to a narrower integer wraps.
 /// To the element type T, as the type that holds it.
 template <std::integral T, std::integral Held, std::floating_point From>
 Held to_integer(From x) {

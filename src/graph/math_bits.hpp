@@ -1,4 +1,4 @@
-// Ops on the bits of a number, and on where it lies among integers, infinities and NaN: the same for each type.
+// Ops on the bits of a number, and on its relation to integers, infinities and NaN: the same for each type.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -21,7 +21,7 @@ template <std::floating_point T>
 T trunc(T x) {
   return std::trunc(x);
 }
-/// Halves to the even integer.
+/// Rounds halves to the even integer.
 template <std::floating_point T>
 T round(T x) {
   return std::rint(x);
@@ -67,7 +67,7 @@ template <std::integral T>
 T bitwise_xor(T a, T b) {
   return static_cast<T>(a ^ b);
 }
-/// Does a shift by b leave any of the bits?
+/// Does a shift by b keep any of the bits?
 template <std::integral T>
 bool is_shift(T b) {
   return static_cast<std::make_unsigned_t<T>>(b) < 8 * sizeof(T);

@@ -1,4 +1,4 @@
-// Of f64: the functions of the C++ library, each within 2 ulp of the exact value.
+// f64: the functions of the C++ library, each within 2 ulp of the exact value.
 #pragma once
 #include <cmath>
 
@@ -24,7 +24,8 @@ REAL_FUNCTION(erfc)
 REAL_FUNCTION(cbrt)
 REAL_FUNCTION(sqrt)
 #undef REAL_FUNCTION
-// Next to a multiple of pi / 2 that is far from 0, glibc's reduction leaves a double some 48 bits; a long double has enough.
+// Near a multiple of pi / 2 that is far from 0, glibc's reduction leaves a double about 48 bits; a long double has
+// enough.
 #define WAVE(name, few_digits)                                                                            \
   inline double name(double x) {                                                                          \
     const double y = std::name(x), size = std::fabs(y);                                                   \

@@ -1,4 +1,4 @@
-// Of f32: exponentials, logarithms, powers, hyperbolic and error functions beside those of math.hpp.
+// f32: exponentials, logarithms, powers, hyperbolic and error functions, in addition to those of math.hpp.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -10,7 +10,7 @@ namespace tessera::internal::math {
 namespace detail {
 inline constexpr float no_number = std::numeric_limits<float>::quiet_NaN();
 
-/// What a logarithm is where its argument, here less `zero`, is none of a normal number.
+/// A logarithm with its special cases: the argument x is infinite, `zero` (the logarithm is -inf), below that, or NaN.
 inline float log_at_ends(float x, float zero, double inside) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   float result = static_cast<float>(inside);
@@ -29,14 +29,16 @@ inline float log2(float x) { return detail::log_at_ends(x, 0, wide::log2(static_
 inline float log10(float x) {
   return detail::log_at_ends(x, 0, wide::log2(static_cast<double>(x)) * 0.30102999566398119521);
 }
-/// What 1 + x loses of x is added to the logarithm.
+/// Adds to the logarithm the part of x that 1 + x drops.
 inline float log1p(float x) {
   const double a = static_cast<double>(x), sum = 1 + a, lost = a - (sum - 1);
   const float y = detail::log_at_ends(x, -1, wide::log2(sum) * wide::ln2 + lost / sum);
   return x == 0 ? x : y;
 }
 
-/// With e = e^|x| - 1, the half of e + e / (e + 1).
+/// With e = e^
+/// x
+///  - 1, half of e + e / (e + 1).
 inline float sinh(float x) {
   const double a = wide::clamp(std::fabs(static_cast<double>(x)), 0, 100);
   const double e = wide::power_of_two(a * wide::log2e).less_one();
@@ -47,14 +49,14 @@ inline float cosh(float x) {
   return static_cast<float>(0.5 * (e + 1 / e));
 }
 
-/// As in C: pow(x, 0) and pow(1, y) are 1, of NaN, too.
+/// As in C: pow(x, 0) and pow(1, y) are 1, even for NaN.
 inline float pow(float x, float y) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const float a = std::fabs(x), half = 0.5f * y;
   const bool whole = std::trunc(y) == y, odd = whole & (std::trunc(half) != half);
   double log = wide::log2(static_cast<double>(a));
   log = a == 0 ? -static_cast<double>(infinity) : a == infinity ? static_cast<double>(infinity) : log;
-  // 0 times an infinity is meant as 0 here; a NaN stays one.
+  // 0 times an infinity counts as 0 here; a NaN stays a NaN
   const double exponent = a == 1 ? 0 : log * static_cast<double>(y);
   double size = wide::exp2(wide::clamp(exponent, -400, 400));
   size = size > 0x1p200 ? static_cast<double>(infinity) : size;
@@ -64,7 +66,7 @@ inline float pow(float x, float y) {
   return ((x == 1) | (y == 0)) ? 1.0f : result;
 }
 
-/// By Newton's method from a guess that divides the exponent by 3 (after FreeBSD's s_cbrtf.c), twice, in double.
+/// Newton's method from a guess that divides the exponent by 3 (after FreeBSD's s_cbrtf.c), two steps, in double.
 inline float cbrt(float x) {
   const float a = std::fabs(x);
   const bool subnormal = a < std::numeric_limits<float>::min();
@@ -80,7 +82,9 @@ inline float cbrt(float x) {
 }
 
 namespace detail {
-/// For |x| <= 0.75, by its series.
+/// For
+/// x
+///  <= 0.75, by its series.
 inline double erf_of_small(double x) {
   const double z = x * x;
   double p = 1.0 / 685440;
@@ -94,7 +98,7 @@ inline double erf_of_small(double x) {
   p = p * z + 1.0;
   return p * x * 1.12837916709551257390;
 }
-/// For 0.5 <= x <= 11: e^-x^2 / (1 + 2x) times what differs little from 1, a polynomial of (x - 3) / (x + 3).
+/// For 0.5 <= x <= 11: e^-x^2 / (1 + 2x) times a factor near 1, which is a polynomial of (x - 3) / (x + 3).
 inline double erfc_of_large(double x) {
   const double t = (x - 3) / (x + 3);
   double p = -0.00018892386428630628;

@@ -1,4 +1,4 @@
-// Of f32: trigonometric functions and their inverses, exact of any number, however large.
+// f32: trigonometric functions and their inverses, accurate for any number, however large.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -11,7 +11,7 @@ namespace tessera::internal::math {
 
 namespace detail {
 
-/// An angle in [-pi/4, pi/4] behind so many quarter turns.
+/// An angle in [-pi/4, pi/4] after a number of quarter turns.
 struct Turn {
   float angle;
   std::uint32_t quarters;
@@ -21,8 +21,8 @@ struct Turn {
 struct Bits96 {
   std::uint32_t high, middle, low;
 };
-/// The bits of 2 / pi from place n on, n in [0, 128), where place 26 is the first behind the point. (Payne and Hanek,
-/// 1983.)
+/// The bits of 2 / pi from position n on, n in [0, 128), where position 26 is the first after the binary point. (Payne
+/// and Hanek, 1983.)
 inline Bits96 two_over_pi_from(std::uint32_t n) {
   constexpr std::uint32_t w[] = {0x00000028, 0xbe60db93, 0x91054a7f, 0x09d5f47d, 0x4d377036, 0xd8a5664f, 0x10e4107f};
   const bool far = (n & 64) != 0, further = (n & 32) != 0;
@@ -33,8 +33,8 @@ inline Bits96 two_over_pi_from(std::uint32_t n) {
   return {b0 << left | b1 >> 1 >> right, b1 << left | b2 >> 1 >> right, b2 << left | b3 >> 1 >> right};
 }
 
-/// For x >= 0. From 0.5 on x 2 / pi modulo 4, exact to 2^-62, is a product of integers: two bits are the quarters, the
-/// rest, with a sign, the angle. Of an infinity and of NaN the angle is NaN.
+/// For x >= 0. From 0.5 on, x 2 / pi modulo 4, exact to 2^-62, is computed as a product of integers: two bits are the
+/// quarters, the rest, with a sign, is the angle. For an infinity or NaN the angle is NaN.
 inline Turn turn_of(float x) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(x), exponent = bits >> 23;
   const std::uint32_t mantissa = (bits & 0x7fffffu) | 0x800000u;
@@ -44,7 +44,7 @@ inline Turn turn_of(float x) {
   const std::uint64_t low = m * factor.low, middle = m * factor.middle + (low >> 32);
   const std::uint32_t p1 = static_cast<std::uint32_t>(m) * factor.high + static_cast<std::uint32_t>(middle >> 32);
   const std::uint32_t p0 = static_cast<std::uint32_t>(middle);
-  // The angle in 2^-64 of a quarter turn; its upper 24 bits are a float, the 31 behind them nearly.
+  // The angle in units of 2^-64 quarter turns: its upper 24 bits are exact as a float, the next 31 almost.
   const std::uint32_t s1 = p1 << 2 | p0 >> 30, s0 = p0 << 2;
   const float coarse = static_cast<float>(static_cast<std::int32_t>(s1) >> 8);
   const float fine = static_cast<float>(static_cast<std::int32_t>((s1 & 255u) << 23 | s0 >> 9));
@@ -102,7 +102,7 @@ inline float tan(float x) {
 
 namespace wide {
 
-/// atan of x >= 0, to 1e-10 of itself.
+/// atan of x >= 0, to a relative error of 1e-10.
 inline double atan(double x) {
   constexpr double eighth = 0.41421356237309504880;  // tan(pi / 8)
   const bool large = x > 1 / eighth, middle = x > eighth;
@@ -118,7 +118,9 @@ inline double atan(double x) {
   return p * t + (large ? pi / 2 : middle ? pi / 4 : 0);
 }
 
-/// asin of |x| <= 0.5, to 1e-10 of itself.
+/// asin of
+/// x
+///  <= 0.5, to a relative error of 1e-10.
 inline double asin(double x) {
   const double z = x * x;
   double p = 0.0347484248080839;
@@ -131,7 +133,11 @@ inline double asin(double x) {
   p = p * z + 0.9999999999863537;
   return p * x;
 }
-/// The angle of |x| in [0.5, 1] as seen from 1: pi/2 - asin |x|. NaN beyond 1.
+/// acos of
+/// x
+///  in [0.5, 1]: pi/2 - asin
+/// x
+/// . NaN beyond 1.
 inline double angle_from_one(double x) { return 2 * asin(std::sqrt(0.5 * (1 - x))); }
 
 }  // namespace wide
@@ -147,7 +153,7 @@ inline float acos(float x) {
 inline float atan(float x) {
   return std::copysign(static_cast<float>(wide::atan(std::fabs(static_cast<double>(x)))), x);
 }
-/// As in C, of zeros and infinities, too.
+/// As in C, including zeros and infinities.
 inline float atan2(float y, float x) {
   const double a = std::fabs(static_cast<double>(y)), b = std::fabs(static_cast<double>(x));
   const double slope = a == b ? (a == 0 ? 0 : 1) : a / b;

@@ -1,5 +1,5 @@
-// Powers and logarithms in double, to 1e-10 of themselves: what functions of f32 are made of where float arithmetic
-// would lose digits. Branch-free, and without what AVX2 lacks, so that loops vectorise.
+// Powers and logarithms in double, to a relative error of 1e-10: the basis of f32 functions where float arithmetic
+// would lose digits. Branch-free and limited to AVX2 instructions, so that loops vectorize.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -9,20 +9,24 @@ namespace tessera::internal::math::wide {
 inline constexpr double ln2 = 0.69314718055994530942, log2e = 1.4426950408889634074;
 inline constexpr double pi = 3.14159265358979323846;
 
-/// A NaN stays one.
+/// A NaN stays a NaN.
 inline double clamp(double x, double low, double high) {
   x = x < low ? low : x;
   return x > high ? high : x;
 }
 
-/// 2^x is scale + scale * rest; `rest` is exact to 1e-10 of itself where it is next to nothing, too.
+/// 2^x is scale + scale * rest; `rest` has a relative error of 1e-10 even near 0.
 struct Power {
   double scale, rest;
   double value() const { return scale + scale * rest; }
   double less_one() const { return scale * rest + (scale - 1); }
 };
 
-/// For |x| <= 1000. By Taylor's series of e^r - 1, |r| <= ln(2) / 2.
+/// For
+/// x
+///  <= 1000. By the Taylor series of e^r - 1,
+/// r
+///  <= ln(2) / 2.
 inline Power power_of_two(double x) {
   constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52: adding it rounds to an integer held in the low bits
   const double t = x + magic;
@@ -41,7 +45,7 @@ inline Power power_of_two(double x) {
 }
 inline double exp2(double x) { return power_of_two(x).value(); }
 
-/// Of a normal number above 0. By the series of atanh.
+/// For a normal number above 0. By the series of atanh.
 inline double log2(double x) {
   constexpr double two_52 = 4503599627370496.0;
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);

@@ -1,13 +1,13 @@
-// Values of a thread that may be asked for to its very end.
+// Thread-local values that remain usable until the thread has ended.
 #pragma once
 
 namespace tessera::internal {
 
-/// The thread's own value of a type, made when it is first asked for and destroyed with the thread. The main thread runs
-/// static destructors and what std::atexit was given after that: to these it is made anew, and stays.
+/// The thread's own value of a type, created on first use and destroyed with the thread. The main thread runs static
+/// destructors and std::atexit functions after that: for these it is created again, and never destroyed.
 template <class T>
 T& of_this_thread() {
-  thread_local T* value = nullptr;  // needs no destructor, so it is there to the end
+  thread_local T* value = nullptr;  // needs no destructor, so it exists to the end
   if (!value) {
     struct Owner {
       ~Owner() {

@@ -47,7 +47,7 @@ std::vector<std::string> print_pieces(std::string_view format) {
     else if (c == '{' && next == '}')
       pieces.emplace_back();
     else
-      throw Mismatch(fmt::format("print: '{}' at character {} is neither of {{}} nor written twice", c, i + 1));
+      throw Mismatch(fmt::format("print: '{}' at character {} is neither part of {{}} nor doubled", c, i + 1));
     ++i;
   }
   return pieces;
@@ -70,7 +70,8 @@ Reports::Reports(const Graph& graph) : kernel_(graph.name) {
 
 const Reports::Source& Reports::source(std::size_t text) const {
   const auto found = std::ranges::find(sources_, text, &Source::text);
-  if (found == sources_.end()) throw InternalError(fmt::format("kernel '{}' tells what it has no text of", kernel_));
+  if (found == sources_.end()) throw InternalError(fmt::format("kernel '{}' reports a text that it does not "
+                                                               "have", kernel_));
   return *found;
 }
 
@@ -118,9 +119,9 @@ Reports::Told Reports::take(std::span<std::uint32_t> board) const {
   std::ranges::stable_sort(lines, {}, &Line::block);
   for (const Line& line : lines) told.printed += line.text;
   if (board[board::lost])
-    told.printed += fmt::format("kernel '{}' printed more than {} kB between two synchronisations; the rest is lost\n",
+    told.printed += fmt::format("kernel '{}' printed more than {} kB between two synchronizations; the rest is lost\n",
                                 kernel_, board::room * 4 / 1000);
-  // Only what was seen goes: kernels that another thread launches meanwhile may tell more.
+  // Clear only what was read: kernels that another thread launches meanwhile may report more.
   if (board[board::failed]) {
     told.failed = failed(board[board::text], number_at(board, board::block));
     std::ranges::fill(board.first(board::used), 0);

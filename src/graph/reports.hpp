@@ -1,6 +1,7 @@
-// What a kernel tells the host while it runs: checks that failed, and what it prints. One text on every executor.
+// Reports of a running kernel to the host: failed checks and printed text. The text is the same on every executor.
 //
-// The CPU's tells it at once. Generated kernels write to a board of words, which the host reads when they have ended.
+// The CPU executor reports immediately. Generated kernels write to a mailbox of 32-bit words, which the host reads when
+// they have ended.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,25 +13,25 @@
 
 namespace tessera::internal {
 
-/// The text of a print, cut where its values stand: one piece more than there are values. Throws Mismatch for braces
-/// that are neither {} nor written twice.
+/// The text of a print, split at its values: one more piece than there are values. Throws Mismatch for braces that are
+/// neither {} nor doubled.
 std::vector<std::string> print_pieces(std::string_view format);
 
-/// A value that is printed: of rank 0 as a number, else as [[1, 2], [3, 4]].
+/// A value to print: for rank 0 a number, else nested rows as in [[1, 2], [3, 4]].
 struct PrintedTile {
   ElementType type{};
   Shape shape;
   std::vector<Cell> elements;  ///< row-major
 };
 
-/// The words of a board. Those behind the first are records, one behind the other, each of a print in a block: its
-/// length in words, the print's text, the block's number (two words), then the elements of each value.
+/// The 32-bit words of a mailbox. The header is followed by records, one for each print of a grid tile: the length in
+/// words, the number of the print's text, the block index (two words), then the elements of each value.
 namespace board {
 inline constexpr std::size_t failed = 0;  ///< not 0: a check failed
-inline constexpr std::size_t text = 1;    ///< of the check
-inline constexpr std::size_t block = 2;   ///< where it did, two words
-inline constexpr std::size_t used = 4;    ///< words that records wanted, two words
-inline constexpr std::size_t lost = 6;    ///< not 0: some had no room
+inline constexpr std::size_t text = 1;    ///< its text
+inline constexpr std::size_t block = 2;   ///< its block index, two words
+inline constexpr std::size_t used = 4;    ///< words that the records needed, two words
+inline constexpr std::size_t lost = 6;    ///< not 0: some records did not fit
 inline constexpr std::size_t header = 16;
 inline constexpr std::size_t record_header = 4;
 inline constexpr std::size_t room = 1 << 18;  ///< words for records
@@ -41,21 +42,21 @@ class Reports {
   Reports() = default;
   explicit Reports(const Graph& graph);
 
-  /// Does the kernel tell nothing?
+  /// Does the kernel report nothing?
   bool empty() const { return sources_.empty(); }
   bool prints() const { return prints_; }
-  /// Words of a board; all 0 when it is new.
+  /// Words of a mailbox, which must be 0 initially.
   std::size_t words() const { return board::header + (prints_ ? board::room : 0); }
 
-  /// The text of a check that failed, and of a print, a line.
+  /// The error text of a failed check; and the text of a print, one line.
   std::string failed(std::size_t text, std::int64_t block) const;
   std::string printed(std::size_t text, std::span<const PrintedTile> values) const;
 
   struct Told {
-    std::string printed;  ///< block by block
+    std::string printed;  ///< ordered by block index
     std::string failed;   ///< empty: none
   };
-  /// Reads a board, which is new again. Nothing writes to it meanwhile.
+  /// Reads and clears a mailbox. Nothing may write to it meanwhile.
   Told take(std::span<std::uint32_t> board) const;
 
  private:

@@ -15,7 +15,7 @@ Rewriter::Rewriter(const Graph& source)
 }
 
 Graph Rewriter::run() {
-  // Grid extents come first: a block index may only name an axis that is there.
+  // Grid extents come first: a block index may only name an axis that exists.
   for (Id id : order_[0]) {
     if (!keep(id) || !source_[id].uniform) continue;
     copy_node(id);
@@ -45,7 +45,7 @@ void Rewriter::copy_node(Id id) {
   const Node& node = source_[id];
   switch (node.op) {
     case Op::argument:
-      break;  // made with its loop
+      break;  // made together with its loop
     case Op::loop:
     case Op::branch:
     case Op::repeat:

@@ -1,4 +1,4 @@
-// Copies a graph, node by node in canonical order, into a fresh builder: the frame of every pass.
+// Copies a graph, node by node in canonical order, into a new builder: the base class of every graph pass.
 #pragma once
 #include <span>
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace tessera::internal {
 
-/// The copy hash-conses, lets what no longer varies in a loop move out of it, and drops what is dead by `keep` as well
-/// as carried values that a loop only hands on. A pass overrides what it changes.
+/// The copy hash-conses, hoists values that have become loop-invariant, and drops nodes that `keep` calls dead as well
+/// as carried values that do not change. A pass overrides the functions for what it changes.
 class Rewriter {
  public:
   explicit Rewriter(const Graph& source);
@@ -16,7 +16,7 @@ class Rewriter {
   Graph run();
 
  protected:
-  /// The new node for an old one whose operands are copied already.
+  /// The new node for an old one whose operands have been copied.
   virtual Id rewrite(const Node& node, std::span<const Id> in);
   /// Dead nodes are left out. `id` is a node of the source; for a carried value, its argument inside the loop.
   virtual bool keep(Id) const { return true; }
@@ -38,7 +38,7 @@ class Rewriter {
   std::vector<std::vector<Id>> results_;  // old loop, branch or repeat -> new node of each carried value
 };
 
-/// The graph as the language leaves it: without carried values that do not change.
+/// The graph as the language produces it, without carried values that do not change.
 Graph canonical(const Graph& graph);
 
 }  // namespace tessera::internal

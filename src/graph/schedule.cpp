@@ -32,7 +32,7 @@ class Scheduler {
     for (Id id : body.effects) visit(id, each);
     for (Id id : body.yields) visit(id, each);
   }
-  // The stack is our own: a kernel unrolled by C++ may be a hundred thousand ops deep.
+  // An explicit stack: a kernel unrolled by C++ may be a hundred thousand ops deep.
   template <class Each>
   void visit(Id root, const Each& each) {
     std::vector<std::pair<Id, std::size_t>> stack;
@@ -50,14 +50,14 @@ class Scheduler {
       }
       const Id done = id;
       stack.pop_back();
-      // What the body needs from outside is listed in the outer region, ahead of the loop itself.
+      // Values that the body needs from outside are listed in the outer region, before the loop itself.
       if (has_region(node.op)) visit_region(node.body(), each);
       each(done);
     }
   }
 
-  // The region that a node is computed in: its own, or within that the innermost branch around all who use it. Users
-  // come behind what they use.
+  // The region in which a node is computed: its own, or within that the innermost branch that contains all its users.
+  // Users come after their operands.
   void find_storage_classes() {
     constexpr RegionId nobody = ~RegionId(0);
     home_.assign(graph_.nodes.size(), nobody);
@@ -79,7 +79,8 @@ class Scheduler {
     while (a != b) (a > b ? a : b) = graph_.regions[std::max(a, b)].parent;
     return a;
   }
-  // From a region towards one inside of it, as far as only branches are entered: a loop would compute it in each round.
+  // From a region towards one inside of it, as long as only branches are entered: a loop would compute the node in each
+  // iteration.
   RegionId into_branches(RegionId region, RegionId inner) const {
     RegionId deepest = inner;
     for (; inner != region; inner = graph_.regions[inner].parent)

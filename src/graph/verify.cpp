@@ -8,7 +8,7 @@
 namespace tessera::internal {
 namespace {
 
-// What a graph is, rule by rule. A pass that breaks one is found at once, by name.
+// The rules that a graph obeys. A pass that breaks one is found immediately, by name.
 class Verifier {
  public:
   Verifier(const Graph& graph, std::string_view after) : graph_(graph), after_(after) {}
@@ -28,7 +28,7 @@ class Verifier {
     for (RegionId region = 0; region < graph_.regions.size(); ++region) check(region);
     for (Id id : graph_.grid)
       rule(graph_[id].type == ElementType::i32 && graph_[id].shape.rank() == 0 && graph_[id].uniform,
-           "the grid is made of i32 values that follow from extents and scalars");
+           "the grid consists of i32 values computed from extents and scalars");
   }
 
  private:
@@ -64,7 +64,7 @@ class Verifier {
     attribute(node);
     if (const int view = view_operand(node.op); view >= 0)
       rule(is_view(graph_[node.in[static_cast<std::size_t>(view)]].op),
-           "views are made of views, and memory is reached by them");
+           "a view is taken from a view, and memory ops access views");
     rule(node.uniform == is_uniform(graph_, node), "a node knows whether the host can compute it");
     try {
       if (!is_view(node.op)) check_tile(node.op, node.shape);
@@ -108,7 +108,7 @@ class Verifier {
     rule(node.in.size() == in && node.attr.size() == attr, "an op has the operands and attributes of ops.def");
   }
 
-  // What an attribute numbers is there. Axes are the shape rule's, positions the loop's.
+  // Checks that the object an attribute numbers exists. Axes are checked with the shape, positions with the loop.
   void attribute(const Node& node) {
     const auto names_one_of = [&](const auto& all) {
       return node.attr[0] >= 0 && node.attr[0] < static_cast<std::int64_t>(all.size());
@@ -129,7 +129,7 @@ class Verifier {
         return rule(node.attr[0] >= 0 && node.attr[0] < 4 && node.attr[1] >= 0 && node.attr[1] < 3,
                     "an atomic has an order and a scope");
       case Attribute::sorted:
-        return rule(node.attr[1] >= 0 && node.attr[1] < 2, "a sort has the smallest first, or the largest");
+        return rule(node.attr[1] >= 0 && node.attr[1] < 2, "a sort is ascending or descending");
       case Attribute::text:
         return rule(names_one_of(graph_.texts), "require names a text");
       case Attribute::function: {
@@ -170,12 +170,12 @@ class Verifier {
         break;
       case OpRole::claim:
         return rule(graph_[node.in[0]].uniform && node.region == 0,
-                    "require states what holds of extents and scalars, for the whole launch");
+                    "require takes a condition on extents and scalars, for the whole launch");
       default:
         break;
     }
     if (node.op == Op::extent)
-      rule(graph_[node.in[0]].op == Op::tensor, "extents are asked of tensors, not of views of them");
+      rule(graph_[node.in[0]].op == Op::tensor, "extents are those of tensors, not of views of them");
     if (node.op == Op::result) {
       const Node& loop = graph_[node.in[0]];
       rule(has_region(loop.op) && node.attr[0] >= 0 && node.attr[0] + 1 < static_cast<std::int64_t>(loop.in.size()),
@@ -191,7 +191,7 @@ class Verifier {
     rule(region > 0 && region < graph_.regions.size() && owner_[region] == no_id, "a region has one owner");
     owner_[region] = id_;
     const Region& body = graph_.regions[region];
-    rule(body.parent == node.region, "a region stands in the region of its owner");
+    rule(body.parent == node.region, "the parent of a region is the region of its owner");
     rule((body.kind == RegionKind::loop) == (node.op == Op::loop) &&
              (body.kind == RegionKind::branch) == (node.op == Op::branch),
          "loops own loops, branches own branches");
@@ -200,7 +200,7 @@ class Verifier {
          "a loop has an initial value, an argument and a yield for each carried value");
     if (further) {
       const Node& again = graph_[body.yields.back()];
-      rule(agree(again, graph_[node.in[0]]), "a repeat yields whether it goes on");
+      rule(agree(again, graph_[node.in[0]]), "a repeat yields whether it continues");
       rule(encloses(again.region, region), "a yield is visible at the end of its loop");
     }
     for (std::size_t k = 1; k < node.in.size(); ++k) {
@@ -215,7 +215,7 @@ class Verifier {
     const Region& body = graph_.regions[region];
     rule(region == 0 || owner_[region] != no_id, "every region has an owner");
     rule(body.unroll == 0 || (body.unroll > 0 && body.kind == RegionKind::loop),
-         "a loop is unrolled by 1 round or more");
+         "a loop is unrolled by a factor of 1 or more");
     rule(region == 0 || body.parent < region, "a region comes after the one around it");
     for (std::size_t k = 0; k < body.arguments.size(); ++k) {
       const Node& argument = graph_[body.arguments[k]];

@@ -1,4 +1,4 @@
-// Where the axes of a view lie in its tensor: what views of views come to, for all who must address its elements.
+// The axes of a view in terms of its tensor, with all views of views combined, for code that addresses its elements.
 #pragma once
 #include <vector>
 
@@ -6,20 +6,21 @@
 
 namespace tessera::internal {
 
-/// An axis of a view. Position p of it is, by the slices, position q = (start + p step), ... of what they are slices
-/// of, and that is element q * factor of the last of the tensor's axes.
+/// An axis of a view. Its slices map position p to position q = (start + p step), ..., of the axis that they slice, and
+/// q is element q * factor of the last of the tensor's axes.
 struct ViewAxis {
   struct Slice {
     Id start, extent;
     int step;
   };
-  std::vector<int> axes;         ///< of the tensor, the outer one first: several that are flattened into one
+  std::vector<int> axes;         ///< of the tensor, outer axis first; several if they are flattened into one
   std::int64_t factor = 1;       ///< elements of the last of them from one position to the next
-  std::vector<Windows> windows;  ///< cut out of the axes' elements, then out of those windows, ...; it numbers them
-  int within = 0;                ///< above 0: it has the positions of one window, which are so many
-  std::vector<Slice> slices;     ///< of those positions: the first was taken first
+  std::vector<Windows> windows;  ///< taken from the axes' elements, then from those windows, ...; the axis numbers the
+                                 ///< windows
+  int within = 0;                ///< above 0: the axis is the elements of one window, whose size this is
+  std::vector<Slice> slices;     ///< of those positions; the first one was taken first
 
-  /// Elements of the last of the tensor's axes from one position to the next, slices included.
+  /// Elements of the last of the tensor's axes from one position to the next, including slices.
   std::int64_t step() const {
     std::int64_t step = factor;
     for (const Slice& slice : slices) step *= slice.step;
@@ -30,13 +31,13 @@ struct ViewAxis {
 };
 std::vector<ViewAxis> view_axes(const Graph& graph, Id view);
 
-/// Two axes of a view that are flattened into one, which a launch's strides must allow: each is one of the tensor's.
+/// Axes of a tensor that a view flattens into one, which the strides at launch must allow.
 struct Flattened {
   int parameter;
-  std::vector<int> axes;  ///< of the tensor, the outer one first; two or more
+  std::vector<int> axes;  ///< of the tensor, outer axis first; two or more
   Id view;
 };
-/// Those that the graph's accesses go through.
+/// The flattened axes that the graph's accesses use.
 std::vector<Flattened> flattened_axes(const Graph& graph);
 
 }  // namespace tessera::internal

@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
   OK(tessera_device_name(device, &text));
   EXPECT(strstr(text, "cpu") == text);
   REFUSED(tessera_device_open("gpu", &device), "tessera_device_open: ", "there is no device 'gpu'");
-  REFUSED(tessera_device_open("cpu", NULL), "the place for the result is null", "");
+  REFUSED(tessera_device_open("cpu", NULL), "the pointer for the result is null", "");
   int32_t type = 0, id = -1;
   OK(tessera_device_dlpack(device, &type, &id));
   EXPECT(type == kDLCPU && id == 0);
@@ -164,7 +164,7 @@ int main(int argc, char** argv) {
   OK(tessera_event_milliseconds(begin, end, &milliseconds));
   EXPECT(milliseconds >= 0);
   REFUSED(tessera_stream_synchronize(NULL), "the stream is null", "");
-  REFUSED(tessera_stream_synchronize((tessera_stream*)device), "what is given for a stream is no handle of one", "");
+  REFUSED(tessera_stream_synchronize((tessera_stream*)device), "the argument for a stream is not a handle of one", "");
 
   /* Tensors. */
   float values[6] = {0, 1, 2, 3, 4, 5}, results[6] = {0};
@@ -206,10 +206,10 @@ int main(int argc, char** argv) {
     known += strcmp(text, "broken") == 0 || strcmp(text, "add_numbers") == 0;
   }
   EXPECT(known == 2);
-  REFUSED(tessera_library_name(tests, 8, &text), "no kernel of number 8", "");
+  REFUSED(tessera_library_name(tests, 8, &text), "no kernel number 8", "");
   REFUSED(tessera_library_open("/nowhere/libkernels.so", &library), "libkernels.so", "");
   REFUSED(tessera_library_open("", &library), "the path of the library is empty", "");
-  REFUSED(tessera_library_open(argv[3], &library), "was made with another Tessera than this one", "build it again");
+  REFUSED(tessera_library_open(argv[3], &library), "was built with another version of Tessera", "build it again");
   REFUSED(tessera_library_open(argv[4], &library), "tessera_exported_kernels", "");
   OK(tessera_kernel_get(library, "scaled", &scaled));
   OK(tessera_kernel_get(tests, "add_numbers", &add));

@@ -121,5 +121,5 @@ TEST_CASE("what is nested too deep is refused", "[graph][growth]") {
     });
   };
   CHECK(views(100) == "(no error)");
-  CHECK(says(views(101), {"kernel 'sliced', ", "test_growth.cpp:", "views more than 100 deep"}));
+  CHECK(says(views(101), {"kernel 'sliced', ", "test_growth.cpp:", "views are nested more than 100 deep"}));
 }

@@ -1,4 +1,4 @@
-// expect: tessera: a pred is no number: cast<i32>(p) is 0 or 1, and & | ^ ! are its logic
+// expect: tessera: a pred is not a number: cast<i32>(p) is 0 or 1, and & | ^ ! are its operators
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

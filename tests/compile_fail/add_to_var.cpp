@@ -1,4 +1,4 @@
-// expect: the Var has another element type
+// expect: the Var has a different element type
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: logic takes pred tiles
+// expect: logical ops take pred tiles
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: what is expected and the tensor have different element types; cast<T>(tile)
+// expect: the expected value and the tensor have different element types; cast<T>(tile)
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: takes its place in braces
+// expect: takes its position in braces
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

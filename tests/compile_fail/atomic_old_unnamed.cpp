@@ -1,4 +1,4 @@
-// expect: is named before it is used: Tile x = load(...);
+// expect: must be named before it is used: Tile x = load(...);
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

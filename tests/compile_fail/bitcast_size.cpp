@@ -1,4 +1,4 @@
-// expect: tessera: bitcast is between element types of tensors that have as many bits
+// expect: tessera: bitcast takes element types of tensors with the same number of bits
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: ~ has the bits of integers; of a pred it is !p
+// expect: tessera: ~ takes integers; for a pred write !p
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: logic takes pred tiles, the results of comparisons; bits are those of integers
+// expect: tessera: logical ops take pred tiles, the results of comparisons; bitwise ops take integers
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

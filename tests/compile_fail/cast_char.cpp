@@ -1,4 +1,4 @@
-// expect: tessera: cast gives an element type
+// expect: tessera: cast takes an element type
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: floor(a / b) and ceil(a / b) are whole quotients
+// expect: floor(a / b) and ceil(a / b) are integer quotients
 #include <tessera/tessera.hpp>
 using namespace tessera;
 

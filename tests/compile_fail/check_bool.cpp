@@ -1,4 +1,4 @@
-// expect: tessera: a condition is computed in the kernel, of extents, scalars or tiles; what C++ knows
+// expect: tessera: a condition is computed in the kernel, from extents, scalars or tiles; for a value known
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: concat names its axis first, then the tiles: concat(axis, a, b, ...)
+// expect: tessera: concat takes the axis first, then the tiles: concat(axis, a, b, ...)
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: concat takes tiles of one rank
+// expect: concat takes tiles of the same rank
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: concat takes tiles of one element type
+// expect: concat takes tiles of the same element type
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

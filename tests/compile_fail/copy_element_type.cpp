@@ -1,4 +1,4 @@
-// expect: tessera: a tensor is copied from one of its element type; cast in a kernel
+// expect: tessera: a tensor is copied from one of the same element type; cast in a kernel
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: values are copied as they are; those of another element type are converted first
+// expect: tessera: values are copied without conversion; convert values of another element type first
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

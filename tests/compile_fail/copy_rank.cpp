@@ -1,4 +1,4 @@
-// expect: tessera: a tensor is copied from one of its rank; reshape the other
+// expect: tessera: a tensor is copied from one of the same rank; reshape the other
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: a cuda_kernel is launched as a lambda says, not mutable, with no auto among its parameters
+// expect: tessera: the launch of a cuda_kernel must be a non-mutable lambda without auto parameters
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: the host's function of a cuda_kernel takes what the kernel takes
+// expect: the host function of a cuda_kernel takes the kernel's arguments
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

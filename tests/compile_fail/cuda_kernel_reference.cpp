@@ -1,4 +1,4 @@
-// expect: a kernel's parameters are taken by value
+// expect: a kernel takes its parameters by value
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: the function of a cuda_kernel returns its CudaLaunch
+// expect: the function of a cuda_kernel must return a CudaLaunch
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: the function of a cuda_op takes one to three floats and gives a float, or ints and an int
+// expect: tessera: the function of a cuda_op takes one to three floats and returns a float, or takes ints and returns an int
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: a scan is told by name how it goes: cumsum(x, 1, {.reverse = true, .exclusive = true})
+// expect: tessera: name the options of a scan: cumsum(x, 1, {.reverse = true, .exclusive = true})
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

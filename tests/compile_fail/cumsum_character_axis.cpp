@@ -1,4 +1,4 @@
-// expect: of two values, maximum(a, b) is the larger
+// expect: for two values, maximum(a, b) is the larger
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

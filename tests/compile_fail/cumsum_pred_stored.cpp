@@ -1,4 +1,4 @@
-// expect: a pred is no number: cast<i32>(p) is 0 or 1
+// expect: a pred is not a number: cast<i32>(p) is 0 or 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

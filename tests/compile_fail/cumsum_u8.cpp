@@ -1,4 +1,4 @@
-// expect: are not for arithmetic; cast<f32>(x) or cast<i32>(x) first
+// expect: have no arithmetic; cast<f32>(x) or cast<i32>(x) first
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: there is no else_if: write .else_([&] { if_(condition, ...); })
+// expect: tessera: else_if is not supported: write .else_([&] { if_(condition, ...); })
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: flatten makes one axis of two, and a view of rank 1 has one
+// expect: flatten merges two axes, and a view of rank 1 has only one
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

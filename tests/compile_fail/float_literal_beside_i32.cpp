@@ -1,4 +1,4 @@
-// expect: a floating literal stands beside an integer tile; write an integer, or cast<f32> the tile
+// expect: a floating literal meets an integer tile; write an integer, or cast<f32> the tile
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: a bool or a character is no number here
+// expect: a bool or a character is not a number here
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

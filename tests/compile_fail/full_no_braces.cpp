@@ -1,4 +1,4 @@
-// expect: a shape stands in braces: full<f32>
+// expect: write the shape in braces: full<f32>
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

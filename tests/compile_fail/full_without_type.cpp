@@ -1,4 +1,4 @@
-// expect: tessera: what is made from nothing is told its element type: full<f32>({..}, x)
+// expect: tessera: full needs an element type: full<f32>({..}, x)
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: a floating literal stands beside an integer tile
+// expect: a floating literal meets an integer tile
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: histogram counts numbers of i32; cast<i32>(x) first
+// expect: tessera: histogram takes i32; cast<i32>(x) first
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

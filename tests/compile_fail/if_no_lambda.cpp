@@ -1,4 +1,4 @@
-// expect: tessera: if_, else_ and while_ take what they guard as a lambda: [&] { ... }
+// expect: tessera: if_, else_ and while_ take their body as a lambda: [&] { ... }
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: if_, else_ and while_ give no value: let the lambda assign to a Var
+// expect: tessera: if_, else_ and while_ return no value: let the lambda assign to a Var
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: if_ gives no value: let it assign to a Var, or choose by where(condition, a, b)
+// expect: tessera: if_ returns no value: let it assign to a Var, or use where(condition, a, b)
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

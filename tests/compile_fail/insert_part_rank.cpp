@@ -1,4 +1,4 @@
-// expect: tessera: insert takes an index for each axis of the tile, and a part of its rank
+// expect: tessera: insert takes an index for each axis of the tile, and a part of the same rank
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

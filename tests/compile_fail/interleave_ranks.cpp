@@ -1,4 +1,4 @@
-// expect: tessera: interleave takes tiles of one rank and shape
+// expect: tessera: interleave takes tiles of the same rank and shape
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: interleave takes tiles of one element type; cast<T>(x) one of them
+// expect: tessera: interleave takes tiles of the same element type; cast<T>(x) one of them
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: a launch names its stream first
+// expect: tessera: a launch takes its stream first
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

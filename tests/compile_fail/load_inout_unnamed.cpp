@@ -1,4 +1,4 @@
-// expect: what is read of an InOut is named before it is used
+// expect: a value read from an InOut must be named before it is used
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: load takes the place and the shape in braces
+// expect: load takes the position and the shape in braces
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

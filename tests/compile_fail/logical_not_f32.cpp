@@ -1,4 +1,4 @@
-// expect: logic takes pred tiles, the results of comparisons
+// expect: logical ops take pred tiles, the results of comparisons
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: max(x, 0) has two readings
+// expect: max(x, 0) is ambiguous
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: mean is of real numbers; cast<f32>(x) first
+// expect: tessera: mean takes f32 or f64; cast<f32>(x) first
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: mean is of real numbers
+// expect: mean takes f32 or f64
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: mma adds to f32 tiles
+// expect: mma accumulates in f32 tiles
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

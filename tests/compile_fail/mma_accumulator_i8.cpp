@@ -1,4 +1,4 @@
-// expect: mma adds to f32 tiles, products of f64 to f64, and of i8 and u8 to i32
+// expect: mma accumulates in f32 tiles, in f64 for f64 operands, in i32 for i8 and u8 operands
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

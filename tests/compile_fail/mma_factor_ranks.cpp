@@ -1,4 +1,4 @@
-// expect: tessera: both factors of mma have one rank, 2, or 3 for a batch; reshape one
+// expect: tessera: the operands a and b of mma must have the same rank, 2, or 3 for a batch; reshape one
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: mma takes f32, tf32, f16, bf16, f8e4m3, f8e5m2, f64, i8 or u8 factors
+// expect: mma takes f32, tf32, f16, bf16, f8e4m3, f8e5m2, f64, i8 or u8 operands
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

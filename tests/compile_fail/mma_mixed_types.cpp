@@ -1,4 +1,4 @@
-// expect: both factors of mma have one element type; cast one
+// expect: the operands a and b of mma must have the same element type; cast one
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: mma adds to a tile: zeros<f32>({m, n}); mma(a, b) adds to nothing
+// expect: mma accumulates in a tile: zeros<f32>({m, n}); mma(a, b) starts from zeros
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

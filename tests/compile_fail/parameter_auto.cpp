@@ -1,4 +1,4 @@
-// expect: a kernel is a lambda, not mutable, with no auto among its parameters
+// expect: a kernel must be a non-mutable lambda without auto parameters
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

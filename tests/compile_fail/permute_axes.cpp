@@ -1,4 +1,4 @@
-// expect: permute names each axis of the tile once
+// expect: permute must name each axis of the tile once
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: permute names each axis of the view once
+// expect: tessera: permute must name each axis of the view once
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

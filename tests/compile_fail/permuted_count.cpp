@@ -1,4 +1,4 @@
-// expect: tessera: permuted names each axis of the tensor once
+// expect: tessera: permuted must name each axis of the tensor once
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

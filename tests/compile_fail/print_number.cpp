@@ -1,4 +1,4 @@
-// expect: tessera: print takes tiles and scalars of the kernel; what C++ knows is text
+// expect: tessera: print takes tiles and scalars of the kernel; format C++ values into the text
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

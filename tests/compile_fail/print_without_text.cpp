@@ -1,4 +1,4 @@
-// expect: tessera: print begins with its text, as in print("x is {}", x)
+// expect: tessera: print takes its text first, as in print("x is {}", x)
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

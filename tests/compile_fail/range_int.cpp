@@ -1,4 +1,4 @@
-// expect: tessera: a loop in the kernel counts by a value of the kernel: for (Index i : range(n))
+// expect: tessera: a loop in the kernel counts with a value of the kernel: for (Index i : range(n))
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: of several tiles the identities stand in braces, one for each: {0, 0}
+// expect: tessera: with several tiles, write the identities in braces, one for each: {0, 0}
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

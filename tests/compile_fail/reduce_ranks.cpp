@@ -1,4 +1,4 @@
-// expect: tessera: the tiles that are combined have one rank
+// expect: tessera: the combined tiles must have the same rank
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: a shape stands in braces: reshape
+// expect: write the shape in braces: reshape
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: roll's shift is a C++ integer; by one that the kernel computes
+// expect: tessera: roll's shift is a C++ integer; for a shift that the kernel computes
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

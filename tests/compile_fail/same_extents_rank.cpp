@@ -1,4 +1,4 @@
-// expect: tessera: same_extents takes tensors of one rank
+// expect: tessera: same_extents takes tensors of the same rank
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: the function gives for each tile an expression of the tile's element type
+// expect: the function must return, for each tile, an expression of the tile's element type
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: the launch has another number of arguments than the kernel has parameters
+// expect: a launch needs as many arguments as the kernel has parameters
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

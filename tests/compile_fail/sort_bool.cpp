@@ -1,4 +1,4 @@
-// expect: tessera: a sort is told by name how it goes: sort(x, 1, {.descending = true})
+// expect: tessera: name the options of a sort: sort(x, 1, {.descending = true})
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: squeeze takes a tile that has an axis
+// expect: tessera: squeeze takes a tile of rank 1 or more
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: those of tiles have no std:: before them
+// expect: for tiles, leave out std::
 #include <cmath>
 
 #include <tessera/tessera.hpp>

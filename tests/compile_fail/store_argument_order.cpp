@@ -1,4 +1,4 @@
-// expect: tessera: store names the tensor first, then the place, then the tile
+// expect: tessera: store takes the tensor first, then the position, then the tile
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

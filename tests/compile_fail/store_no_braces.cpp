@@ -1,4 +1,4 @@
-// expect: store takes the place in braces
+// expect: store takes the position in braces
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: store takes a tile, which says how much is written: full<f32>({..}, x), or zeros<f32>({..})
+// expect: tessera: store takes a tile, whose shape sets how much is written: full<f32>({..}, x), or zeros<f32>({..})
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: several axes stand in braces, as in sum(x, {0, 1})
+// expect: tessera: write several axes in braces, as in sum(x, {0, 1})
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: storage types and pred are not for arithmetic; cast<f32>(x) or cast<i32>(x) first
+// expect: storage types and pred have no arithmetic; cast<f32>(x) or cast<i32>(x) first
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: a tensor is given its extents; from values in braces it is made by Tensor<T, R>::of
+// expect: tessera: a tensor is constructed from its extents; Tensor<T, R>::of makes one from values in braces
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: a tensor takes an extent for each axis, and a stride where strides are given
+// expect: tessera: a tensor takes an extent for each axis, and a stride for each if strides are given
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: a tensor is made of as many braces as it has axes
+// expect: tessera: the values of a tensor need as many levels of braces as it has axes
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: a number alone has no element type; constant<f32>(x)
+// expect: a number alone has no element type; write constant<f32>(x)
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

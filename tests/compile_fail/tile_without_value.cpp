@@ -1,4 +1,4 @@
-// expect: a Tile is declared with its value
+// expect: a Tile must be initialized
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: top_k is told by name what it takes: top_k(x, 8, 1, {.smallest = true})
+// expect: tessera: name the options of top_k: top_k(x, 8, 1, {.smallest = true})
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

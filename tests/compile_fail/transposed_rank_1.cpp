@@ -1,4 +1,4 @@
-// expect: tessera: a tensor of rank 2 or more is transposed
+// expect: tessera: transposed takes a tensor of rank 2 or more
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

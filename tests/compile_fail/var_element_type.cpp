@@ -1,4 +1,4 @@
-// expect: the Var has another element type; cast<T>(x) the value
+// expect: the Var has a different element type; cast<T>(x) the value
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

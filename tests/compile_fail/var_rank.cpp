@@ -1,4 +1,4 @@
-// expect: the Var has another rank; reshape the value
+// expect: the Var has a different rank; reshape the value
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: a Var is declared with its first value
+// expect: a Var must be initialized
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: tessera: where takes a pred as its condition, as comparisons give; of a number it is x != 0
+// expect: tessera: where takes a pred as its condition, the result of a comparison; for a number write x != 0
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

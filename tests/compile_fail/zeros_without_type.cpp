@@ -1,4 +1,4 @@
-// expect: tessera: what is made from nothing is told its element type: zeros<f32>({..})
+// expect: tessera: zeros needs an element type: zeros<f32>({..})
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

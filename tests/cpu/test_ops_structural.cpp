@@ -431,7 +431,7 @@ TEST_CASE("scans and reductions by a function that is not commutative", "[cpu]")
               t, 1, [](const auto& x, const auto& y) { return sum(x + y, 1); }, 0));
   };
   CHECK(error_of([&] { (void)kernel("shrinks", shrinks); })
-            .find("reduce: the function makes [4,1] of [4,2]; it combines "
+            .find("reduce: the function returns [4,1] for [4,2]; it must combine "
                   "element by element") != std::string::npos);
   const auto apart = [](In<f32, 2> in, Out<f32, 2> out) {
     const Tile t = load(in, {0, 0}, {4, 4}), u = load(in, {0, 0}, {4, 1});

@@ -136,10 +136,11 @@ TEST_CASE("an author's op that cannot be is refused", "[graph]") {
   };
   const auto twice = [](float a) { return 2 * a; };
   CHECK(says(refused(cuda_op("two words", "2.0f * a", twice)),
-             {"kernel 'custom'", "test_custom.cpp:", "cuda_op: 'two words' is no name; take letters, digits and _"}));
+             {"kernel 'custom'", "test_custom.cpp:",
+              "cuda_op: 'two words' is not a valid name; use letters, digits and _"}));
   CHECK(says(refused(cuda_op("twice", "", twice)), {"cuda_op 'twice': it has no expression of a, b and c"}));
   CHECK(says(refused(cuda_op("softsign", "2.0f * a", twice)),
-             {"cuda_op 'softsign': the kernel has another of this name, 'a / (1.0f + fabsf(a))'"}));
+             {"cuda_op 'softsign': the kernel has another cuda_op of this name, 'a / (1.0f + fabsf(a))'"}));
   CHECK(says(error_of([] {
                graph_of([](In<f32, 2> x, Out<f32, 2> y) {
                  Tile a = load(x, {0, 0}, {4, 8}), b = load(x, {0, 0}, {4, 6});
@@ -153,7 +154,7 @@ TEST_CASE("an author's op that cannot be is refused", "[graph]") {
                  store(y, {0}, load(x, {0}, {8}));
                });
              }),
-             {"require states what holds of extents and scalars"}));
+             {"require takes a condition on extents and scalars"}));
 }
 
 namespace {

@@ -51,7 +51,7 @@ TEST_CASE("what does not fit is an error when traced", "[language]") {
   CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
                store(y, {0, 0}, slice(load(x, {0, 0}, {4, 8}), 1, 5, 4));
              }),
-             {"slice: 4 elements from 5 on", "axis 1", "[4,8]", "extract reads 0"}));
+             {"slice: 4 elements from 5 on", "axis 1", "[4,8]", "extract reads missing elements as 0"}));
   CHECK(says(traced([](In<f32, 2> x, Out<f32, 2> y) {
                store(y, {0, 0}, slice(load(x, {0, 0}, {4, 8}), 1, 2, 4, -1));
              }),
@@ -128,14 +128,15 @@ TEST_CASE("flips, rolls, new axes and parts put into a tile are refused where th
     UNSCOPED_INFO(text);
     return says(text, {"kernel 'bad', ", "test_language.cpp:", why, more});
   };
-  CHECK(refused([](auto t) { return flip(t, 2); }, "flip: there is no axis 2 in rank 2", "-2 to 1"));
-  CHECK(refused([](auto t) { return t + flip(item(sum(t)), 0); }, "flip: there is no axis 0", "rank 0 has none"));
+  CHECK(refused([](auto t) { return flip(t, 2); }, "flip: axis 2 does not exist in rank 2", "-2 to 1"));
+  CHECK(refused([](auto t) { return t + flip(item(sum(t)), 0); }, "flip: axis 0 does not exist", "rank 0 has no axes"));
   // The axis is the last argument. A shift may be any number.
-  CHECK(refused([](auto t) { return roll(t, 1, 3); }, "roll: there is no axis 3 in rank 2", "-2 to 1"));
-  CHECK(refused([](auto t) { return roll(t, 0, -3); }, "roll: there is no axis -3 in rank 2"));
+  CHECK(refused([](auto t) { return roll(t, 1, 3); }, "roll: axis 3 does not exist in rank 2", "-2 to 1"));
+  CHECK(refused([](auto t) { return roll(t, 0, -3); }, "roll: axis -3 does not exist in rank 2"));
   // Axes are those of the result.
-  CHECK(refused([](auto t) { return squeeze(expand_dims(t, 3), 2); }, "expand_dims: there is no axis 3 in rank 3"));
-  CHECK(refused([](auto t) { return squeeze(expand_dims(t, -4), 0); }, "expand_dims: there is no axis -4", "-3 to 2"));
+  CHECK(refused([](auto t) { return squeeze(expand_dims(t, 3), 2); }, "expand_dims: axis 3 does not exist in rank 3"));
+  CHECK(refused([](auto t) { return squeeze(expand_dims(t, -4), 0); }, "expand_dims: axis -4 does not exist",
+                "-3 to 2"));
   // A part may lie wherever it likes, so long as its position is an i32, and it is a value that is there.
   const auto far = [](auto t) { return insert(t, {3000000000ll, 0}, zeros<f32>({2, 4})); };
   CHECK(refused(far, "3000000000", "i32"));
@@ -153,8 +154,8 @@ TEST_CASE("an if_ has one else_, and a round of a while_ may end it", "[language
                branch.else_([&] { print("less"); });
                branch.else_([&] { print("less"); });
              }),
-             {"else_: this if_ has one already"}));
-  const std::initializer_list<std::string_view> endless{"while_: no round changes the condition"};
+             {"else_: this if_ already has one"}));
+  const std::initializer_list<std::string_view> endless{"while_: no iteration changes the condition"};
   CHECK(says(traced([](In<i32, 1> x) {  // computed ahead of the loop
                Var i = constant<i32>(0);
                Tile below = i < x.extent(0);
@@ -221,10 +222,10 @@ TEST_CASE("a Kernel may be given its kernel later", "[language]") {
     Kernel<In<f32, 1>, Out<f32, 1>> copy;
   } holder;
   CHECK(!holder.copy);
-  CHECK(says(error_of([&] { (void)holder.copy.name(); }), {"a Kernel that was given no kernel is used"}));
+  CHECK(says(error_of([&] { (void)holder.copy.name(); }), {"an empty Kernel is used"}));
   const Device device = Device::cpu();
   const Tensor<f32, 1> x(device, {4}), y(device, {4});
-  CHECK(says(error_of([&] { launch(device.stream(), holder.copy, x, y); }), {"a Kernel that was given no kernel"}));
+  CHECK(says(error_of([&] { launch(device.stream(), holder.copy, x, y); }), {"an empty Kernel"}));
   holder.copy = kernel("copy", [](In<f32, 1> from, Out<f32, 1> to) { store(to, {0}, load(from, {0}, {4})); });
   CHECK(holder.copy);
   x.copy_from(std::vector<f32>{1, 2, 3, 4});
@@ -560,7 +561,7 @@ TEST_CASE("slices of slices go by steps of 2^29 together", "[language]") {
     });
   };
   CHECK(stepped(-(1 << 20), 1 << 9) == "(no error)");
-  CHECK(says(stepped(-(1 << 20), 1 << 10), {"test_language.cpp:", "a step of 1024", "by steps of -1048576", "2^29"}));
+  CHECK(says(stepped(-(1 << 20), 1 << 10), {"test_language.cpp:", "a step of 1024", "with steps of -1048576", "2^29"}));
   CHECK(says(stepped(1 << 29, -2), {"a step of -2", "2^29"}));
 }
 
@@ -577,7 +578,7 @@ TEST_CASE("a grid has at most 8 axes", "[language]") {
 TEST_CASE("a kernel's name is a C++ name", "[language]") {
   for (const char* bad : {"", "two words", "1st", "new\nline", "a\"b"})
     CHECK(says(error_of([&] { trace_kernel(bad, [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); }); }),
-               {"test_language.cpp:", "a kernel's name is made of letters"}));
+               {"test_language.cpp:", "a kernel's name must be a C++ identifier"}));
 }
 
 TEST_CASE("numbers of C++ are taken at their value", "[language]") {

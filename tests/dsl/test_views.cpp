@@ -193,7 +193,7 @@ TEST_CASE("a launch is refused where rows do not fit, and a kernel that asks for
   const auto refused = why([&] {
     launch(device.stream(), rows, device.tensor<f32>({2, 15}), device.tensor<f32>({2, 2, 6}));
   });
-  CHECK(says(refused, {"it requires", "axis 1 of the view is made of rows of 6 elements, as unflatten wants"}));
+  CHECK(says(refused, {"it requires", "axis 1 of the view consists of rows of 6 elements, as unflatten requires"}));
   const auto error = [](const auto& use) {
     return why([&] {
       kernel("views", [&](In<f32, 3> x, Out<f32, 3> y) {
@@ -208,21 +208,21 @@ TEST_CASE("a launch is refused where rows do not fit, and a kernel that asks for
     CHECK(says(text, {"kernel 'views'", "test_views.cpp:"}));
     CHECK(says(text, words));
   };
-  of([](auto& x, auto&) { x.slice(0, 0, 4, 0); }, {"slice: a step of 0; a step is not 0"});
+  of([](auto& x, auto&) { x.slice(0, 0, 4, 0); }, {"slice: a step of 0; a step must not be 0"});
   of([](auto& x, auto&) { x.slice(1, 0, 4).unflatten(1, 2); },
-     {"unfold_view: axis 1 is a slice", "take the slice behind it"});
+     {"unfold_view: axis 1 is a slice", "take the slice afterwards"});
   of([](auto& x, auto&) { x.slice(1, 0, 4).flatten(0); }, {"flatten_view: axis 1 is a slice"});
   of([](auto& x, auto&) { x.unflatten(2, 4).flatten(2); }, {"flatten_view: axis 2 is of windows"});
-  of([](auto& x, auto&) { x.flatten(2); }, {"flatten_view: there is no axis behind axis 2 in rank 3"});
-  of([](auto& x, auto&) { x.unflatten(0, 0); }, {"windows of 0 elements, 0 apart; both are 1 at least"});
+  of([](auto& x, auto&) { x.flatten(2); }, {"flatten_view: axis 2 in rank 3 has no axis after it"});
+  of([](auto& x, auto&) { x.unflatten(0, 0); }, {"windows of 0 elements, 0 apart; both must be from 1"});
   of([](auto& x, auto&) { x.unflatten(2, 4).unfold(3, 6, 1); }, {"windows of 6 elements in an axis of 4"});
   of([](auto&, auto& y) { y.unfold(2, 4, 2); },
-     {"windows of 4 elements, 2 apart, share elements; only an In is read by such"});
+     {"windows of 4 elements, 2 apart, share elements; only an In may have such windows"});
   of(
       [](auto& x, auto&) {
     for (Index i : range(3)) (void)i, x.unflatten(2, 4);
       },
-      {"require belongs to the whole launch; state it outside of loops and if_"});
+      {"require applies to the whole launch; call it outside of loops and if_"});
 }
 
 TEST_CASE("accesses of 16 bytes are left to rows that are made of them", "[plan]") {

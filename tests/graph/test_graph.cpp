@@ -202,15 +202,15 @@ TEST_CASE("the verifier accepts what was traced and names each rule that is brok
       {"an In is not written", [&](Graph& g) { g.parameters[1].access = Access::in; }},
       {"parameter", [&](Graph& g) { node(g, Op::scalar).attr[0] = 0; }},
       {"axis of the grid", [&](Graph& g) { node(g, Op::block).attr[0] = 2; }},
-      {"follow from extents", [&](Graph& g) { g.grid[0] = find(g, Op::block); }},
+      {"computed from extents", [&](Graph& g) { g.grid[0] = find(g, Op::block); }},
       {"carried value", [&](Graph& g) { g.regions[1].yields.clear(); }},
       {"keeps its type", [&](Graph& g) { g.regions[1].yields[0] = find(g, Op::block); }},
-      {"stands in the region of its owner", [&](Graph& g) { node(g, Op::branch).attr[0] = 1; }},
+      {"the parent of a region is the region of its owner", [&](Graph& g) { node(g, Op::branch).attr[0] = 1; }},
       {"know their loop", [&](Graph& g) { node(g, Op::argument).attr[0] = 1; }},
       {"listed once", [&](Graph& g) { g.regions[1].arguments.pop_back(); }},
       {"names a text", [&](Graph& g) { node(g, Op::require).attr[0] = 1; }},
       {"names a parameter", [&](Graph& g) { node(g, Op::tensor).attr[0] = 3; }},
-      {"views are made of views",
+      {"a view is taken from a view",
        [&](Graph& g) {
     for (Id id = find(g, Op::constant); id < g.nodes.size(); ++id)
       if (g[id].op == Op::extent) g.nodes[id].in[0] = find(g, Op::constant);

@@ -104,7 +104,7 @@ TEST_CASE("a loop is unrolled as its author says", "[plan]") {
   CHECK(has(generate(graph, dense_variant(graph), Arch::sm_80, {}).plan, "unrolled by 4"));
   const std::string error = error_of([] { column_sums(-1); });
   CHECK(says(error,
-             {"kernel 'column_sums', ", "test_hints.cpp:", "unroll(-1): a loop is written out 1 round at a time"}));
+             {"kernel 'column_sums', ", "test_hints.cpp:", "unroll(-1): the factor must be 1 or more"}));
 }
 
 TEST_CASE("hints are part of the graph, and hold where they say", "[plan]") {

@@ -179,7 +179,7 @@ TEST_CASE("a print's text is cut at its braces", "[graph][reports]") {
   };
   CHECK(says(traced("no place"), {"kernel 'bad', ", "test_reports.cpp:", "0 {}, and 1 values"}));
   CHECK(says(traced("{} {}"), {"2 {}, and 1 values"}));
-  CHECK(says(traced("{:3}"), {"'{' at character 1", "written twice"}));
+  CHECK(says(traced("{:3}"), {"'{' at character 1", "nor doubled"}));
   CHECK(traced("{}") == "(no error)");
 }
 
@@ -201,7 +201,7 @@ TEST_CASE("a board that has too little room says so", "[graph][reports]") {
   board[board::used] += 5;  // which had no room
   Reports::Told told = reports.take(board);
   CHECK(told.printed ==
-        "a 20\na 10\na 30\nkernel 'full' printed more than 1048 kB between two synchronisations; the "
+        "a 20\na 10\na 30\nkernel 'full' printed more than 1048 kB between two synchronizations; the "
         "rest is lost\n");
   CHECK(told.failed.empty());
   CHECK(std::count(board.begin(), board.end(), 0u) == static_cast<std::ptrdiff_t>(board.size()));

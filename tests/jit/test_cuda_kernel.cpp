@@ -214,7 +214,7 @@ TEST_CASE("a kernel in CUDA C++ that cannot be is refused when it is made", "[la
     return CudaLaunch{.blocks = {1}, .threads = {32}};
   });
   CHECK(with_kernel(text));
-  CHECK(says(text, {"cuda_kernel: 'store' stands in the function that says how it is launched"}));
+  CHECK(says(text, {"cuda_kernel: 'store' is called in the function that describes the launch"}));
   CHECK(says(made([](Out<f32, 1>) { return CudaLaunch{.blocks = {}, .threads = {32}}; }),
              {"0 axes of blocks; CUDA has 1 to 3"}));
   CHECK(says(made([](Out<f32, 1>) {
@@ -223,7 +223,7 @@ TEST_CASE("a kernel in CUDA C++ that cannot be is refused when it is made", "[la
              {"4 axes of threads"}));
   CHECK(says(
       made([](In<i32, 1> x, Out<f32, 1>) { return CudaLaunch{.blocks = {item(load(x, {0}, {1}))}, .threads = {32}}; }),
-      {"a launch is computed from extents and scalars; this depends on a tile"}));
+      {"a launch is computed from extents and scalars; this value depends on a tile"}));
   CHECK(says(made([](Out<f32, 1>) {
                return CudaLaunch{.blocks = {1}, .threads = {1}, .numbers = std::vector<GridExtent>(10, GridExtent(1))};
              }),
@@ -233,7 +233,7 @@ TEST_CASE("a kernel in CUDA C++ that cannot be is refused when it is made", "[la
                    "one", "text", [](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {32}}; },
                    [](float*, int) {});
              }),
-             {"the host's function takes 1 numbers behind the kernel's parameters, and the launch has 0"}));
+             {"the host function takes 1 numbers after the kernel's parameters, and the launch has 0"}));
 }
 
 TEST_CASE("a kernel in CUDA C++ has a graph and a text, and no plan", "[graph]") {

@@ -82,7 +82,7 @@ TEST_CASE("a while_ without an end is an error on the CPU in a debug build of a 
   CHECK(run(1 << 20, true) == "1048576");
   CHECK(run((1 << 20) + 1, false) == "1048577");
   CHECK(says(run((1 << 20) + 1, true),
-             {"kernel 'rounds', ", "test_launch.cpp:", "a while_ goes on after 1048576 iterations (block 0)"}));
+             {"kernel 'rounds', ", "test_launch.cpp:", "a while_ has not ended after 1048576 iterations (block 0)"}));
 }
 
 TEST_CASE("where there is no memory for a launch, the error names the kernel and its tensors", "[api]") {
@@ -336,11 +336,11 @@ TEST_CASE("a tensor that was given no memory is of no device", "[api]") {
   none.copy_from({});
   CHECK(none.slice(0, 0, 0).size() == 0);
   CHECK(none.reshaped(std::array<std::int64_t, 3>{0, 4, 5}).extent(2) == 5);
-  CHECK(says(error_of([&] { none.device(); }), {"no memory", "no device"}));
+  CHECK(says(error_of([&] { none.device(); }), {"without memory", "no device"}));
   CHECK(says(error_of([&] { launch(stream, add_kernel(), none, none, none); }),
-             {"'add' refused", "argument 1 is a tensor that was given no memory", "Device::tensor"}));
+             {"'add' refused", "argument 1 is a tensor without memory", "Device::tensor"}));
   const Tensor<f32, 2> some(Device::cpu(), {2, 2});
-  CHECK(says(error_of([&] { launch(stream, add_kernel(), some, none, some); }), {"argument 2 is a tensor that"}));
+  CHECK(says(error_of([&] { launch(stream, add_kernel(), some, none, some); }), {"argument 2 is a tensor without"}));
   CHECK(says(error_of([&] { none.copy_from(std::vector<float>(1)); }), {"0 elements", "1 values"}));
   CHECK(says(error_of([&] { none.reshaped({-2}); }), {"negative"}));
 }

@@ -256,7 +256,7 @@ TEST_CASE("a number becomes an element of memory by one rounding", "[api]") {
 }
 
 TEST_CASE("a number out of range is named in few digits", "[api]") {
-  CHECK(says(error_of([&] { Tensor<f32, 1>(cpu, {4}).fill(1e300); }), {"f32 is filled with 1e+300, which"}));
+  CHECK(says(error_of([&] { Tensor<f32, 1>(cpu, {4}).fill(1e300); }), {"f32 cannot be filled with 1e+300, which"}));
   const auto k = kernel("scale", [](Out<f32, 1> y, Scalar<f32> a, Scalar<i32> n) {
     store(y, {0}, full<f32>({1}, 0) + a + cast<f32>(n));
   });

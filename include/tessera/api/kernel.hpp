@@ -13,28 +13,28 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// A kernel whose parameters are P, in their order: Kernel<In<f32, 2>, Out<f32, 2>, Scalar<f32>>. A handle: traced
-/// once, launched from any thread; copies are the same kernel. It has a default constructor, so that it may be a member
-/// that is given its kernel later; until then it is false, and any use of it throws Error.
+/// A kernel with parameters P, in order: Kernel<In<f32, 2>, Out<f32, 2>, Scalar<f32>>. It is a handle: traced once,
+/// launched from any thread; copies are the same kernel. A default-constructed one, such as a member that is assigned
+/// later, is false, and any use of it throws Error.
 template <class... P>
 class Kernel {
  public:
   Kernel() = default;
   explicit Kernel(Graph graph) : executable_(std::make_shared<Executable>(std::move(graph))) {}
-  /// Was it given a kernel?
+  /// Has it been assigned a kernel?
   explicit operator bool() const { return executable_ != nullptr; }
   const std::string& name() const { return executable().name(); }
-  /// The tile ops, as traced.
+  /// The graph of tile ops, as traced.
   const Graph& graph() const { return executable().traced(); }
   /// Optimization remarks by file and line: how each statement runs on a GPU of this architecture, for dense, aligned
   /// tensors, and why not faster. Needs neither NVRTC nor a GPU.
   std::vector<Remark> remarks(Arch arch) const { return kernel_remarks(executable().graph(), arch); }
-  /// Threads, registers, memory, instructions. Compiles the kernel, or takes it from the cache; without NVRTC the fields that
-  /// only it knows are empty. Throws Error if the kernel does not compile.
+  /// Threads, registers, memory, instructions. Compiles the kernel or takes it from the cache. Without NVRTC, the
+  /// fields that only NVRTC knows are empty. Throws Error if the kernel does not compile.
   KernelInfo info(Arch arch) const { return kernel_info(executable().graph(), arch); }
   const Executable& executable() const { return *shared_executable(); }
   const std::shared_ptr<const Executable>& shared_executable() const {
-    if (!executable_) throw Error("a Kernel that was given no kernel is used; assign one to it: k = kernel(...)");
+    if (!executable_) throw Error("an empty Kernel is used; assign a kernel to it: k = kernel(...)");
     return executable_;
   }
 
@@ -51,7 +51,7 @@ struct IsTensor : std::false_type {};
 template <class T, int R>
 struct IsTensor<Tensor<T, R>> : std::true_type {};
 
-// Says what is wrong with an argument, at most one thing; the compiler says beside it which, counted from 1.
+// Reports what is wrong with an argument, at most one thing; the compiler's output shows which one, counted from 1.
 template <std::size_t argument, class P, class A>
 constexpr bool check_argument() {
   if constexpr (P::parameter.access == Access::scalar) {
@@ -108,22 +108,22 @@ Argument argument_for(const std::string& kernel, const A& value) {
               " is a tensor of " + device.name() + ", and the stream is of " + stream.device_name());
 }
 
-// Kernels reach the memory of the stream's device only. A tensor that was given none is of no device.
+// Kernels can only access memory of the stream's device. A tensor without memory has no device.
 template <class A>
 void check_device(const std::string& kernel, std::size_t position, const A& value, const Stream& stream) {
   if constexpr (IsTensor<A>::value) {
     if (!value.has_device())
       throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(position + 1) +
-                  " is a tensor that was given no memory; make one with Device::tensor");
+                  " is a tensor without memory; make one with Device::tensor");
     if (value.data() && !value.device().has(stream)) refuse_device(kernel, position, value.device(), stream);
   }
 }
 
-/// The arguments of a launch of the kernel with these values on the stream.
+/// The arguments of a launch of the kernel on the stream, made from these values.
 template <class... P, class... A>
 std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
   static_assert(sizeof...(P) == sizeof...(A),
-                "tessera: the launch has another number of arguments than the kernel has parameters");
+                "tessera: a launch needs as many arguments as the kernel has parameters");
   if constexpr (sizeof...(P) == sizeof...(A)) {
     Trace::refuse_launch(kernel.name());
     const auto arguments = [&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -139,25 +139,26 @@ std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Ker
 }
 }  // namespace detail
 
-/// A kernel from a function of In, Out, InOut and Scalar parameters: it runs once, now, and what it says is recorded.
+/// Makes a kernel from a function of In, Out, InOut and Scalar parameters: it runs once, immediately, and its ops are
+/// recorded.
 template <class F>
 auto kernel(std::string name, const F& function, Location location = Location::current()) {
   return decltype(detail::kernel_type(detail::parameters_of<F>()))(trace_kernel(std::move(name), function, location));
 }
 
-/// A kernel in CUDA C++ that is launched as any other: its arguments are checked, it is compiled at its first launch,
-/// kept in the cache and dumped. `source` defines extern "C" __global__ void NAME, of the kernel's name, which is given
-/// a pointer for each tensor (const T* of an In) and a number for each Scalar, in their order, then an int for each of
-/// the launch's numbers; f16 and bf16 are 16 bits there, as unsigned short has them. Tensors are to be dense. `launch`
-/// is a lambda with the parameters In, Out, InOut and Scalar, which returns the CudaLaunch, and may require(...) what
-/// must hold:
+/// Makes a raw CUDA kernel that is launched like any other: its arguments are checked, it is compiled at its first
+/// launch, cached and dumped. `source` defines extern "C" __global__ void NAME, where NAME is the kernel's name. Its
+/// parameters are a pointer for each tensor (const T* for an In) and a number for each Scalar, in order, then an int
+/// for each of the launch's numbers; f16 and bf16 are 16-bit there, like unsigned short. Tensors must be dense.
+/// `launch` is a lambda with In, Out, InOut and Scalar parameters that returns the CudaLaunch, and may state
+/// preconditions with require(...):
 ///
 ///     const auto axpy = cuda_kernel("axpy", text, [](In<f32, 1> x, InOut<f32, 1> y, Scalar<f32> a) {
 ///       return CudaLaunch{.blocks = {cdiv(x.extent(0), 256)}, .threads = {256}, .numbers = {x.extent(0)}};
 ///     });
 ///
-/// It runs on GPUs. `host`, a function of what NAME takes, does on the CPU and in the emulator what the launch does.
-/// Errors of the compiler name the lines of `source`.
+/// It runs on GPUs. `host`, a function with the parameters of NAME, does the same as the launch on the CPU and in the
+/// emulator. Compiler errors refer to the lines of `source`.
 template <class F>
 auto cuda_kernel(std::string name, CudaSource source, const F& launch, Location location = Location::current()) {
   constexpr auto parameters = detail::launch_parameters_of<F>();
@@ -173,19 +174,20 @@ auto cuda_kernel(std::string name, CudaSource source, const F& launch, const H& 
       std::move(name), std::move(source), launch, std::move(function), numbers, parameters, location));
 }
 
-/// The CUDA C++ that a kernel becomes for dense, aligned tensors.
+/// The CUDA C++ generated for a kernel, for dense, aligned tensors.
 template <class... P>
 std::string cuda_source(const Kernel<P...>& kernel, Arch arch) {
   return cuda_source(kernel.executable().graph(), arch);
 }
-/// What was decided about it: layouts, stages, instructions.
+/// The plan of a kernel: layouts, stages, instructions.
 template <class... P>
 std::string plan_text(const Kernel<P...>& kernel, Arch arch) {
   return plan_text(kernel.executable().graph(), arch);
 }
 
-/// Run a kernel over its grid. Wrong types or a wrong count do not compile; what the kernel requires is checked here,
-/// and throws Error. Asynchronous where the device is; the arguments' memory may be freed at once.
+/// Runs a kernel over its grid. Wrong types or a wrong number of arguments do not compile. The kernel's requirements
+/// are checked here; a violation throws Error. Asynchronous where the device is; the arguments' memory may be freed
+/// immediately.
 template <class... P, class... A>
 void launch(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
   kernel.executable().launch(stream, detail::arguments_for(stream, kernel, values...));
@@ -193,7 +195,7 @@ void launch(const Stream& stream, const Kernel<P...>& kernel, const A&... values
 template <class... P, class... A>
 void launch(const Kernel<P...>&, const A&...) {
   static_assert(sizeof...(P) > sizeof...(P),
-                "tessera: a launch names its stream first: launch(device.stream(), kernel, ...)");
+                "tessera: a launch takes its stream first: launch(device.stream(), kernel, ...)");
 }
 template <std::same_as<Device> D, class... P, class... A>
 void launch(const D&, const Kernel<P...>&, const A&...) {

@@ -1,4 +1,4 @@
-// Typed launches that become a sequence.
+// Typed launches added to a sequence.
 #pragma once
 #include "tessera/api/kernel.hpp"
 #include "tessera/jit/sequence.hpp"
@@ -7,7 +7,7 @@ namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
 namespace detail {
-// What keeps an argument's memory.
+// The owner of an argument's memory.
 template <class A>
 std::shared_ptr<void> memory_of(const A& value) {
   if constexpr (IsTensor<A>::value)

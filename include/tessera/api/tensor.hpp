@@ -1,4 +1,4 @@
-// Typed tensors: memory of a device with extents and strides.
+// Typed tensors: device memory with extents and strides.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@ namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
 namespace detail {
-// Braces around values, R of them within one another.
+// Values in R levels of nested braces.
 template <class V, int R>
 struct Braces {
   using type = std::initializer_list<typename Braces<V, R - 1>::type>;
@@ -37,9 +37,10 @@ struct Braces<V, 0> {
 }
 
 [[noreturn]] inline void refuse_filling(ElementType type, const std::string& value) {
-  throw Error("a tensor of " + std::string(name(type)) + " is filled with " + value + ", which is out of its range");
+  throw Error("a tensor of " + std::string(name(type)) + " cannot be filled "
+                                                         "with " + value + ", which is out of its range");
 }
-// A number as an element, by its bits.
+// The bits of a number as an element.
 template <Stored T, class N>
 std::uint64_t filling(N number) {
   constexpr bool is_number = std::is_arithmetic_v<N> && !std::is_same_v<N, bool> && !std::is_same_v<N, char>;
@@ -56,7 +57,7 @@ std::uint64_t filling(N number) {
   } else if constexpr (is_number && !is_integer) {
     using Held = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
     element = static_cast<T>(number);
-    // The types of 8 bits saturate, so compare with their largest number.
+    // fp8 types saturate, so compare with their largest number.
     const auto most = static_cast<Held>(static_cast<T>(std::numeric_limits<Held>::max()));
     const auto given = static_cast<long double>(number);
     if (std::isfinite(given) && (std::isinf(static_cast<Held>(element)) ||
@@ -69,11 +70,11 @@ std::uint64_t filling(N number) {
 }
 }  // namespace detail
 
-/// A tensor of element type T and rank R, a handle: copies share the memory. It owns its memory, or looks at a user's.
-/// An axis is in [-R, R) everywhere: negative ones count from the last.
+/// A tensor of element type T and rank R. It is a handle: copies share the memory. It owns its memory, or refers to
+/// memory of the user. An axis is in [-R, R) everywhere: negative ones count from the last.
 ///
-/// What copies or fills without a stream comes behind all work of the devices, and is done when it returns; with one it
-/// is given to the stream, in its order, and may be recorded.
+/// Copies and fills without a stream run after all work of the devices, and are done when the call returns. With a
+/// stream they are enqueued in its order, and may be recorded.
 template <class T, int R>
 class Tensor {
   static_assert(Stored<T>,
@@ -86,25 +87,26 @@ class Tensor {
   template <class I>
   T operator[](const I&) const {
     static_assert(std::is_same_v<I, void>,
-                  "tessera: a Tensor has no [ ], for its memory may be a GPU's: to_vector() and copy_to give its elements, "
-                  "copy_from and fill write them");
+                  "tessera: a Tensor has no [ ], because its memory may be on a GPU: to_vector() and copy_to read its "
+                  "elements, copy_from and fill write them");
     return T();
   }
   using Extents = std::array<std::int64_t, R>;
 
-  /// No memory, of no device, and all extents 0.
+  /// No memory, no device, and all extents 0.
   Tensor() = default;
-  /// Fresh memory, row-major, contents undefined.
+  /// New memory, row-major, contents undefined.
   Tensor(const Device& device, const Extents& extents) : Tensor(detail::new_tensor(device, element_type<T>, extents)) {}
   template <std::size_t N>
   Tensor(const Device& device, const std::int64_t (&extents)[N]) : Tensor(device, all_axes(extents)) {}
-  /// Values are of().
+  /// Use of() for values.
   template <class V>
   Tensor(const Device&, std::initializer_list<std::initializer_list<V>>) {
     static_assert(!std::is_same_v<V, V>,
-                  "tessera: a tensor is given its extents; from values in braces it is made by Tensor<T, R>::of");
+                  "tessera: a tensor is constructed from its extents; Tensor<T, R>::of makes one from values in "
+                  "braces");
   }
-  /// A user's memory of the device; strides in elements. It must live as long as launches use it, or `owner` must.
+  /// Memory of the user on the device; strides in elements. It, or `owner`, must live as long as launches use it.
   Tensor(const Device& device, T* data, const Extents& extents, const Extents& strides,
          std::shared_ptr<void> owner = nullptr)
       : Tensor(detail::tensor_over(device, element_type<T>, data, extents, strides, std::move(owner))) {}
@@ -112,7 +114,7 @@ class Tensor {
   Tensor(const Device& device, T* data, const std::int64_t (&extents)[N], const std::int64_t (&strides)[M],
          std::shared_ptr<void> owner = nullptr)
       : Tensor(device, data, all_axes(extents), all_axes(strides), std::move(owner)) {}
-  /// As it is known at run time. Error if the type or the rank is another.
+  /// From a tensor whose type is known only at run time. Error if the element type or the rank differs.
   explicit Tensor(detail::AnyTensor tensor) {
     detail::expect(tensor, element_type<T>, R);
     device_ = std::move(tensor.device), memory_ = std::move(tensor.memory);
@@ -120,16 +122,15 @@ class Tensor {
     std::copy_n(tensor.place.extent.begin(), R, extents_.begin());
     std::copy_n(tensor.place.stride.begin(), R, strides_.begin());
   }
-  /// From values in braces, as many within one another as there are axes:
-  /// `Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})`. Those of f16, bf16, f8e4m3 and f8e5m2 are written as doubles.
-  /// Error if rows differ in length.
+  /// From values in as many levels of nested braces as there are axes: `Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})`.
+  /// Values of f16, bf16, f8e4m3 and f8e5m2 are written as doubles. Error if rows differ in length.
   using Braces = typename detail::Braces<std::conditional_t<std::is_arithmetic_v<T>, T, double>, R>::type;
   static Tensor of(const Device& device, Braces values) {
     Extents extents, place{};
     extents.fill(-1);
     std::vector<T> flat;
     collect<0>(values, extents, place, flat);
-    for (std::int64_t& extent : extents) extent = std::max<std::int64_t>(extent, 0);  // below an axis without elements
+    for (std::int64_t& extent : extents) extent = std::max<std::int64_t>(extent, 0);  // after an axis without elements
     const Tensor tensor(device, extents);
     tensor.copy_from(flat);
     return tensor;
@@ -139,7 +140,8 @@ class Tensor {
   requires(R > 1 && std::is_arithmetic_v<V>) static Tensor of(const Device&, std::initializer_list<V>) {
     static_assert(
         R == 1,
-        "tessera: a tensor is made of as many braces as it has axes: Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})");
+        "tessera: the values of a tensor need as many levels of braces as it has axes: Tensor<f32, 2>::of(device, {{1, "
+        "2}, {3, 4}})");
     return {};
   }
 
@@ -158,18 +160,18 @@ class Tensor {
     for (std::int64_t extent : extents_) size *= extent;
     return size;
   }
-  /// An address of the device.
+  /// An address on the device.
   T* data() const { return data_; }
-  /// What the memory goes with; null if it is a user's.
+  /// The owner of the memory; null if the memory is the user's.
   const std::shared_ptr<void>& memory() const { return memory_; }
 
-  /// Host values in row-major order, as many as there are elements, and back. Of any strides.
+  /// Copies host values in row-major order, as many as there are elements, and back. Strides are arbitrary.
   void copy_from(std::span<const T> values) const { detail::copy_in(any(), values.data(), values.size()); }
   template <class U>
   requires(!std::is_same_v<U, T>)
   void copy_from(const std::vector<U>&) const {
     static_assert(std::is_same_v<U, T>,
-                  "tessera: values are copied as they are; those of another element type are converted first");
+                  "tessera: values are copied without conversion; convert values of another element type first");
   }
   void copy_to(std::span<T> values) const { detail::copy_out(values.data(), values.size(), any()); }
   std::vector<T> to_vector() const {
@@ -177,8 +179,8 @@ class Tensor {
     copy_to(values);
     return values;
   }
-  /// All elements of another tensor of these extents, of any strides. It may be of another device, and share memory
-  /// with this one; not with a stream.
+  /// Copies all elements of another tensor with the same extents and any strides. Without a stream it may be on another
+  /// device, and share memory with this tensor.
   template <Stored U, int S>
   void copy_from(const Tensor<U, S>& other) const {
     if constexpr (check_alike<U, S>()) detail::copy(any(), other.any());
@@ -187,7 +189,7 @@ class Tensor {
   void copy_from(const Tensor<U, S>& other, const Stream& stream) const {
     if constexpr (check_alike<U, S>()) detail::copy(any(), other.any(), &stream);
   }
-  /// One number to all elements. Error if it is out of the type's range.
+  /// Sets all elements to one number. Error if it is out of the type's range.
   template <class N>
   void fill(N number) const {
     detail::fill(any(), detail::filling<T>(number));
@@ -196,32 +198,32 @@ class Tensor {
   void fill(N number, const Stream& stream) const {
     detail::fill(any(), detail::filling<T>(number), &stream);
   }
-  /// Itself where it is of the device, else a dense copy there.
+  /// This tensor if it is on the device, else a dense copy there.
   Tensor to(const Device& other) const { return device() == other ? *this : Tensor(detail::dense(any(), other)); }
-  /// Itself where its elements lie in row-major order without gaps, else a copy of which they do.
+  /// This tensor if its elements are in row-major order without gaps, else a copy whose elements are.
   Tensor dense() const { return Tensor(detail::dense(any(), device())); }
   bool is_dense() const { return any().is_dense(); }
 
-  /// The part [start, start + extent) along an axis: the same memory. Error if it lies outside.
+  /// The part [start, start + extent) along an axis, over the same memory. Error if it is out of range.
   Tensor slice(int axis, std::int64_t start, std::int64_t extent) const {
     return Tensor(detail::sliced(any(), axis, start, extent));
   }
-  /// Axis i of the result is axis order[i]: the same memory. Error if an axis is named twice.
+  /// Axis i of the result is axis order[i]; over the same memory. Error if an axis is named twice.
   template <std::size_t N>
   Tensor permuted(const int (&order)[N]) const {
-    static_assert(N == R, "tessera: permuted names each axis of the tensor once");
+    static_assert(N == R, "tessera: permuted must name each axis of the tensor once");
     return Tensor(detail::permuted(any(), order));
   }
-  /// The last two axes exchanged: the same memory.
+  /// Exchanges the last two axes; over the same memory.
   Tensor transposed() const {
-    static_assert(R >= 2, "tessera: a tensor of rank 2 or more is transposed");
+    static_assert(R >= 2, "tessera: transposed takes a tensor of rank 2 or more");
     int order[R];
     for (int axis = 0; axis < R; ++axis) order[axis] = axis;
     if constexpr (R >= 2) std::swap(order[R - 1], order[R - 2]);
     return permuted(order);
   }
 
-  /// The same elements of a dense tensor in other extents, of which one may be -1: the same memory.
+  /// The elements of a dense tensor with other extents, one of which may be -1; over the same memory.
   template <std::size_t S>
   Tensor<T, static_cast<int>(S)> reshaped(const std::array<std::int64_t, S>& extents) const {
     return Tensor<T, static_cast<int>(S)>(detail::reshaped(any(), extents));
@@ -231,7 +233,7 @@ class Tensor {
     return Tensor<T, static_cast<int>(S)>(detail::reshaped(any(), extents));
   }
 
-  /// As a launch is given it.
+  /// As a launch argument.
   Argument argument() const {
     Argument argument;
     argument.data = data_;
@@ -239,28 +241,30 @@ class Tensor {
       argument.extent[axis] = extents_[axis], argument.stride[axis] = strides_[axis];
     return argument;
   }
-  /// As what knows no types has it.
+  /// As a tensor whose type is known only at run time.
   detail::AnyTensor any() const { return {element_type<T>, R, argument(), device_, memory_}; }
-  /// Not of a tensor that was given no memory.
+  /// Only for a tensor that has memory.
   bool has_device() const { return device_.has_value(); }
-  /// Error if it has none.
+  /// Error if the tensor has no memory.
   const Device& device() const {
-    if (!device_) throw Error("a tensor that was given no memory is of no device; make one with Device::tensor");
+    if (!device_) throw Error("a tensor without memory has no device; make one with Device::tensor");
     return *device_;
   }
 
  private:
   template <std::size_t N>
   static Extents all_axes(const std::int64_t (&numbers)[N]) {
-    static_assert(N == R, "tessera: a tensor takes an extent for each axis, and a stride where strides are given");
+    static_assert(N == R, "tessera: a tensor takes an extent for each axis, and a stride for each if strides are "
+                          "given");
     Extents all{};
     std::copy_n(numbers, std::min<std::size_t>(N, R), all.begin());
     return all;
   }
   template <class U, int S>
   static constexpr bool check_alike() {
-    static_assert(std::is_same_v<T, U>, "tessera: a tensor is copied from one of its element type; cast in a kernel");
-    static_assert(R == S, "tessera: a tensor is copied from one of its rank; reshape the other");
+    static_assert(std::is_same_v<T, U>, "tessera: a tensor is copied from one of the same element type; cast in a "
+                                        "kernel");
+    static_assert(R == S, "tessera: a tensor is copied from one of the same rank; reshape the other");
     return std::is_same_v<T, U> && R == S;
   }
   template <std::size_t axis, class V>

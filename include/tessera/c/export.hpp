@@ -1,12 +1,13 @@
-// Kernels that a shared library exports under names, to be launched through libtessera_c (tessera_c.h):
+// Exports kernels from a shared library under names, to be launched through libtessera_c (tessera_c.h):
 //
 //     auto scale() { return kernel("scale", [](In<f32, 1> x, Out<f32, 1> y, Scalar<f32> factor) { ... }); }
 //     TESSERA_EXPORT_KERNEL(scale, scale())
 //
-// A file of a shared library says so outside of all namespaces. The library is linked with tessera::tessera and not
-// with libtessera_c: it traces its kernels with its own copy of Tessera, and libtessera_c, which opens the library, has
-// the devices and launches. What crosses over is a traced kernel, which is plain data with no virtual functions; that
-// both copies are of one version, and see it alike, is checked when the library is opened.
+// The macro is used in a source file of the shared library, outside of all namespaces. The library is linked with
+// tessera::tessera and not with libtessera_c: it traces its kernels with its own copy of Tessera. libtessera_c, which
+// opens the library, has the devices and does the launches. A traced kernel, which is plain data without virtual
+// functions, passes from one copy to the other; opening the library checks that both copies have the same version and
+// memory layout.
 #pragma once
 #include <exception>
 
@@ -16,7 +17,7 @@
 namespace tessera::internal {
 namespace [[gnu::visibility("default")]] detail {
 
-// Hidden, with what is static in them, so that each library has its own, however many are loaded.
+// Hidden, including its static variables, so that each library has its own, however many are loaded.
 [[gnu::visibility("hidden")]] inline const ExportedKernel*& first_exported_kernel() {
   static const ExportedKernel* first = nullptr;
   return first;
@@ -37,7 +38,8 @@ struct Export : ExportedKernel {
 };
 
 [[gnu::visibility("hidden")]] inline const ExportedKernels* exported_kernels() {
-  static const std::string& layout = *new std::string(exported_layout());  // it may be opened by what runs at exit
+  static const std::string& layout = *new std::string(exported_layout());  // never destroyed: code that runs at exit
+                                                                           // may open the library
   static const ExportedKernels kernels{layout.c_str(), first_exported_kernel()};
   return &kernels;
 }
@@ -50,8 +52,8 @@ tessera_exported_kernels() {
   return tessera::internal::detail::exported_kernels();
 }
 
-/// Exports a kernel under a name, which is written as a C++ name: TESSERA_EXPORT_KERNEL(scale, make_scale()). The
-/// expression is evaluated when the kernel is asked for, each time.
+/// Exports a kernel under a name, which must be a C++ identifier: TESSERA_EXPORT_KERNEL(scale, make_scale()). The
+/// expression is evaluated each time the kernel is requested.
 #define TESSERA_EXPORT_KERNEL(name, ...)                                           \
   namespace {                                                                      \
   struct TesseraMakes_##name {                                                     \

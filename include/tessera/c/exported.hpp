@@ -1,4 +1,4 @@
-// What a library that exports kernels and libtessera_c, which opens it, say to each other.
+// The interface between a library that exports kernels and libtessera_c, which opens it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,20 +14,21 @@
 namespace tessera::internal {
 namespace [[gnu::visibility("default")]] detail {
 
-/// One kernel. `make` traces it, and leaves a text in `failure` if that fails: no exception crosses over.
+/// One kernel. `make` traces it; if that fails, it sets `failure` to the error, so that no exception leaves the
+/// library.
 struct ExportedKernel {
   const char* name;
   void (*make)(std::shared_ptr<const Executable>& made, std::string& failure);
   const ExportedKernel* next;
 };
 
-/// All of a library. What `made_with` says is compared before anything else is looked at.
+/// All kernels of a library. `made_with` is compared before anything else is read.
 struct ExportedKernels {
   const char* made_with;
   const ExportedKernel* first;
 };
 
-/// What must be alike on both sides: the version, the ops, by their names, and how what crosses over lies in memory.
+/// The properties that must match on both sides: the version, the names of the ops, and the sizes of shared types.
 inline std::string exported_layout() {
   std::uint64_t ops = 14695981039346656037u;  // FNV-1a
   for (const OpInfo& op : table::ops)

@@ -1,4 +1,4 @@
-// Architectures of NVIDIA GPUs, and what a kernel may use on each.
+// Architectures of NVIDIA GPUs, and the features that a kernel may use on each.
 #pragma once
 #include <string>
 #include <string_view>
@@ -6,18 +6,18 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// An architecture: sm_80, or sm_90a with the instructions that only this one has. One newer than parse() knows is made
-/// of its numbers.
+/// An architecture: sm_80, or sm_90a with its architecture-specific instructions. An architecture newer than parse()
+/// knows is described by its numbers.
 struct Arch {
   int major = 0, minor = 0;
   char suffix = 0;  ///< 'a' or none
 
-  /// "sm_90a". Throws Error with the choices for what there is not, and for what is older than sm_80, which kernels
-  /// need.
+  /// Parses "sm_90a". Throws Error that lists the choices for an unknown name, and for architectures older than sm_80,
+  /// which kernels need.
   static Arch parse(std::string_view text);
   std::string name() const;                          ///< "sm_90a"
   int number() const { return major * 10 + minor; }  ///< 90, as NVRTC counts
-  /// Bytes of shared memory that one block may have (CUDA C++ Programming Guide, compute capabilities).
+  /// The maximum shared memory of a CTA, in bytes (CUDA C++ Programming Guide, compute capabilities).
   int shared_bytes() const;
   bool operator==(const Arch&) const = default;
 

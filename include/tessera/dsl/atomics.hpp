@@ -1,4 +1,4 @@
-// Atomics: what memory holds is changed, and given as it was, at once.
+// Atomics: each element in memory is updated atomically, and its old value is returned.
 #pragma once
 #include "tessera/dsl/view.hpp"
 
@@ -7,7 +7,7 @@ namespace [[gnu::visibility("default")]] internal {
 
 namespace detail {
 
-// Tiles of one shape, the view, a tile index for each of its axes.
+// Operands of an atomic at a tile position: tiles broadcast to one shape, the view, one tile index for each axis.
 inline std::vector<Handle> atomic_operands(Trace& trace, Op op, std::vector<Handle> tiles, Handle view,
                                            std::span<const Coord> at, Location location) {
   if (tiles.size() > 1) tiles = trace.stretched(op, std::move(tiles), location);
@@ -15,7 +15,7 @@ inline std::vector<Handle> atomic_operands(Trace& trace, Op op, std::vector<Hand
   for (const Coord& coord : at) tiles.push_back(coord.value());
   return tiles;
 }
-// The same with tiles of indices, all stretched to one shape.
+// The same for an atomic on elements: the tiles of indices are broadcast with the tiles to one shape.
 template <int N>
 std::vector<Handle> atomic_operands(Trace& trace, Op op, std::vector<Handle> tiles, Handle view,
                                     std::span<const Tile<i32, N>> at, Location location) {
@@ -38,27 +38,29 @@ OrderedTile<T, R> atomic(Op op, Handle view, std::vector<Handle> tiles, std::spa
 template <class E, Element T>
 constexpr void check_expected() {
   static_assert(std::same_as<typename E::type, T>,
-                "tessera: what is expected and the tensor have different element types; cast<T>(tile)");
+                "tessera: the expected value and the tensor have different element types; cast<T>(tile)");
 }
 
 }  // namespace detail
 
-// Of each function two: at the tile position `at`, as store writes there, or by a tile of element indices for each axis
-// of the view, named Tiles that are stretched to one shape with the tile. Each element is changed on its own. The result
-// has the tile's shape: what memory held, which is named before it is used, or left; 0 where the place lies outside of
-// the view, where nothing is written. Of elements that meet in one place each finds what another has left.
+// Each function has two forms. The first takes a tile position `at`, as store does. The second takes one i32 tile of
+// element indices for each axis of the view; these are named Tiles, and are broadcast to one shape together with the
+// tile. Each element is updated atomically on its own. The result has the tile's shape and the view's element type: the
+// values that memory held before. It must be named before use, or ignored. Elements outside of the view are not
+// written, and their result is 0. If several elements have the same position, each one sees the result of another.
+// Error at trace time if shapes do not broadcast.
 #define ATOMIC_CHECKS(name, types)                                                                                 \
   static_assert(access == Access::in_out, "tessera: atomics work on an InOut");                                    \
   static_assert(accepts(Op::name, element_type<T>), "tessera: " #name " takes tensors of " types)
 #define ATOMIC_IN_ORDER                                                             \
   MemoryOrder order = MemoryOrder::relaxed, MemoryScope scope = MemoryScope::device, \
   Location location = Location::current()
-// Places stand in braces, of whichever kind they are.
+// Catches positions written without braces.
 #define ATOMIC_PLACES(name, arguments)                                                                              \
   template <Access access, Element T, int R, TileExpr At, class... Tiles>                                           \
   void name(const TensorView<access, T, R>&, const At&, const Tiles&...) {                                          \
-    static_assert(R == 0, "tessera: " #name " takes its place in braces, one index or one tile of indices for each " \
-                          "axis: " #name "(y, {i}, " arguments ")");                                                \
+    static_assert(R == 0, "tessera: " #name " takes its position in braces, one index or one tile of indices for "  \
+                          "each axis: " #name "(y, {i}, " arguments ")");                                           \
   }
 
 #define ATOMIC_OF_TILE(name, types)                                                                                  \
@@ -81,23 +83,25 @@ constexpr void check_expected() {
   }                                                                                                                  \
   ATOMIC_PLACES(name, "x")
 
-/// Memory's element + the tile's. Integers wrap; of reals sums are rounded in the order in which they come.
+/// Adds the tile's element to memory's. Integers wrap; sums of floating-point numbers are rounded in the order in which
+/// they happen.
 ATOMIC_OF_TILE(atomic_add, "f32, f64, i32, i64, u32 or u64")
-/// The larger of both; a NaN loses.
+/// Stores the larger of both; a NaN loses.
 ATOMIC_OF_TILE(atomic_max, "f32, f64, i32, i64, u32 or u64")
-/// The smaller of both; a NaN loses.
+/// Stores the smaller of both; a NaN loses.
 ATOMIC_OF_TILE(atomic_min, "f32, f64, i32, i64, u32 or u64")
-/// Bits that are 1 in both.
+/// Bitwise and.
 ATOMIC_OF_TILE(atomic_and, "i32, i64, u32 or u64")
-/// Bits that are 1 in either. With a tile of zeros it reads what other blocks change.
+/// Bitwise or. With a tile of zeros it reads values that other CTAs change.
 ATOMIC_OF_TILE(atomic_or, "i32, i64, u32 or u64")
-/// Bits that are 1 in one of both.
+/// Bitwise exclusive or.
 ATOMIC_OF_TILE(atomic_xor, "i32, i64, u32 or u64")
-/// The tile's element.
+/// Stores the tile's element.
 ATOMIC_OF_TILE(atomic_exchange, "f32, f64, i32, i64, u32 or u64")
 
-/// The element of `desired` where memory has the bits of that of `expected`, also of reals; else memory keeps what it
-/// has. Both tiles are stretched to one shape. It was done where the result has the bits expected.
+/// Stores the element of `desired` where memory has the same bits as the element of `expected` (bits, also for
+/// floating-point types); elsewhere memory is unchanged. Both tiles are broadcast to one shape. The exchange took place
+/// where the result has the bits of `expected`.
 template <Access access, Element T, int R, TileExpr Expected, TileExpr E>
 OrderedTile<T, R> atomic_compare_exchange(const TensorView<access, T, R>& view, const Coord (&at)[R],
                                           const Expected& expected, const E& desired, ATOMIC_IN_ORDER) {

@@ -1,4 +1,4 @@
-// Reductions and scans by an author's own function of elements of one tile or of several.
+// Reductions and scans with an author's own combining function, over one tile or several.
 #pragma once
 #include <functional>
 #include <tuple>
@@ -11,8 +11,8 @@ namespace [[gnu::visibility("default")]] internal {
 
 namespace detail {
 
-/// Tiles of one shape along an axis, combined two elements of each at a time. Neighbours go first, then what they came
-/// to, so that the function need not be commutative.
+/// Combines tiles of one shape along an axis, pairwise. Neighbors are combined first, then their results, so the
+/// function need not be commutative.
 class Combination {
  public:
   using Handles = std::vector<Handle>;
@@ -42,12 +42,13 @@ class Combination {
   const Shape shape_;
 };
 
-// What `run` makes of the tiles, typed as they are. The function gets a tile of each, or, of several, tuples of them.
+// Calls `run` on the tiles and returns its results as typed tiles. The function takes one tile for each operand or, for
+// several tiles, tuples of them.
 template <class F, class Run, TileExpr... A>
 auto combine(const std::tuple<A...>& tiles, Axis axis, const F& function, std::vector<Number> identities,
              std::string_view what, const Run& run) {
   constexpr int rank = std::tuple_element_t<0, std::tuple<A...>>::rank;
-  static_assert(((A::rank == rank) && ...), "tessera: the tiles that are combined have one rank");
+  static_assert(((A::rank == rank) && ...), "tessera: the combined tiles must have the same rank");
   Trace& trace = Trace::current(axis.location);
   using Indices = std::index_sequence_for<A...>;
   const auto typed = []<std::size_t... I>(const Combination::Handles& handles, std::index_sequence<I...>) {
@@ -55,7 +56,7 @@ auto combine(const std::tuple<A...>& tiles, Axis axis, const F& function, std::v
   };
   const auto lowered = [&]<class... E>(const std::tuple<E...>& results) {
     constexpr bool fits = std::is_same_v<std::tuple<typename E::type...>, std::tuple<typename A::type...>>;
-    static_assert(fits, "tessera: the function gives for each tile an expression of the tile's element type");
+    static_assert(fits, "tessera: the function must return, for each tile, an expression of the tile's element type");
     return std::apply(
         [&](const auto&... result) { return Combination::Handles{result.lower(trace, axis.location)...}; }, results);
   };
@@ -72,9 +73,9 @@ auto combine(const std::tuple<A...>& tiles, Axis axis, const F& function, std::v
 
 }  // namespace detail
 
-/// The elements of several tiles of one shape combined along the axis, which they keep with extent 1: function(a, b)
-/// takes two tuples of tiles and gives one of expressions, element by element. It is associative, and the identities,
-/// one for each tile, change nothing that they are combined with.
+/// Reduces several tiles of one shape along the axis, which keeps extent 1. function(a, b) takes two tuples of tiles
+/// and returns a tuple of expressions of the same element types, element by element. It must be associative; there is
+/// one identity for each tile, and combining with it must change nothing.
 template <TileExpr... A, class F, std::size_t N>
 auto reduce(const std::tuple<A...>& tiles, Axis axis, const F& function, const Number (&identities)[N]) {
   static_assert(N == sizeof...(A), "tessera: reduce takes an identity for each tile");
@@ -83,17 +84,19 @@ auto reduce(const std::tuple<A...>& tiles, Axis axis, const F& function, const N
 }
 template <TileExpr... A, class F, Literal N, class... Options>
 auto reduce(const std::tuple<A...>& tiles, Axis, const F&, const N&, const Options&...) {
-  static_assert(!std::same_as<N, N>, "tessera: of several tiles the identities stand in braces, one for each: {0, 0}");
+  static_assert(!std::same_as<N, N>, "tessera: with several tiles, write the identities in braces, one for each: {0, "
+                                     "0}");
   return tiles;
 }
-/// Of one tile: function(a, b) takes two tiles and gives an expression.
+/// For one tile: function(a, b) takes two tiles and returns an expression.
 template <TileExpr A, class F>
 auto reduce(const A& tile, Axis axis, const F& function, Number identity) {
   return std::get<0>(detail::combine(std::tuple(tile), axis, function, {identity}, "reduce",
                                      [](const detail::Combination& c) { return c.reduce(); }));
 }
 
-/// What each element and those before it along the axis come to, of several tiles or of one, as of reduce.
+/// Inclusive scan along the axis: each element combined with those before it. Operands, function and identities are
+/// those of reduce; the results have the shape of the tiles. `options` selects a reverse or an exclusive scan.
 template <TileExpr... A, class F, std::size_t N>
 auto scan(const std::tuple<A...>& tiles, Axis axis, const F& function, const Number (&identities)[N],
           ScanOptions options = {}) {
@@ -103,7 +106,8 @@ auto scan(const std::tuple<A...>& tiles, Axis axis, const F& function, const Num
 }
 template <TileExpr... A, class F, Literal N, class... Options>
 auto scan(const std::tuple<A...>& tiles, Axis, const F&, const N&, const Options&...) {
-  static_assert(!std::same_as<N, N>, "tessera: of several tiles the identities stand in braces, one for each: {0, 0}");
+  static_assert(!std::same_as<N, N>, "tessera: with several tiles, write the identities in braces, one for each: {0, "
+                                     "0}");
   return tiles;
 }
 template <TileExpr A, class F>

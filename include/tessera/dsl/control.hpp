@@ -36,8 +36,9 @@ class GridExtent {
   Location location_;
 };
 
-/// The logical grid, evaluated on the host at launch, and this block's position in it: `Index row = blocks(rows);` or
-/// `auto [m, n] = blocks(...)`. Blocks have no order. Called once; a kernel without it is one block.
+/// The logical grid, evaluated on the host at launch, and the index of this CTA's grid tile along each axis:
+/// `Index row = blocks(rows);` or `auto [m, n] = blocks(...)`. Grid tiles run in no particular order. Call it at most
+/// once; the grid of a kernel without it is one tile.
 inline Index blocks(GridExtent extent) {
   return Index(Trace::current(extent.location()).blocks({extent.value()}, extent.location())[0]);
 }
@@ -53,17 +54,18 @@ auto blocks(GridExtent first, GridExtent second, const More&... more) {
 }
 
 namespace detail {
-// What a bool has to say where a condition of the kernel is meant.
+// Explains the error where a bool is passed instead of a condition of the kernel.
 template <class C>
 constexpr bool check_condition() {
   static_assert(TileExpr<C>,
-                "tessera: a condition is computed in the kernel, of extents, scalars or tiles; what C++ knows when the "
-                "kernel is traced is asked by a plain if");
+                "tessera: a condition is computed in the kernel, from extents, scalars or tiles; for a value known "
+                "when the kernel is traced, use a plain if");
   return TileExpr<C>;
 }
 }  // namespace detail
 
-/// What must hold of extents and scalars; checked on the host at launch, which is refused with the text.
+/// A condition on extents and scalars, a pred of rank 0. The host checks it at launch, and rejects the launch with the
+/// text if it does not hold.
 template <class C>
 void require(const C& condition, std::string text, Location location = Location::current()) {
   if constexpr (detail::check_condition<C>()) {
@@ -74,9 +76,9 @@ void require(const C& condition, std::string text, Location location = Location:
   }
 }
 
-/// hints({.warps = 8, .stages = 3, .cluster = 2, .occupancy = 2, .arch = "sm_90"}): what the kernel's code should be
-/// like, on that architecture or on all. Hints never change results. What this kernel cannot have is left out, and the
-/// plan's text says so; what no kernel can have is an error. The last of two equal hints
+/// hints({.warps = 8, .stages = 3, .cluster = 2, .occupancy = 2, .arch = "sm_90"}): preferences for the generated code,
+/// on that architecture or on all. Hints never change results. A hint that this kernel cannot follow is ignored, and
+/// the text of the plan says so; a value that no kernel can have is an error. If a hint is given twice, the last one
 /// counts.
 inline void hints(const Hints& hints, Location location = Location::current()) {
   Trace::current(location).hints(hints);
@@ -89,15 +91,15 @@ template <Access access, Element T, int R>
 inline constexpr bool is_view<TensorView<access, T, R>> = true;
 }  // namespace detail
 
-/// same_extents(a, b, ...): requires of tensors, or of views of them, that they have the same extent along each axis.
-/// A class, as a function could not have the author's place behind any number of arguments.
+/// same_extents(a, b, ...): requires that tensors, or views of them, have the same extent along each axis. It is a
+/// class because a function cannot take the caller's location after a parameter pack.
 template <class First, class... More>
 struct same_extents {
   same_extents(const First& first, const More&... more, Location location = Location::current()) {
     constexpr bool views = detail::is_view<First> && (detail::is_view<More> && ...);
     static_assert(views && sizeof...(More) > 0, "tessera: same_extents takes two or more tensors");
     if constexpr (views) {
-      static_assert(((First::rank == More::rank) && ...), "tessera: same_extents takes tensors of one rank");
+      static_assert(((First::rank == More::rank) && ...), "tessera: same_extents takes tensors of the same rank");
       if constexpr (((First::rank == More::rank) && ...)) (agree(first, more, location), ...);
     }
   }
@@ -117,8 +119,9 @@ struct same_extents {
 template <class First, class... More>
 same_extents(const First&, const More&...) -> same_extents<First, More...>;
 
-/// What must hold while the kernel runs: a pred of any shape, all of whose elements are to hold. Else the launch fails
-/// with kernel, place, text and block: on the CPU it throws Error, on a GPU the next synchronisation does.
+/// A condition that must hold while the kernel runs: a pred of any shape, all of whose elements must hold. Otherwise
+/// the launch fails with kernel, location, text and block index: on the CPU it throws Error, on a GPU the next
+/// synchronization does.
 template <class C>
 void check(const C& condition, std::string text, Location location = Location::current()) {
   if constexpr (detail::check_condition<C>()) {
@@ -129,18 +132,18 @@ void check(const C& condition, std::string text, Location location = Location::c
   }
 }
 
-/// The text of a print, and the place where it stands.
+/// The text of a print and its source location.
 struct PrintText {
   std::string text;
   Location location;
   PrintText(const char* line, Location at = Location::current()) : text(line), location(at) {}
   PrintText(std::string line, Location at = Location::current()) : text(std::move(line)), location(at) {}
 };
-/// Prints a line on stdout: the text, with a value in the place of each {}. Braces that are meant stand twice.
+/// Prints a line on stdout: the text, with a value in place of each {}. Literal braces are doubled.
 template <class... Values>
 void print(PrintText text, const Values&... values) {
   static_assert((TileExpr<Values> && ...),
-                "tessera: print takes tiles and scalars of the kernel; what C++ knows is text");
+                "tessera: print takes tiles and scalars of the kernel; format C++ values into the text");
   if constexpr ((TileExpr<Values> && ...)) {
     Trace& trace = Trace::current(text.location);
     trace.print(std::move(text.text), {values.lower(trace, text.location)...}, text.location);
@@ -149,13 +152,14 @@ void print(PrintText text, const Values&... values) {
 
 template <TileExpr A, class... Values>
 void print(const A&, const Values&...) {
-  static_assert(!std::same_as<A, A>, "tessera: print begins with its text, as in print(\"x is {}\", x)");
+  static_assert(!std::same_as<A, A>, "tessera: print takes its text first, as in print(\"x is {}\", x)");
 }
 
 /// for (Index i : range(n)) { ... }: a loop in the kernel, traced once, for i = 0 .. n-1. It carries the Vars that its
-/// body changes. range(begin, end) and range(begin, end, step) count as Python's do; a step of 0 makes no round. Each
-/// is a C++ integer or an Index, which may be computed from a tile.
-/// range(n).unroll(4): on a GPU the body is written out four times in a row; 1: once. It changes no result.
+/// body changes. range(begin, end) and range(begin, end, step) count like Python's; a step of 0 runs no iteration. Each
+/// argument is a C++ integer or an Index, which may be computed from a tile.
+/// range(n).unroll(4): on a GPU the body is emitted four times in a row; unroll(1) forbids unrolling. It changes no
+/// result.
 class range {
  public:
   template <class A>
@@ -175,11 +179,11 @@ class range {
     count_ = cdiv(last - first, by).lower(trace, location);
   }
   range(const range&) = delete;
-  /// The same loop. Error when traced if it is not 1 round at least.
+  /// The same loop, unrolled by `factor`. Error at trace time if it is less than 1.
   range unroll(Count factor) && {
     if (factor < 1)
       Trace::current(location_).fail(
-          location_, "unroll(" + std::to_string(factor) + "): a loop is written out 1 round at a time, or more");
+          location_, "unroll(" + std::to_string(factor) + "): the factor must be 1 or more");
     return range(*this, factor);
   }
   ~range() {
@@ -187,14 +191,14 @@ class range {
   }
 
   struct End {};
-  /// The Index of a round, which says so to `for (int i : range(n))`.
+  /// The loop's Index; its conversion reports an error for `for (int i : range(n))`.
   class Counter : public Index {
    public:
     explicit Counter(const Index& index) : Index(index) {}
     template <std::integral N>
     requires(!std::same_as<N, bool>) operator N() const {
       static_assert(!std::same_as<N, N>,
-                    "tessera: a loop in the kernel counts by a value of the kernel: for (Index i : range(n))");
+                    "tessera: a loop in the kernel counts with a value of the kernel: for (Index i : range(n))");
       return 0;
     }
   };
@@ -251,16 +255,16 @@ Handle condition_value(Trace& trace, const C& condition, Location location) {
 template <class Body>
 constexpr bool check_body() {
   constexpr bool body = std::is_invocable_v<Body>;
-  static_assert(body, "tessera: if_, else_ and while_ take what they guard as a lambda: [&] { ... }");
+  static_assert(body, "tessera: if_, else_ and while_ take their body as a lambda: [&] { ... }");
   if constexpr (body)
     static_assert(std::is_void_v<std::invoke_result_t<Body>>,
-                  "tessera: if_, else_ and while_ give no value: let the lambda assign to a Var, or choose by "
+                  "tessera: if_, else_ and while_ return no value: let the lambda assign to a Var, or use "
                   "where(condition, a, b)");
   return body;
 }
 }  // namespace detail
 
-/// An if_ with its ways: nothing can follow but, where there is none yet, the other way.
+/// An if_, with one branch or two. It can only be followed by else_, once.
 template <bool complete>
 class Branch {
  public:
@@ -269,7 +273,7 @@ class Branch {
   Branch<true> else_(const Body& body) {
     static_assert(!complete, "tessera: an if_ has one else_");
     Trace& trace = Trace::current(location_);
-    if (std::exchange(has_else_, true)) trace.fail(location_, "else_: this if_ has one already");
+    if (std::exchange(has_else_, true)) trace.fail(location_, "else_: this if_ already has one");
     trace.begin_branch((!Tile<pred, 0>(condition_)).lower(trace, location_), location_);
     if constexpr (detail::check_body<Body>()) body();
     trace.end_region();
@@ -278,14 +282,14 @@ class Branch {
   template <class Condition, class Body>
   Branch<true> else_if(const Condition&, const Body&) {
     static_assert(!std::same_as<Body, Body>,
-                  "tessera: there is no else_if: write .else_([&] { if_(condition, ...); })");
+                  "tessera: else_if is not supported: write .else_([&] { if_(condition, ...); })");
     return {condition_, location_};
   }
   template <class T>
   requires std::same_as<T, Tile<pred, 0>>
   operator T() const {
     static_assert(!std::same_as<T, T>,
-                  "tessera: if_ gives no value: let it assign to a Var, or choose by where(condition, a, b)");
+                  "tessera: if_ returns no value: let it assign to a Var, or use where(condition, a, b)");
     return T(condition_);
   }
 
@@ -298,7 +302,7 @@ template <bool complete>
 Tile(const Branch<complete>&) -> Tile<pred, 0>;
 
 /// if_(condition, [&] { ... }).else_([&] { ... }): effects that happen, and Vars that change, only where the condition
-/// holds, or only where it does not. Vars keep what the way that was taken left in them.
+/// (a pred of rank 0) holds, or only where it does not. Vars keep the values of the branch that was taken.
 template <class C, class Body>
 Branch<false> if_(const C& condition, const Body& body, Location location = Location::current()) {
   Trace& trace = Trace::current(location);
@@ -309,9 +313,9 @@ Branch<false> if_(const C& condition, const Body& body, Location location = Loca
   return {value, location};
 }
 
-/// while_([&] { return condition; }, [&] { ... }): rounds as long as the condition holds, which is computed ahead of
-/// each from the Vars as they are then. That it ends is for the author to see to; that a round may change it is
-/// checked.
+/// while_([&] { return condition; }, [&] { ... }): iterates as long as the condition (a pred of rank 0) holds. It is
+/// computed before each iteration from the current Vars. The author must ensure that the loop ends; an error at trace
+/// time reports a condition that no iteration can change.
 template <class Condition, class Body>
 void while_(const Condition& condition, const Body& body, Location location = Location::current()) {
   static_assert(std::is_invocable_v<Condition>,
@@ -339,15 +343,15 @@ template <class P>
 inline constexpr bool is_parameter = requires {
   P::parameter;
 };
-// Parameters are handles, which are made for the call.
+// Parameters are handles, which are created for the call.
 template <class... P>
 constexpr bool check_values() {
   constexpr bool values = ((!std::is_lvalue_reference_v<P> || std::is_const_v<std::remove_reference_t<P>>)&&...);
-  static_assert(values, "tessera: a kernel's parameters are taken by value: Out<f32, 1> y, not Out<f32, 1>& y");
+  static_assert(values, "tessera: a kernel takes its parameters by value: Out<f32, 1> y, not Out<f32, 1>& y");
   return values;
 }
 
-// What F takes, or one message of why it is no kernel, and Parameters<void> so that nothing else is said of it.
+// The parameter types of F; if F is not a kernel, one message says why, and Parameters<void> suppresses further ones.
 template <class F, class C, class R, class... P>
 constexpr auto check_parameters(R (C::*)(P...) const) {
   static_assert(std::is_void_v<R>, "tessera: a kernel returns nothing; store what it computes");
@@ -362,7 +366,7 @@ constexpr auto parameters_of() {
     return check_parameters<F>(&F::operator());
   } else {
     static_assert(!std::is_same_v<F, F>,
-                  "tessera: a kernel is a lambda, not mutable, with no auto among its parameters");
+                  "tessera: a kernel must be a non-mutable lambda without auto parameters");
     return Parameters<void>();
   }
 }

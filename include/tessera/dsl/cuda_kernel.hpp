@@ -1,4 +1,4 @@
-// Kernels that their authors write in CUDA C++, behind typed parameters and a launch computed from extents.
+// Raw CUDA kernels: CUDA C++ behind typed parameters, with a launch computed from extents.
 #pragma once
 #include <memory>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// CUDA C++, and the place of its first line, by which the compiler names the author's lines.
+/// CUDA C++ text and the source location of its first line, which the compiler's errors refer to.
 struct CudaSource {
   std::string text;
   Location location;
@@ -20,13 +20,13 @@ struct CudaSource {
   CudaSource(std::string source, Location at = Location::current()) : text(std::move(source)), location(at) {}
 };
 
-/// How a kernel in CUDA C++ is launched: integers, or Indices computed from extents and scalars. Designated initializers
-/// stand in this order: .blocks, .threads, .shared_bytes, .numbers.
+/// The launch of a raw CUDA kernel: integers, or Indices computed from extents and scalars. Designated initializers
+/// must have this order: .blocks, .threads, .shared_bytes, .numbers.
 struct CudaLaunch {
   std::vector<GridExtent> blocks;              ///< along x, y and z: one to three
-  std::vector<GridExtent> threads;             ///< of a block: likewise, 1024 in all at most
-  std::optional<GridExtent> shared_bytes = {};  ///< of dynamic shared memory
-  std::vector<GridExtent> numbers = {};        ///< ints that the function is given behind its pointers and scalars
+  std::vector<GridExtent> threads;             ///< of a CTA, along x, y and z: one to three; at most 1024 in all
+  std::optional<GridExtent> shared_bytes = {};  ///< bytes of dynamic shared memory
+  std::vector<GridExtent> numbers = {};        ///< ints that the function takes after its pointers and scalars
 };
 
 namespace detail {
@@ -34,7 +34,8 @@ namespace detail {
 template <class C, class R, class... P>
 constexpr auto launch_parameters(R (C::*)(P...) const) {
   constexpr bool launches = std::is_same_v<R, CudaLaunch>;
-  static_assert(launches, "tessera: the function of a cuda_kernel returns its CudaLaunch: {.blocks = .., .threads = ..}");
+  static_assert(launches, "tessera: the function of a cuda_kernel must return a CudaLaunch: {.blocks = .., .threads = "
+                          "..}");
   static_assert((is_parameter<std::remove_cvref_t<P>> && ...),
                 "tessera: a kernel's parameters are In, Out, InOut and Scalar");
   return std::conditional_t < launches && check_values<P...>() && (is_parameter<std::remove_cvref_t<P>> && ...),
@@ -46,12 +47,12 @@ constexpr auto launch_parameters_of() {
     return launch_parameters(&F::operator());
   } else {
     static_assert(!std::is_same_v<F, F>,
-                  "tessera: a cuda_kernel is launched as a lambda says, not mutable, with no auto among its parameters");
+                  "tessera: the launch of a cuda_kernel must be a non-mutable lambda without auto parameters");
     return Parameters<void>();
   }
 }
 
-/// An argument as a C++ function takes it.
+/// An argument in the form in which a C++ function takes it.
 template <class P>
 auto host_argument(const Argument& argument) {
   using T = typename P::type;
@@ -63,7 +64,7 @@ auto host_argument(const Argument& argument) {
     return static_cast<T*>(argument.data);
 }
 
-/// Calls a function with a launch's arguments and numbers.
+/// Calls a function with the arguments and the numbers of a launch.
 template <std::size_t numbers, class... P, class H>
 CudaText::Host host_function(const H& function) {
   return [function](std::span<const Argument> arguments, std::span<const std::int64_t> given) {
@@ -106,8 +107,8 @@ template <class H, class... P>
 std::pair<CudaText::Host, std::size_t> host_of(const H& host, Parameters<P...>) {
   constexpr std::size_t operands = count_operands(&H::operator());
   static_assert(operands >= sizeof...(P),
-                "tessera: the host's function of a cuda_kernel takes what the kernel takes: a pointer for each tensor, a "
-                "number for each Scalar, then an int for each of the launch's numbers");
+                "tessera: the host function of a cuda_kernel takes the kernel's arguments: a pointer for each tensor, "
+                "a number for each Scalar, then an int for each of the launch's numbers");
   if constexpr (operands >= sizeof...(P))
     return {host_function<operands - sizeof...(P), P...>(host), operands - sizeof...(P)};
   else

@@ -1,4 +1,4 @@
-// An author's own elementwise ops, of CUDA C++ and a C++ function that gives the same.
+// Custom elementwise ops: CUDA C++, and a C++ function that computes the same.
 #pragma once
 #include <string>
 
@@ -7,7 +7,7 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// A function of the author's of one to three operands.
+/// A custom op applied to one to three operands.
 template <Element T_, int R_, class... A>
 struct Custom : ExprTag {
   using type = T_;
@@ -40,7 +40,8 @@ template <class F, class T, class... A>
 struct CudaOp<F, T (*)(A...)> {
   static_assert((std::same_as<T, f32> || std::same_as<T, i32>)&&(std::same_as<T, A> && ...) && sizeof...(A) > 0 &&
                     sizeof...(A) <= 3,
-                "tessera: the function of a cuda_op takes one to three floats and gives a float, or ints and an int");
+                "tessera: the function of a cuda_op takes one to three floats and returns a float, or takes ints and "
+                "returns an int");
   std::string name, expression;
 
   template <Operand... B>
@@ -55,14 +56,14 @@ struct CudaOp<F, T (*)(A...)> {
 
 }  // namespace detail
 
-/// An elementwise op of the author's, of f32 or of i32: on a GPU `expression` in CUDA C++, of operands named a, b and c; on
-/// the CPU `function`, a lambda without captures, which is to give the same. It is called as any other op, stretches
-/// its operands, and is computed along with its neighbours:
+/// A custom elementwise op on f32 or i32. On a GPU it is `expression`, CUDA C++ of operands named a, b and c; on the
+/// CPU it is `function`, a lambda without captures that must compute the same. It is called like any other op,
+/// broadcasts its operands, and is fused with neighboring elementwise ops:
 ///
 ///     const auto softsign = cuda_op("softsign", "a / (1.0f + fabsf(a))", [](float a) { return a / (1 + std::abs(a)); });
 ///     Tile y = softsign(x);
 ///
-/// Error when traced, if the name is no identifier, or another op of the kernel has it.
+/// Error at trace time if the name is not an identifier, or if another op of the kernel has it.
 template <class F>
 auto cuda_op(std::string name, std::string expression, F) {
   constexpr bool plain = std::is_default_constructible_v<F> && requires(F f) { +f; };

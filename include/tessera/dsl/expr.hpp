@@ -1,8 +1,8 @@
-// Elementwise expressions as C++ types: element type and rank are checked by the compiler, the rest when traced.
+// Elementwise expressions as C++ types: the compiler checks element type and rank, tracing checks the rest.
 //
-// An expression is a value. Operands are held by value and leaves are handles of nodes, so an expression can be kept,
-// copied and returned; lowering the same one twice gives the same node. The templates stay thin: each lowers its
-// operands and makes one call of Trace::apply.
+// An expression is a value. Operands are held by value and leaves are handles of nodes, so an expression can be stored,
+// copied and returned; lowering it twice yields the same node. The templates stay thin: each lowers its operands and
+// makes one call of Trace::apply.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -16,7 +16,7 @@ template <Element T, int R>
 struct Refused;
 
 struct ExprTag {
-  /// A tile has no truth value in C++: the kernel is traced before any tile has a value.
+  /// A tile has no truth value in C++, because the kernel is traced before any tile has a value.
   template <class Bool>
   requires std::same_as<Bool, bool>
   explicit operator Bool() const {
@@ -29,15 +29,15 @@ struct ExprTag {
   template <class I>
   auto operator[](const I&) const {
     static_assert(std::is_void_v<I>,
-                  "tessera: a tile has no [ ]: slice(x, axis, first, count) and extract(x, {i, j}, {m, n}) are parts of "
-                  "it, item(x) is the only element, and where(condition, a, x) has others in some places");
+                  "tessera: a tile has no [ ]: slice(x, axis, first, count) and extract(x, {i, j}, {m, n}) are parts "
+                  "of it, item(x) is the only element, and where(condition, a, x) has other values in some places");
     return Refused<std::conditional_t<std::is_void_v<I>, I, f32>, 0>();
   }
 };
 
 template <class E>
 concept TileExpr = std::is_base_of_v<ExprTag, std::remove_cvref_t<E>>;
-/// A C++ number; of bools and characters, which are none, Number says so.
+/// A C++ number. It includes bool and character types, which Number rejects with a message.
 template <class S>
 concept Literal = std::integral<S> || std::floating_point<S>;
 template <class A>
@@ -61,7 +61,8 @@ struct LiteralExpr : ExprTag {
   Handle lower(Trace& trace, Location location) const { return trace.literal(element_type<T_>, value, location); }
 };
 
-/// The operands of an op. Of kernels of many ops a std::tuple and std::apply were three fifths of clang's frontend.
+/// The operands of an op. With std::tuple and std::apply, kernels of many ops spent three fifths of clang's frontend
+/// time here.
 template <std::size_t, class A>
 struct OperandAt {
   A operand;
@@ -87,7 +88,7 @@ struct Apply : ExprTag {
   Handle lower(Trace& trace, Location location) const { return operands.apply(op, element_type<T_>, trace, location); }
 };
 
-/// The result of a call that a static_assert has refused. It is an expression, so that no further error follows.
+/// The result of a call that a static_assert has rejected. It is an expression, so no further error follows.
 template <Element T_, int R_>
 struct Refused : ExprTag {
   using type = T_;
@@ -104,7 +105,7 @@ inline constexpr bool is_refused = requires { A::refused; };
 
 namespace detail {
 
-// Of the first tile; of numbers alone f32 if one is real, else i32.
+// The element type of the first tile; for numbers alone f32 if one is floating-point, else i32.
 template <class A, class... More>
 struct CommonElement {
   using type = typename A::type;
@@ -136,7 +137,7 @@ constexpr bool fits() {
     return std::integral<A> || info(element_type<T>).kind == ElementKind::real;
 }
 
-// An operand as an expression of element type T; what cannot be one stops here, with one message.
+// An operand as an expression of element type T; anything else fails here, with one message.
 template <Element T, Operand A>
 auto operand(const A& a) {
   if constexpr (TileExpr<A>) {
@@ -148,7 +149,7 @@ auto operand(const A& a) {
       return a;
   } else {
     static_assert(std::integral<A> || info(element_type<T>).kind == ElementKind::real,
-                  "tessera: a floating literal stands beside an integer tile; write an integer, or cast<f32> the tile");
+                  "tessera: a floating literal meets an integer tile; write an integer, or cast<f32> the tile");
     return LiteralExpr<T>(a);
   }
 }
@@ -157,13 +158,13 @@ template <Op op, Element T>
 constexpr bool check_op() {
   if constexpr (info(op).operands == Operands::logical)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: logic takes pred tiles, the results of comparisons; bits are those of integers");
+                  "tessera: logical ops take pred tiles, the results of comparisons; bitwise ops take integers");
   else if constexpr (std::is_same_v<T, pred>)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: a pred is no number: cast<i32>(p) is 0 or 1, and & | ^ ! are its logic");
+                  "tessera: a pred is not a number: cast<i32>(p) is 0 or 1, and & | ^ ! are its operators");
   else if constexpr (!info(element_type<T>).computes)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: storage types and pred are not for arithmetic; cast<f32>(x) or cast<i32>(x) first");
+                  "tessera: storage types and pred have no arithmetic; cast<f32>(x) or cast<i32>(x) first");
   else if constexpr (info(op).operands == Operands::real)
     static_assert(accepts(op, element_type<T>), "tessera: this op takes f32 or f64; cast<f32>(x) first");
   else if constexpr (info(op).operands == Operands::single)
@@ -172,15 +173,15 @@ constexpr bool check_op() {
     static_assert(accepts(op, element_type<T>), "tessera: this op takes i64; cast<i64>(x) first");
   else if constexpr (op == Op::modulo || op == Op::floor_div || op == Op::cdiv)
     static_assert(accepts(op, element_type<T>),
-                  "tessera: this op takes integers; the remainder of reals is a - b * floor(a / b), and floor(a / b) and "
-                  "ceil(a / b) are whole quotients");
+                  "tessera: this op takes integers; the remainder of reals is a - b * floor(a / b), and floor(a / b) "
+                  "and ceil(a / b) are integer quotients");
   else
     static_assert(accepts(op, element_type<T>), "tessera: this op takes integers; bitcast<i32>(x) has the bits of an f32");
   return accepts(op, element_type<T>);
 }
 
-// The op of operands x, each made of one of A. Where one was refused, or the op refuses them, the type of what an author
-// may have meant: of functions of reals a real.
+// The op applied to operands x, each made from the corresponding type in A. If an operand or the op itself was
+// rejected, the result has the type that the author probably meant, so that no further error follows.
 template <Op op, Element T, int R, class... A, class... X>
 auto applied(const X&... x) {
   if constexpr ((fits<T, A>() && ...)) {
@@ -258,7 +259,7 @@ OPERATOR(<<, shift_left)
 OPERATOR(>>, shift_right)
 #undef OPERATOR
 
-// Of integers each bit, of preds the only one.
+// For integers the complement of each bit, for pred logical negation.
 #define OPERATOR(symbol, of_integers, of_preds)                                  \
   template <class A, class B>                                                    \
   requires Operands2<A, B>                                                       \
@@ -273,7 +274,7 @@ OPERATOR(|, bitwise_or, logical_or)
 OPERATOR(^, bitwise_xor, logical_xor)
 #undef OPERATOR
 
-/// Quotient of reals; of integers rounded down, as in Python's //.
+/// Quotient of floating-point numbers; for integers it is rounded down, like Python's //.
 template <class A, class B>
 requires Operands2<A, B>
 auto operator/(const A& a, const B& b) {
@@ -295,12 +296,12 @@ auto operator!(const A& a) {
 template <TileExpr A>
 auto operator~(const A& a) {
   constexpr bool logical = std::same_as<typename A::type, pred>;
-  static_assert(!logical, "tessera: ~ has the bits of integers; of a pred it is !p");
+  static_assert(!logical, "tessera: ~ takes integers; for a pred write !p");
   constexpr Op op = logical ? Op::logical_not : Op::bitwise_not;
   return detail::unary<op>(a);
 }
 
-/// Streams hold what C++ knows when the kernel is traced, which of a tile is nothing.
+/// Streams print values that C++ knows at trace time, and a tile has none.
 template <class Stream, TileExpr A>
 requires requires { typename Stream::traits_type; }
 Stream& operator<<(Stream& stream, const A&) {
@@ -326,7 +327,8 @@ template <TileExpr C, Operand A, Operand B>
 auto where(const C& condition, const A& a, const B& b) {
   using T = detail::common_element<A, B>;
   constexpr bool logical = std::is_same_v<typename C::type, pred>;
-  static_assert(logical || is_refused<C>, "tessera: where takes a pred as its condition, as comparisons give; of a number it is x != 0");
+  static_assert(logical || is_refused<C>, "tessera: where takes a pred as its condition, the result of a comparison; "
+                                          "for a number write x != 0");
   auto c = [&] {
     if constexpr (logical)
       return detail::operand<pred>(condition);
@@ -339,7 +341,7 @@ auto where(const C& condition, const A& a, const B& b) {
                decltype(y)>(c, x, y);
 }
 
-/// The value in another element type; how each pair converts stands in the header of ops.def.
+/// The value in another element type, of the same shape. The header of ops.def defines how each pair converts.
 template <Element T, TileExpr A>
 auto cast(const A& a) {
   auto x = detail::operand<typename A::type>(a);
@@ -348,21 +350,22 @@ auto cast(const A& a) {
 template <class T, TileExpr A>
 requires(!Element<T>) auto cast(const A& a) {
   static_assert(Element<T>,
-                "tessera: cast gives an element type, as f32 and i32 are; for a char write i8, for a long long i64, "
-                "for a bool x != 0");
+                "tessera: cast takes an element type such as f32 or i32; for a char write i8, for a long long i64, for "
+                "a bool x != 0");
   return a;
 }
-/// The value whose bits in memory are those of x: of a type of tensors that has as many.
+/// The value with the same bits in memory, of the same shape. Both element types must be types of tensors of the same
+/// size.
 template <Element T, TileExpr A>
 auto bitcast(const A& a) {
   using From = typename A::type;
   static_assert(bitcasts(element_type<From>, element_type<T>),
-                "tessera: bitcast is between element types of tensors that have as many bits; cast<T>(x) converts");
+                "tessera: bitcast takes element types of tensors with the same number of bits; cast<T>(x) converts");
   auto x = detail::operand<From>(a);
   return Apply<Op::bitcast, T, A::rank, decltype(x)>(x);
 }
 
-/// What minimum and maximum do with a NaN: it loses, as without a word of it, or wins.
+/// How minimum and maximum treat a NaN: `ignore`, the default, returns the other operand, `propagate` returns NaN.
 struct NanIgnored {};
 struct NanPropagated {};
 struct Nan {

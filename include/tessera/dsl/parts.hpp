@@ -1,4 +1,4 @@
-// Parts of tiles, tiles put together of parts, and axes that come and go.
+// Parts of tiles, tiles assembled from parts, and axes that are added and removed.
 #pragma once
 #include "tessera/dsl/tile.hpp"
 
@@ -33,7 +33,7 @@ Tile<T, R> part(Trace& trace, Handle tile, std::vector<Handle> first, std::vecto
   return Tile<T, R>(trace.apply(Op::extract, element_type<T>, first, steps, location, shape));
 }
 
-// Along one axis elements `start`, `start + step`, ..., along the others all.
+// Along one axis, elements `start`, `start + step`, ...; along the others, all.
 template <TileExpr A>
 Tile<typename A::type, A::rank> along_axis(const A& a, int axis, const Coord& start, int extent, int step,
                                            Location location) {
@@ -48,7 +48,8 @@ Tile<typename A::type, A::rank> along_axis(const A& a, int axis, const Coord& st
   return part<typename A::type, A::rank>(trace, tile, first, steps, shape, location);
 }
 
-// Where the part at a tile position begins. A position beyond the tile stays beyond it, however far.
+// First element of the part at a tile position. Clamped, so that a position beyond the tile stays beyond it and the
+// product does not overflow.
 inline Handle start_of_part(Trace& trace, Handle position, int part, int extent, Location location) {
   const Index at(position), held(clamp(at, -1, cdiv(extent, part)), location);
   return (held * part).lower(trace, location);
@@ -56,7 +57,8 @@ inline Handle start_of_part(Trace& trace, Handle position, int part, int extent,
 
 }  // namespace detail
 
-/// `extent` elements along an axis from `start` on, `step` apart (which may be negative). All of them must be there.
+/// `extent` elements along an axis from `start` on, `step` apart (which may be negative). Error at trace time unless
+/// all of them are in the tile.
 template <TileExpr A>
 Tile<typename A::type, A::rank> slice(const A& a, Axis axis, Count start, Count extent, Count step = 1) {
   Trace& trace = Trace::current(axis.location);
@@ -67,16 +69,17 @@ Tile<typename A::type, A::rank> slice(const A& a, Axis axis, Count start, Count 
       std::max<std::int64_t>(start, last) >= shape[normal])
     trace.fail(axis.location, "slice: " + std::to_string(extent) + " elements from " + std::to_string(start) +
                                   " on by steps of " + std::to_string(step) + " along axis " + std::to_string(normal) +
-                                  " are not all in " + to_string(shape) + "; extract reads 0 where there is none");
+                                  " are not all in " + to_string(shape) + "; extract reads missing elements as 0");
   return detail::along_axis(a, normal, Coord(int{start}, axis.location), extent, step, axis.location);
 }
-/// The same from a place on that the kernel computes. Elements that the tile lacks are 0.
+/// The same from a start that the kernel computes. Elements outside of the tile are 0.
 template <TileExpr A, TileExpr S>
 Tile<typename A::type, A::rank> slice(const A& a, Axis axis, const S& start, Count extent, Count step = 1) {
   const int normal = Trace::current(axis.location).axis(axis, A::rank, "slice");
   return detail::along_axis(a, normal, Coord(start, axis.location), extent, step, axis.location);
 }
-/// The tile in N equal parts along an axis: auto [a, b] = split<2>(x, 1).
+/// Splits the tile into N equal parts along an axis: auto [a, b] = split<2>(x, 1). Error at trace time unless N divides
+/// the extent.
 template <int N, TileExpr A>
 auto split(const A& a, Axis axis) {
   static_assert(N >= 1, "tessera: split takes the number of parts, as in split<2>(x, 1)");
@@ -86,14 +89,14 @@ auto split(const A& a, Axis axis) {
   const int extent = shape[normal] / N;
   if (extent * N != shape[normal])
     trace.fail(axis.location, "split: axis " + std::to_string(normal) + " of " + to_string(shape) +
-                                  " is not cut into " + std::to_string(N) + " equal parts; take slices");
+                                  " cannot be split into " + std::to_string(N) + " equal parts; take slices");
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     return std::array{
         detail::along_axis(a, normal, Coord(static_cast<int>(I) * extent, axis.location), extent, 1, axis.location)...};
   }
-  (std::make_index_sequence<(N < 1 ? 1 : N)>());  // of no parts the sentence above is all that is said
+  (std::make_index_sequence<(N < 1 ? 1 : N)>());  // with no parts, report only the error above
 }
-/// The elements in the other order along an axis.
+/// The elements in reverse order along an axis.
 template <TileExpr A>
 Tile<typename A::type, A::rank> flip(const A& a, Axis axis) {
   Trace& trace = Trace::current(axis.location);
@@ -101,13 +104,13 @@ Tile<typename A::type, A::rank> flip(const A& a, Axis axis) {
   const int extent = trace.shape(a.lower(trace, axis.location), axis.location)[normal];
   return detail::along_axis(a, normal, Coord(extent - 1, axis.location), extent, -1, axis.location);
 }
-/// The elements moved by `shift` along an axis, around its end: element i goes to (i + shift) modulo the extent.
+/// The elements rotated by `shift` along an axis: element i moves to (i + shift) modulo the extent.
 template <TileExpr A>
 Tile<typename A::type, A::rank> roll(const A& a, int shift, Axis axis) {
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "roll");
   const int extent = trace.shape(a.lower(trace, axis.location), axis.location)[normal];
-  const int first = (shift % extent + extent) % extent;  // where element 0 goes
+  const int first = (shift % extent + extent) % extent;  // the new position of element 0
   if (first == 0) return Tile<typename A::type, A::rank>(a.lower(trace, axis.location));
   return concat(Axis(normal, axis.location),
                 detail::along_axis(a, normal, Coord(extent - first, axis.location), first, 1, axis.location),
@@ -116,12 +119,12 @@ Tile<typename A::type, A::rank> roll(const A& a, int shift, Axis axis) {
 template <TileExpr A, Operand N>
 requires(!detail::is_integer<N>) Tile<typename A::type, A::rank> roll(const A& a, const N&, Axis axis) {
   static_assert(detail::is_integer<N>,
-                "tessera: roll's shift is a C++ integer; by one that the kernel computes, 0 or more and less than the "
-                "extent: slice(concat(axis, x, x), axis, extent - shift, extent)");
+                "tessera: roll's shift is a C++ integer; for a shift that the kernel computes, from 0 to less than the "
+                "extent, write slice(concat(axis, x, x), axis, extent - shift, extent)");
   return Tile<typename A::type, A::rank>(a, axis.location);
 }
 
-/// The part of the given shape at tile position `at`, as load takes one of a tensor: elements that the tile lacks are
+/// The part of the given shape at tile position `at`, as load takes one from a tensor. Elements outside of the tile are
 /// 0.
 template <TileExpr A, int R>
 Tile<typename A::type, R> extract(const A& a, const Coord (&at)[R], const Extent (&shape)[R],
@@ -140,18 +143,18 @@ Tile<typename A::type, R> extract(const A& a, const Coord (&at)[R], const Extent
   return detail::part<typename A::type, R>(trace, tile, first, std::vector<std::int64_t>(R, 1), detail::shape_of(shape),
                                            location);
 }
-/// The tile with another part at tile position `at`; what of it lies outside of the tile is dropped.
+/// The tile with a part replaced at tile position `at`. Elements of the part outside of the tile are dropped.
 template <TileExpr A, int R, TileExpr P>
 Tile<typename A::type, R> insert(const A& a, const Coord (&at)[R], const P& part,
                                  Location location = Location::current()) {
   static_assert(R == A::rank && R == P::rank,
-                "tessera: insert takes an index for each axis of the tile, and a part of its rank");
+                "tessera: insert takes an index for each axis of the tile, and a part of the same rank");
   static_assert(std::same_as<typename A::type, typename P::type>,
                 "tessera: the tile and the part have different element types; cast<T>(part)");
   Trace& trace = Trace::current(location);
   const Handle tile = a.lower(trace, location), inserted = part.lower(trace, location);
   const Shape shape = trace.shape(tile, location), of_part = trace.shape(inserted, location);
-  // Elements of the part, moved to where they go; and which of the tile's they are.
+  // The part's elements, moved to their positions, and a mask of those positions.
   std::vector<Handle> first;
   Handle mask;
   for (int axis = 0; axis < R; ++axis) {
@@ -181,10 +184,10 @@ Tile<typename A::type, A::rank + 1> expand_dims(const A& a, Axis axis) {
   return Tile<typename A::type, A::rank + 1>(
       trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, axis.location, shape));
 }
-/// The tile without an axis, whose extent is 1.
+/// The tile without an axis, whose extent must be 1; error at trace time otherwise.
 template <TileExpr A>
 Tile<typename A::type, A::rank - 1> squeeze(const A& a, Axis axis) {
-  static_assert(A::rank > 0, "tessera: squeeze takes a tile that has an axis");
+  static_assert(A::rank > 0, "tessera: squeeze takes a tile of rank 1 or more");
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "squeeze");
   const Handle tile = a.lower(trace, axis.location);
@@ -197,12 +200,13 @@ Tile<typename A::type, A::rank - 1> squeeze(const A& a, Axis axis) {
   return Tile<typename A::type, A::rank - 1>(
       trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, axis.location, shape));
 }
-/// Elements of two tiles of one shape in turn along an axis: a[0], b[0], a[1], b[1], ...
+/// Interleaves the elements of two tiles of one shape and type along an axis: a[0], b[0], a[1], b[1], ... Error at
+/// trace time if the shapes differ.
 template <TileExpr A, TileExpr B>
 Tile<typename A::type, A::rank> interleave(const A& a, const B& b, Axis axis) {
   static_assert(std::same_as<typename A::type, typename B::type>,
-                "tessera: interleave takes tiles of one element type; cast<T>(x) one of them");
-  static_assert(A::rank == B::rank, "tessera: interleave takes tiles of one rank and shape");
+                "tessera: interleave takes tiles of the same element type; cast<T>(x) one of them");
+  static_assert(A::rank == B::rank, "tessera: interleave takes tiles of the same rank and shape");
   Trace& trace = Trace::current(axis.location);
   if constexpr (std::same_as<typename A::type, typename B::type> && A::rank == B::rank) {
     const Handle first = a.lower(trace, axis.location), second = b.lower(trace, axis.location);

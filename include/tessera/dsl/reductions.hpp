@@ -1,4 +1,4 @@
-// Reductions and scans: what is combined along axes of a tile.
+// Reductions and scans along axes of a tile.
 #pragma once
 #include <array>
 
@@ -7,7 +7,7 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// An axis by its number. `max(x, axis(0))` is the largest along axis 0; max(x, 0) does not compile.
+/// An axis by its number. `max(x, axis(0))` reduces along axis 0; max(x, 0) does not compile.
 template <class N>
 constexpr Axis axis(N number, Location location = Location::current()) {
   return Axis(number, location);
@@ -23,7 +23,7 @@ Tile<Result, A::rank> along(Op op, const A& a, Axis axis, std::string_view hint 
       trace.apply(op, element_type<Result>, {a.lower(trace, axis.location)}, {normal}, axis.location));
 }
 
-/// Is there an op of two values that an author may mean?
+/// Is there an elementwise op of two values that the author may have meant?
 constexpr bool has_two_readings(Op op) {
   return op == Op::max || op == Op::min || op == Op::max_nan || op == Op::min_nan;
 }
@@ -33,23 +33,23 @@ auto reduction(const A& a, Axis axis) {
   if constexpr (check_op<op, typename A::type>())
     return along<typename A::type>(
         op, a, axis,
-        has_two_readings(op) ? "; of two values, maximum(a, b) is the larger and minimum(a, b) the smaller" : "");
+        has_two_readings(op) ? "; for two values, maximum(a, b) is the larger and minimum(a, b) the smaller" : "");
   else
     return Refused<i32, A::rank>();
 }
-// `max(x, 0)` may be meant as the larger of each element and 0; max(x, 1) of a tile is the usual way to name an axis.
-// Only a literal 0 is a null pointer, too, which an overload prefers to an Axis.
-template <Op op, class A>  // of the call's, since clang looks at what depends on no parameter
+// `max(x, 0)` may mean the larger of each element and 0, while max(x, 1) of a tile is the usual way to name an axis.
+// Only a literal 0 is also a null pointer, which overload resolution prefers to an Axis.
+template <Op op, class A>  // the call's, because clang checks eagerly what depends on no parameter
 constexpr void check_literal_0() {
   static_assert(!has_two_readings(op) || !std::is_same_v<A, A>,
-                "tessera: max(x, 0) has two readings; write maximum(x, 0) for the larger of each element and 0, or "
-                "max(x, axis(0)) for the largest along axis 0 (of min, max_nan and min_nan likewise)");
+                "tessera: max(x, 0) is ambiguous; write maximum(x, 0) for the larger of each element and 0, or max(x, "
+                "axis(0)) for the largest along axis 0 (likewise for min, max_nan and min_nan)");
 }
 
-// sum(x, 0, 1), as some languages have it.
+// sum(x, 0, 1), the syntax of some other languages.
 template <TileExpr A>
 A check_braces(const A& a) {
-  static_assert(!std::same_as<A, A>, "tessera: several axes stand in braces, as in sum(x, {0, 1})");
+  static_assert(!std::same_as<A, A>, "tessera: write several axes in braces, as in sum(x, {0, 1})");
   return a;
 }
 
@@ -80,7 +80,7 @@ template <TileExpr A>
 auto mean(const A& a, const std::vector<Axis>& axes, Location location) {
   const Tile<typename A::type, A::rank> x(a, location);
   constexpr bool real = accepts(Op::div, element_type<typename A::type>);
-  static_assert(real, "tessera: mean is of real numbers; cast<f32>(x) first");
+  static_assert(real, "tessera: mean takes f32 or f64; cast<f32>(x) first");
   if constexpr (real) {
     Trace& trace = Trace::current(location);
     double count = 1;
@@ -94,7 +94,7 @@ auto mean(const A& a, const std::vector<Axis>& axes, Location location) {
 }  // namespace detail
 
 // Reductions keep their axes, with extent 1: along one axis, along several as in sum(x, {0, 2}), or along all as in
-// sum(x). Axes are in [-rank, rank), each named once.
+// sum(x). Axes are in [-rank, rank), each named once. The element type is the operand's.
 #define UNARY(...)
 #define BINARY(...)
 #define TERNARY(...)
@@ -123,7 +123,7 @@ auto mean(const A& a, const std::vector<Axis>& axes, Location location) {
   }
 #include "tessera/graph/ops.def"
 
-/// The sum along an axis, several or all, divided by how many elements it is of; of f32 or f64.
+/// The arithmetic mean along an axis, several or all, which keep extent 1; f32 or f64.
 template <TileExpr A>
 auto mean(const A& a, Axis axis) {
   const int named[] = {axis.number};
@@ -143,7 +143,7 @@ auto mean(const A& a, First, More...) requires(sizeof...(More) > 0) {
   return detail::check_braces(a);
 }
 
-/// Index of the largest element along the axis, the lowest among equals.
+/// Index of the largest element along the axis, the lowest one among equals; i32, the axis keeps extent 1.
 template <TileExpr A>
 Tile<i32, A::rank> argmax(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>, "tessera: argmax takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
@@ -151,7 +151,7 @@ Tile<i32, A::rank> argmax(const A& a, Axis axis) {
 }
 
 namespace detail {
-/// What has the opposite order, of integers, too, of which the lowest has no negative.
+/// A value with the reverse order. ~a also works for the lowest integer, which has no negative.
 template <TileExpr A>
 auto turned_over(const A& a) {
   if constexpr (info(element_type<typename A::type>).kind == ElementKind::integer)
@@ -161,14 +161,14 @@ auto turned_over(const A& a) {
 }
 }  // namespace detail
 
-/// Index of the smallest element along the axis, the lowest among equals.
+/// Index of the smallest element along the axis, the lowest one among equals; i32, the axis keeps extent 1.
 template <TileExpr A>
 Tile<i32, A::rank> argmin(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>, "tessera: argmin takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
   return argmax(detail::turned_over(a), axis);
 }
 
-/// A value, and where along the axis it stands: auto [value, index] = max_with_index(x, 1).
+/// A value and its index along the axis: auto [value, index] = max_with_index(x, 1).
 template <Element T, int R>
 struct Indexed {
   Tile<T, R> value;
@@ -182,7 +182,7 @@ struct Indexed {
 };
 template <Element T, int R>
 Tile(const Indexed<T, R>&) -> Tile<T, R>;
-/// max(x, axis) and argmax(x, axis), for which a kernel looks at the elements once.
+/// max(x, axis) and argmax(x, axis); the kernel reads the elements once.
 template <TileExpr A>
 Indexed<typename A::type, A::rank> max_with_index(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>,
@@ -190,7 +190,7 @@ Indexed<typename A::type, A::rank> max_with_index(const A& a, Axis axis) {
   const Tile<typename A::type, A::rank> x(a, axis.location);
   return {max(x, axis), argmax(x, axis)};
 }
-/// min(x, axis) and argmin(x, axis), likewise.
+/// min(x, axis) and argmin(x, axis), in the same way.
 template <TileExpr A>
 Indexed<typename A::type, A::rank> min_with_index(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>,
@@ -214,13 +214,14 @@ auto scan(const A& a, Axis axis, ScanOptions options) {
 template <TileExpr A>
 A check_options(const A& a) {
   static_assert(!std::same_as<A, A>,
-                "tessera: a scan is told by name how it goes: cumsum(x, 1, {.reverse = true, .exclusive = true})");
+                "tessera: name the options of a scan: cumsum(x, 1, {.reverse = true, .exclusive = true})");
   return a;
 }
 }  // namespace detail
 
-// Scans give for each element what it and those before it along the axis come to: cumsum(x, 1). With {.reverse = true}
-// it and those behind it, with {.exclusive = true} without the element itself, or both.
+// Scans combine each element with those before it along the axis: cumsum(x, 1). {.reverse = true} combines it with
+// those after it, {.exclusive = true} leaves out the element itself; both can be set. Shape and element type are the
+// operand's.
 #define UNARY(...)
 #define BINARY(...)
 #define TERNARY(...)

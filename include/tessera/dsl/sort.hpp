@@ -1,18 +1,18 @@
-// Orders: tiles sorted along an axis, the first of them, and how often each number occurs.
+// Sorting along an axis, top-k, and histograms.
 #pragma once
 #include "tessera/dsl/reductions.hpp"
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// Which elements top_k takes.
+/// Options of top_k.
 struct TopKOptions {
-  bool smallest = false;  ///< the smallest, instead of the largest
+  bool smallest = false;  ///< the smallest instead of the largest
 };
 
 namespace detail {
 
-/// The first `count` of a tile's elements in order along the axis, or their places; 0: all.
+/// The first `count` of a tile's elements in order along the axis, or their indices; 0: all.
 template <Op op, TileExpr A>
 auto sorted(const A& a, Axis axis, SortOptions options, int count = 0) {
   using Result = std::conditional_t<op == Op::argsort, i32, typename A::type>;
@@ -27,14 +27,14 @@ auto sorted(const A& a, Axis axis, SortOptions options, int count = 0) {
 
 template <TileExpr A>
 A check_order(const A& a) {
-  static_assert(!std::same_as<A, A>, "tessera: a sort is told by name how it goes: sort(x, 1, {.descending = true})");
+  static_assert(!std::same_as<A, A>, "tessera: name the options of a sort: sort(x, 1, {.descending = true})");
   return a;
 }
 
 }  // namespace detail
 
-/// The elements in order along the axis, the smallest first: sort(x, 1). With {.descending = true} the largest is
-/// first. Of the tile's shape and type, which has arithmetic. NaN is larger than any number.
+/// The elements in ascending order along the axis: sort(x, 1); {.descending = true} sorts in descending order. The
+/// result has the tile's shape and type: f32, f64, i32, i64, u32 or u64. NaN is larger than any number.
 template <TileExpr A>
 auto sort(const A& a, Axis axis, SortOptions options = {}) {
   static_assert(Computing<typename A::type>, "tessera: sort takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
@@ -45,8 +45,8 @@ auto sort(const A& a, Axis, First, More...) {
   return detail::check_order(a);
 }
 
-/// Where along the axis those elements stand, i32: element i of sort(x, axis) is x's element argsort(x, axis)[i]. Equal
-/// ones, which -0 and +0 are, keep their order.
+/// The indices that sort the tile along the axis, i32: element i of sort(x, axis) is x's element argsort(x, axis)[i].
+/// The sort is stable; -0 and +0 are equal.
 template <TileExpr A>
 Tile<i32, A::rank> argsort(const A& a, Axis axis, SortOptions options = {}) {
   static_assert(Computing<typename A::type>,
@@ -58,7 +58,7 @@ auto argsort(const A& a, Axis, First, More...) {
   return detail::check_order(a);
 }
 
-/// sort(x, axis) and argsort(x, axis), which a kernel makes at once: auto [value, index] = sort_with_index(x, 1).
+/// sort(x, axis) and argsort(x, axis), from one sort: auto [value, index] = sort_with_index(x, 1).
 template <TileExpr A>
 Indexed<typename A::type, A::rank> sort_with_index(const A& a, Axis axis, SortOptions options = {}) {
   static_assert(Computing<typename A::type>,
@@ -67,9 +67,9 @@ Indexed<typename A::type, A::rank> sort_with_index(const A& a, Axis axis, SortOp
   return {detail::sorted<Op::sort>(x, axis, options), detail::sorted<Op::argsort>(x, axis, options)};
 }
 
-/// The k largest elements along the axis, the largest first, and where they stand: auto [value, index] = top_k(x, 8,
-/// 1). With {.smallest = true} the k smallest, the smallest first. Of k elements along the axis, of which the tile has
-/// as many at least; else an error when traced.
+/// The k largest elements along the axis, in descending order, and their indices (i32): auto [value, index] = top_k(x,
+/// 8, 1). {.smallest = true} takes the k smallest, in ascending order. Both results have extent k along the axis. Error
+/// at trace time unless k is between 1 and the extent.
 template <TileExpr A>
 Indexed<typename A::type, A::rank> top_k(const A& a, Count k, Axis axis, TopKOptions options = {}) {
   static_assert(Computing<typename A::type>, "tessera: top_k takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
@@ -87,15 +87,15 @@ Indexed<typename A::type, A::rank> top_k(const A& a, Count k, Axis axis, TopKOpt
 template <TileExpr A, Literal First, Literal... More>
 auto top_k(const A& a, Count, Axis, First, More...) {
   static_assert(!std::same_as<A, A>,
-                "tessera: top_k is told by name what it takes: top_k(x, 8, 1, {.smallest = true})");
+                "tessera: name the options of top_k: top_k(x, 8, 1, {.smallest = true})");
   return Tile<typename A::type, A::rank>(a);
 }
 
-/// How many elements along the axis are 0, 1, ..., bins - 1: of a shape with `bins` along the axis, i32. Other numbers
-/// are not counted.
+/// Counts the elements along the axis that are 0, 1, ..., bins - 1: the result is i32, with extent `bins` along the
+/// axis. Other values are not counted.
 template <TileExpr A>
 Tile<i32, A::rank> histogram(const A& a, Count bins, Axis axis) {
-  static_assert(std::same_as<typename A::type, i32>, "tessera: histogram counts numbers of i32; cast<i32>(x) first");
+  static_assert(std::same_as<typename A::type, i32>, "tessera: histogram takes i32; cast<i32>(x) first");
   Trace& trace = Trace::current(axis.location);
   const Handle tile = a.lower(trace, axis.location);
   const int normal = trace.axis(axis, A::rank, "histogram");
@@ -103,7 +103,7 @@ Tile<i32, A::rank> histogram(const A& a, Count bins, Axis axis) {
   shape[normal] = bins;
   return Tile<i32, A::rank>(trace.apply(Op::histogram, ElementType::i32, {tile}, {normal}, axis.location, shape));
 }
-/// The same of all elements: histogram(x, 256) has the shape [256].
+/// The same over all elements: histogram(x, 256) has shape [256].
 template <TileExpr A>
 Tile<i32, 1> histogram(const A& a, Count bins, Location location = Location::current()) {
   const Tile<typename A::type, A::rank> x(a, location);

@@ -1,6 +1,6 @@
-// Overloads that refuse std::exp(tile) and the like by one sentence, in place of the compiler's list of candidates. They
-// make no program valid. They take the base of all expressions, so where namespaces std and tessera are both
-// used, exp(tile) prefers the function of tessera.
+// Overloads that reject std::exp(tile) and the like with one sentence, instead of the compiler's list of candidates.
+// They make no program valid. They take the base class of all expressions, so where namespaces std and tessera are both
+// used, overload resolution of exp(tile) prefers the function of tessera.
 #pragma once
 #include "tessera/dsl/expr.hpp"
 
@@ -10,8 +10,8 @@ namespace detail {
 template <class A>
 LiteralExpr<f32> check_std() {
   static_assert(!std::is_same_v<A, A>,
-                "tessera: functions of std take C++'s numbers; those of tiles have no std:: before them: exp(x), pow(x, y), "
-                "and the larger of two values is maximum(x, y), the smaller minimum(x, y)");
+                "tessera: functions of std take C++ numbers; for tiles, leave out std::, as in exp(x) and pow(x, y); "
+                "the larger of two values is maximum(x, y), the smaller minimum(x, y)");
   return LiteralExpr<f32>(0);
 }
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Named values: Tile, which never changes, and Var, which loops carry; and the ops that are not elementwise.
+// Named values: Tile, which is immutable, and Var, which loops carry; and the ops that are not elementwise.
 #pragma once
 #include <limits>
 
@@ -11,7 +11,7 @@ namespace [[gnu::visibility("default")]] internal {
 inline constexpr double inf = std::numeric_limits<double>::infinity();
 inline constexpr double log2e = 1.4426950408889634074;
 
-/// What a read of an InOut gives: it has a place in the program's order, so it must be named before it is used.
+/// The result of reading an InOut. The read has a position in program order, so it must be named before it is used.
 template <Element T, int R>
 struct OrderedTile : ExprTag {
   using type = T;
@@ -20,12 +20,13 @@ struct OrderedTile : ExprTag {
   explicit OrderedTile(Handle handle) : value(handle) {}
   Handle lower(Trace&, Location) const {
     static_assert(!std::is_same_v<T, T>,
-                  "tessera: what is read of an InOut is named before it is used: Tile x = load(...);");
+                  "tessera: a value read from an InOut must be named before it is used: Tile x = load(...);");
     return value;
   }
 };
 
-/// A value of the kernel. Naming an expression is a statement: it records the author's line.
+/// An immutable value of the kernel, of element type T_ and rank R_. Naming an expression is a statement: it records
+/// the author's line.
 template <Element T_, int R_>
 class Tile : public ExprTag {
  public:
@@ -39,27 +40,28 @@ class Tile : public ExprTag {
   template <Literal N>
   Tile(N) {
     static_assert(!std::is_same_v<N, N>,
-                  "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
+                  "tessera: a number alone has no element type; write constant<f32>(x), or constant<i32>(n) for an "
+                  "Index");
   }
   template <class None = void>
   Tile() {
     static_assert(!std::is_void_v<None>,
-                  "tessera: a Tile is declared with its value, as in Tile x = load(...); what changes later is a Var, which "
-                  "has a first value, too: Var x = zeros<f32>({8, 16})");
+                  "tessera: a Tile must be initialized, as in Tile x = load(...); a value that changes later is a Var, "
+                  "which must be initialized, too: Var x = zeros<f32>({8, 16})");
   }
   explicit Tile(Handle value) : value_(value) {}
   Tile(const Tile&) = default;
   Tile& operator=(const Tile&) = delete;
   template <class A>
   Tile& operator=(const A&) {
-    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; declare what does as a Var");
+    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; use a Var instead");
     return *this;
   }
 
 #define ASSIGN(symbol)                                                                                 \
   template <class A>                                                                                   \
   Tile& operator symbol(const A&) {                                                                    \
-    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; declare what does as a Var"); \
+    static_assert(!std::is_same_v<A, A>, "tessera: a Tile never changes; use a Var instead");          \
     return *this;                                                                                      \
   }
   // clang-format off
@@ -84,7 +86,8 @@ Tile(const OrderedTile<T, R>&) -> Tile<T, R>;
 /// A position or an extent.
 using Index = Tile<i32, 0>;
 
-/// A local variable: assignment changes what it stands for, and a loop carries it from one iteration to the next.
+/// A local variable: assignment changes its value, and a loop carries it from one iteration to the next. It keeps its
+/// element type, rank and shape.
 template <Element T_, int R_>
 class Var : public ExprTag {
  public:
@@ -99,13 +102,14 @@ class Var : public ExprTag {
   template <Literal N>
   Var(N) {
     static_assert(!std::is_same_v<N, N>,
-                  "tessera: a number alone has no element type; constant<f32>(x), or constant<i32>(n) for an Index");
+                  "tessera: a number alone has no element type; write constant<f32>(x), or constant<i32>(n) for an "
+                  "Index");
   }
   template <class None = void>
   Var() : slot_() {
     static_assert(!std::is_void_v<None>,
-                  "tessera: a Var is declared with its first value, which says its type and shape: Var x = zeros<f32>({8, "
-                  "16}), or constant<i32>(0) for one number");
+                  "tessera: a Var must be initialized, which sets its type and shape: Var x = zeros<f32>({8, 16}), or "
+                  "constant<i32>(0) for one number");
   }
   ~Var() {
     if (Trace* trace = Trace::current_or_null()) trace->drop_var(slot_);
@@ -119,18 +123,19 @@ class Var : public ExprTag {
     Value(const E& expression, Location at = Location::current())
         : value(expression.lower(Trace::current(at), at)), location(at) {
       static_assert(std::same_as<typename E::type, T_>,
-                    "tessera: the Var has another element type; cast<T>(x) the value");
-      static_assert(E::rank == R_, "tessera: the Var has another rank; reshape the value");
+                    "tessera: the Var has a different element type; cast<T>(x) the value");
+      static_assert(E::rank == R_, "tessera: the Var has a different rank; reshape the value");
     }
   };
   Var& operator=(Value value) {
     Trace::current(value.location).assign_var(slot_, value.value, value.location);
     return *this;
   }
-  // Takes `const volatile`, which no temporary binds to, so that `var = expression` has one candidate, the one above.
+  // Takes `const volatile`, which no temporary binds to, so `var = expression` has one candidate, the one above.
   Var& operator=(const volatile Var& other) { return *this = Value(const_cast<const Var&>(other)); }
 
-  /// What stands beside it in `var += x`: of its element type, or a number that takes it, and stretched to its shape.
+  /// The right operand of `var += x`: a tile of the Var's element type or a number that fits it, broadcast to its
+  /// shape.
   struct Term : ExprTag {
     using type = T_;
     static constexpr int rank = R_;
@@ -140,8 +145,8 @@ class Var : public ExprTag {
     Term(const E& expression, Location at = Location::current())
         : value(expression.lower(Trace::current(at), at)), location(at) {
       static_assert(std::same_as<typename E::type, T_>,
-                    "tessera: the Var has another element type; cast<T>(x) the value");
-      static_assert(E::rank <= R_, "tessera: the Var has another rank; reshape the value");
+                    "tessera: the Var has a different element type; cast<T>(x) the value");
+      static_assert(E::rank <= R_, "tessera: the Var has a different rank; reshape the value");
     }
     template <Literal N>
     Term(N number, Location at = Location::current())
@@ -155,7 +160,7 @@ class Var : public ExprTag {
   // clang-format on
 #undef ASSIGN
 
-  /// The value it has now; whether that may be used is checked where the expression is.
+  /// The current value; validity is checked where the expression is used.
   Leaf<T_, R_> leaf() const {
     Trace* trace = Trace::current_or_null();
     return Leaf<T_, R_>(trace ? trace->snapshot(slot_) : Handle{});
@@ -173,7 +178,7 @@ Var()->Var<f32, 0>;
 template <Element T, int R>
 Var(const OrderedTile<T, R>&) -> Var<T, R>;
 
-/// How long a tile is along an axis: a C++ integer.
+/// The extent of a tile along an axis: a C++ integer.
 class Extent {
  public:
   template <class N>
@@ -185,11 +190,11 @@ class Extent {
   template <class N>
   static constexpr int known(const N& extent) {
     static_assert(!TileExpr<N>,
-                  "tessera: a tile's extents are C++ integers, known when the kernel is traced; what lies outside of a "
-                  "tensor reads as padding");
+                  "tessera: a tile's extents are C++ integers, known when the kernel is traced; elements outside of a "
+                  "tensor read as padding");
     static_assert(TileExpr<N> || detail::is_integer<N>, "tessera: a tile's extents are C++ integers");
     if constexpr (detail::is_integer<N>)
-      return std::in_range<int>(extent) ? static_cast<int>(extent) : std::numeric_limits<int>::min();  // of no tile
+      return std::in_range<int>(extent) ? static_cast<int>(extent) : std::numeric_limits<int>::min();  // no tile has it
     else
       return 1;
   }
@@ -206,7 +211,7 @@ Shape shape_of(const Extent (&extents)[R]) {
   return shape;
 }
 
-// A shape of so many elements, if its only -1 can be replaced.
+// The shape with its only -1 replaced, if the number of elements of `of` allows it.
 inline Shape completed(Shape shape, const Shape& of) {
   std::int64_t others = 1;
   int* open = nullptr;
@@ -233,22 +238,22 @@ Tile<T, R> zeros(const Extent (&shape)[R], Location location = Location::current
 }
 template <int R>
 Tile<f32, R> full(const Extent (&shape)[R], Number) {
-  static_assert(R < 0, "tessera: what is made from nothing is told its element type: full<f32>({..}, x)");
+  static_assert(R < 0, "tessera: full needs an element type: full<f32>({..}, x)");
   return full<f32>(shape, 0);
 }
 template <int R>
 Tile<f32, R> zeros(const Extent (&shape)[R]) {
-  static_assert(R < 0, "tessera: what is made from nothing is told its element type: zeros<f32>({..})");
+  static_assert(R < 0, "tessera: zeros needs an element type: zeros<f32>({..})");
   return full<f32>(shape, 0);
 }
 template <Element T, Operand... Extents>
 Tile<T, 1> full(const Extents&...) {
-  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: a shape stands in braces: full<f32>({8, 16}, x)");
+  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: write the shape in braces: full<f32>({8, 16}, x)");
   return Tile<T, 1>(Handle());
 }
 template <Element T, Operand... Extents>
 Tile<T, 1> zeros(const Extents&...) {
-  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: a shape stands in braces: zeros<f32>({8, 16})");
+  static_assert(sizeof...(Extents) > sizeof...(Extents), "tessera: write the shape in braces: zeros<f32>({8, 16})");
   return Tile<T, 1>(Handle());
 }
 /// A number as a value of rank 0.
@@ -256,7 +261,7 @@ template <Element T>
 Tile<T, 0> constant(Number value, Location location = Location::current()) {
   return Tile<T, 0>(Trace::current(location).literal(element_type<T>, value, location));
 }
-/// Each element's position along the axis.
+/// The position of each element along the axis: i32, of the given shape.
 template <int R>
 Tile<i32, R> iota(const Extent (&shape)[R], Axis axis) {
   Trace& trace = Trace::current(axis.location);
@@ -265,7 +270,7 @@ Tile<i32, R> iota(const Extent (&shape)[R], Axis axis) {
 }
 
 namespace detail {
-/// A function of a tile that names it more than once: it is lowered once, at the author's place.
+/// A function that uses its operand more than once: the operand is lowered once, at the author's location.
 template <TileExpr A, class Body>
 struct Named : ExprTag {
   using type = typename A::type;
@@ -295,8 +300,8 @@ template <Element T>
 constexpr double rounded_off(long double exact) {
   return static_cast<double>(exact - static_cast<long double>(static_cast<T>(exact)));
 }
-/// The exact x c less x c as it is rounded: what an exponential, which turns an absolute error of its argument into a
-/// relative one of its result, is corrected by. x is finite.
+/// The exact x c minus the rounded x c. It corrects an exponential, which turns an absolute error of its argument into
+/// a relative error of its result. x is finite.
 template <TileExpr X>
 auto lost_by_product(const X& x, long double c) {
   using T = typename X::type;
@@ -307,14 +312,14 @@ auto lost_by_product(const X& x, long double c) {
 inline constexpr long double exact_log2e = 1.44269504088896340735992468100189214L;
 inline constexpr long double exact_sqrt_half = 0.70710678118654752440084436210484904L;
 
-/// x, or a bound below which an activation is 0, so that -inf times 0 is never computed. A NaN stays one.
+/// max(x, bound), below which an activation is 0, so that -inf times 0 is never computed. A NaN stays a NaN.
 template <TileExpr X>
 auto from_bound(const X& x, double bound) {
   return maximum_nan(x, bound);
 }
 }  // namespace detail
 
-/// 1 / (1 + e^-x), to 7e-7 of itself. sigmoid2 is shorter: a constant factor of x may take in log2e.
+/// 1 / (1 + e^-x), to a relative error of 7e-7. sigmoid2 is cheaper: a constant factor of x may absorb log2e.
 template <TileExpr A>
 auto sigmoid(const A& a) {
   return detail::named(a, [](const auto& given) {
@@ -325,11 +330,11 @@ auto sigmoid(const A& a) {
   });
 }
 
-// Activations of machine learning. They take anything, so that a function of the same name that takes tiles alone, such
-// as kernels have of their own, is preferred to them.
+// Activation functions. They take any type, so that overload resolution prefers a kernel's own function of the same
+// name that takes tiles.
 
-/// x / (1 + e^-x) (Elfwing et al., 2017), also called swish; to 1e-6 of itself. Far below 0 the sigmoid is subnormal
-/// before the product is; there the sigmoid of x is the square of that of x / 2.
+/// x / (1 + e^-x) (Elfwing et al., 2017), also called swish; to a relative error of 1e-6. Far below 0 the sigmoid
+/// becomes subnormal before x times it does; there the sigmoid of x is computed as the square of the sigmoid of x / 2.
 template <class A>
 auto silu(const A& a) {
   return detail::named(a, [](const auto& given) {
@@ -344,8 +349,8 @@ auto silu(const A& a) {
     return x * better * where(far, better, one);
   });
 }
-/// x times the probability that a normal variable is below x (Hendrycks and Gimpel, 2016): x / 2 erfc(-x / sqrt 2), to
-/// 1.2e-6 of itself. erfc(w + d) is erfc(w) (1 - 2 w d) where w is large and d small.
+/// x times the probability that a standard normal variable is below x (Hendrycks and Gimpel, 2016): x / 2 erfc(-x /
+/// sqrt 2), to a relative error of 1.2e-6. erfc(w + d) is erfc(w) (1 - 2 w d) where w is large and d small.
 template <class A>
 auto gelu(const A& a) {
   return detail::named(a, [](const auto& given) {
@@ -356,9 +361,10 @@ auto gelu(const A& a) {
     return x * 0.5 * fma(tail, lost * (below * static_cast<double>(2 * detail::exact_sqrt_half)), tail);
   });
 }
-/// Its approximation x / 2 (1 + tanh u), u = 0.79.. (x + 0.044715 x^3), to 5e-4. It is x / (1 + e^-2u), which costs
-/// less and loses nothing where tanh is near to -1: to 5e-7 + 2e-7 |2u| of itself, where it is above 16 times the smallest
-/// normal number.
+/// The tanh approximation of gelu, x / 2 (1 + tanh u), u = 0.79.. (x + 0.044715 x^3), to 5e-4 of gelu. It is computed
+/// as x / (1 + e^-2u), which costs less and loses no digits where tanh is near -1: to a relative error of 5e-7 + 2e-7
+/// 2u
+/// , where the result is above 16 times the smallest normal number.
 template <class A>
 auto gelu_tanh(const A& a) {
   return detail::named(a, [](const auto& given) {
@@ -368,7 +374,8 @@ auto gelu_tanh(const A& a) {
   });
 }
 
-/// The same elements, row-major, in another shape, of which one extent may be -1: what the others leave.
+/// The same elements, row-major, in another shape. One extent may be -1: it is computed from the others. Error at trace
+/// time if the number of elements differs.
 template <TileExpr A, int R>
 Tile<typename A::type, R> reshape(const A& a, const Extent (&shape)[R], Location location = Location::current()) {
   Trace& trace = Trace::current(location);
@@ -379,10 +386,10 @@ Tile<typename A::type, R> reshape(const A& a, const Extent (&shape)[R], Location
 }
 template <TileExpr A, Operand First, Operand... More>
 Tile<typename A::type, A::rank> reshape(const A& a, const First&, const More&...) {
-  static_assert(std::is_void_v<A>, "tessera: a shape stands in braces: reshape(x, {8, 16})");
+  static_assert(std::is_void_v<A>, "tessera: write the shape in braces: reshape(x, {8, 16})");
   return Tile<typename A::type, A::rank>(a);
 }
-/// The only element of a tile, as a value of rank 0.
+/// The only element of a tile, as a value of rank 0. Error at trace time if the tile has more.
 template <TileExpr A>
 Tile<typename A::type, 0> item(const A& a, Location location = Location::current()) {
   Trace& trace = Trace::current(location);
@@ -392,7 +399,7 @@ Tile<typename A::type, 0> item(const A& a, Location location = Location::current
                              " has more than one element; sum(x), max(x) and the like leave one");
   return Tile<typename A::type, 0>(trace.apply(Op::reshape, element_type<typename A::type>, {tile}, {}, location));
 }
-/// Stretched to the shape by NumPy's rule.
+/// Broadcasts to the shape by NumPy's rule. Error at trace time if the tile does not stretch to it.
 template <TileExpr A, int R>
 Tile<typename A::type, R> broadcast(const A& a, const Extent (&shape)[R], Location location = Location::current()) {
   Trace& trace = Trace::current(location);
@@ -402,14 +409,14 @@ Tile<typename A::type, R> broadcast(const A& a, const Extent (&shape)[R], Locati
 /// Axis i of the result is axis axes[i] of the tile.
 template <TileExpr A, int R>
 Tile<typename A::type, R> permute(const A& a, const int (&axes)[R], Location location = Location::current()) {
-  static_assert(R == A::rank, "tessera: permute names each axis of the tile once");
+  static_assert(R == A::rank, "tessera: permute must name each axis of the tile once");
   Trace& trace = Trace::current(location);
   std::vector<std::int64_t> normal;
   for (int axis : axes) normal.push_back(trace.axis({axis, location}, R, "permute"));
   return Tile<typename A::type, R>(trace.apply(Op::permute, element_type<typename A::type>,
                                                std::vector<Handle>{a.lower(trace, location)}, normal, location));
 }
-/// The last two axes exchanged.
+/// Exchanges the last two axes.
 template <TileExpr A>
 Tile<typename A::type, A::rank> transpose(const A& a, Location location = Location::current()) {
   static_assert(A::rank >= 2, "tessera: transpose takes a tile of rank 2 or more");
@@ -418,12 +425,12 @@ Tile<typename A::type, A::rank> transpose(const A& a, Location location = Locati
   std::swap(axes[A::rank - 1], axes[A::rank - 2]);
   return permute(a, axes, location);
 }
-/// Tiles one after the other along an axis: concat(axis, a, b, ...).
+/// Concatenates tiles along an axis: concat(axis, a, b, ...). Error at trace time if another extent differs.
 template <TileExpr A, TileExpr... B>
 Tile<typename A::type, A::rank> concat(Axis axis, const A& a, const B&... rest) {
   static_assert((std::is_same_v<typename A::type, typename B::type> && ...),
-                "tessera: concat takes tiles of one element type");
-  static_assert(((A::rank == B::rank) && ...), "tessera: concat takes tiles of one rank");
+                "tessera: concat takes tiles of the same element type");
+  static_assert(((A::rank == B::rank) && ...), "tessera: concat takes tiles of the same rank");
   Trace& trace = Trace::current(axis.location);
   const std::int64_t normal = trace.axis(axis, A::rank, "concat");
   return Tile<typename A::type, A::rank>(
@@ -433,22 +440,24 @@ Tile<typename A::type, A::rank> concat(Axis axis, const A& a, const B&... rest) 
 }
 template <TileExpr A, class... More>
 A concat(const A& a, const More&...) {
-  static_assert(!std::same_as<A, A>, "tessera: concat names its axis first, then the tiles: concat(axis, a, b, ...)");
+  static_assert(!std::same_as<A, A>, "tessera: concat takes the axis first, then the tiles: concat(axis, a, b, ...)");
   return a;
 }
-/// a [m,k] times b [k,n] plus c [m,n]: factors of one type among f32 (true f32), tf32, f16, bf16, f8e4m3 and f8e5m2, sums in
-/// f32; f64, sums in f64; i8 or u8, sums in i32, which wrap. Of rank 3 likewise for each element of the first axis.
+/// Matrix multiply-accumulate: a [m,k] times b [k,n] plus c [m,n]. a and b have one type. f32 (true f32), tf32, f16,
+/// bf16, f8e4m3 and f8e5m2 accumulate in f32, f64 in f64, i8 and u8 in i32, which wraps; c and the result have the
+/// accumulator type. With rank 3, [b,m,k] times [b,k,n] plus [b,m,n], it is batched over the first axis. Error at trace
+/// time if extents do not match.
 template <TileExpr A, TileExpr B, TileExpr C>
 auto mma(const A& a, const B& b, const C& c, Location location = Location::current()) {
   using Sum = typename detail::TypeOf<sum_type(element_type<typename A::type>)>::type;
   static_assert((A::rank == 2 || A::rank == 3) && B::rank == A::rank && C::rank == A::rank,
                 "tessera: mma takes three tiles of rank 2, or of rank 3 for a batch; reshape them");
   static_assert(std::same_as<typename A::type, typename B::type>,
-                "tessera: both factors of mma have one element type; cast one");
+                "tessera: the operands a and b of mma must have the same element type; cast one");
   static_assert(info(element_type<typename A::type>).multiplies,
-                "tessera: mma takes f32, tf32, f16, bf16, f8e4m3, f8e5m2, f64, i8 or u8 factors");
+                "tessera: mma takes f32, tf32, f16, bf16, f8e4m3, f8e5m2, f64, i8 or u8 operands");
   static_assert(std::is_same_v<typename C::type, Sum>,
-                "tessera: mma adds to f32 tiles, products of f64 to f64, and of i8 and u8 to i32");
+                "tessera: mma accumulates in f32 tiles, in f64 for f64 operands, in i32 for i8 and u8 operands");
   Trace& trace = Trace::current(location);
   return Tile<Sum, A::rank>(
       trace.apply(Op::mma, element_type<Sum>,
@@ -456,14 +465,16 @@ auto mma(const A& a, const B& b, const C& c, Location location = Location::curre
 }
 template <TileExpr A, TileExpr B, Literal N>
 A mma(const A& a, const B&, N) {
-  static_assert(!std::same_as<A, A>, "tessera: mma adds to a tile: zeros<f32>({m, n}); mma(a, b) adds to nothing");
+  static_assert(!std::same_as<A, A>, "tessera: mma accumulates in a tile: zeros<f32>({m, n}); mma(a, b) starts from "
+                                     "zeros");
   return a;
 }
-/// The same without an addend.
+/// The same, with c = 0.
 template <TileExpr A, TileExpr B>
 auto mma(const A& a, const B& b, Location location = Location::current()) {
   using Sum = typename detail::TypeOf<sum_type(element_type<typename A::type>)>::type;
-  static_assert(A::rank == B::rank, "tessera: both factors of mma have one rank, 2, or 3 for a batch; reshape one");
+  static_assert(A::rank == B::rank, "tessera: the operands a and b of mma must have the same rank, 2, or 3 for a "
+                                    "batch; reshape one");
   Trace& trace = Trace::current(location);
   Shape shape = trace.shape(a.lower(trace, location), location);
   const Shape right = trace.shape(b.lower(trace, location), location);
@@ -471,7 +482,7 @@ auto mma(const A& a, const B& b, Location location = Location::current()) {
   return mma(a, b, Tile<Sum, A::rank>(trace.literal(element_type<Sum>, 0, location, shape)), location);
 }
 
-/// a / b rounded up, of ints at once; of values in the kernel it is an op.
+/// a / b rounded up: computed by C++ for ints; for values of the kernel it is an op.
 constexpr int cdiv(int a, int b) { return a / b + (a % b != 0 && (a < 0) == (b < 0) ? 1 : 0); }
 
 }  // namespace internal

@@ -1,18 +1,18 @@
-// A view as tiles of one shape, which is said once.
+// A view divided into tiles of one shape.
 #pragma once
 #include "tessera/dsl/atomics.hpp"
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// A view as tiles of one shape: auto tiles = x.tiles({bm, bn}); tiles.load({i, j}).
+/// A view divided into tiles of one shape: auto tiles = x.tiles({bm, bn}); tiles.load({i, j}).
 template <Access access_, class T, int R>
 class TiledView {
  public:
   TiledView(const TensorView<access_, T, R>& view, const Extent (&shape)[R]) : view_(view) {
     std::copy(std::begin(shape), std::end(shape), std::begin(shape_));
   }
-  /// How many tiles there are along an axis, those that reach over its end included.
+  /// The number of tiles along an axis; a tile that is only partly inside counts.
   Index count(Axis axis) const {
     const int normal = Trace::current(axis.location).axis(axis, R, "count");
     return Index(cdiv(view_.extent(Axis(normal, axis.location)), int{shape_[normal]}), axis.location);
@@ -20,7 +20,7 @@ class TiledView {
   auto load(const Coord (&at)[R], Number padding = 0, Location location = Location::current()) const {
     return tessera::internal::load(view_, at, shape_, padding, location);
   }
-  /// Error when traced if the tile has another shape.
+  /// Error at trace time if the tile has another shape.
   template <TileExpr E>
   void store(const Coord (&at)[R], const E& tile, Location location = Location::current()) const {
     detail::check_writable<access_, T, R, E>();
@@ -28,7 +28,7 @@ class TiledView {
     tessera::internal::store(view_, at, tile, location);
   }
 
-// As the functions of these names do it at a tile position; error when traced as for store.
+// The atomics of these names at a tile position; error at trace time as for store.
 #define ATOMIC_OF_TILES(name)                                                                             \
   template <TileExpr E>                                                                                   \
   auto name(const Coord (&at)[R], const E& tile, MemoryOrder order = MemoryOrder::relaxed,                \
@@ -44,7 +44,7 @@ class TiledView {
   ATOMIC_OF_TILES(atomic_xor)
   ATOMIC_OF_TILES(atomic_exchange)
 #undef ATOMIC_OF_TILES
-  /// `expected` is stretched to the shape of `desired`.
+  /// `expected` is broadcast to the shape of `desired`.
   template <TileExpr Expected, TileExpr E>
   auto atomic_compare_exchange(const Coord (&at)[R], const Expected& expected, const E& desired,
                                MemoryOrder order = MemoryOrder::relaxed, MemoryScope scope = MemoryScope::device,
@@ -60,7 +60,7 @@ class TiledView {
     const Shape &given = trace.shape(tile.lower(trace, location), location), shape = detail::shape_of(shape_);
     if (given != shape)
       trace.fail(location, std::string(op) + ": a tile of " + to_string(given) + " among tiles of " + to_string(shape) +
-                               "; its place would be another");
+                               "; it would go to a different position");
   }
 
   TensorView<access_, T, R> view_;

@@ -1,4 +1,4 @@
-// The kernel being traced: what the templates of expr.hpp and tile.hpp call, and all they call.
+// The kernel being traced. The templates of expr.hpp and tile.hpp call only this.
 #pragma once
 #include <concepts>
 #include <initializer_list>
@@ -19,19 +19,19 @@ namespace [[gnu::visibility("default")]] internal {
 namespace detail {
 template <class N, class... Others>
 inline constexpr bool is_one_of = (std::same_as<N, Others> || ...);
-/// An integer that is meant as one.
+/// An integer type that stands for a number, unlike bool and the character types.
 template <class N>
 inline constexpr bool is_integer =
     std::integral<N> && !is_one_of<std::remove_cv_t<N>, bool, char, wchar_t, char8_t, char16_t, char32_t>;
 }  // namespace detail
 
-/// A C++ number in a kernel: it takes the element type of what it stands beside.
+/// A C++ number in a kernel: it takes the element type of the other operand.
 class Number {
  public:
   template <std::integral N>
   constexpr Number(N value)
       : integer_(static_cast<std::int64_t>(value)), real_(static_cast<long double>(value)), integral_(true) {
-    static_assert(detail::is_integer<N>, "tessera: a bool or a character is no number here; write an integer");
+    static_assert(detail::is_integer<N>, "tessera: a bool or a character is not a number here; write an integer");
     if constexpr (detail::is_integer<N>) representable_ = std::in_range<std::int64_t>(value);
   }
   template <std::floating_point N>
@@ -39,7 +39,7 @@ class Number {
   constexpr bool integral() const { return integral_; }
   constexpr std::int64_t integer() const { return integer_; }
   constexpr long double real() const { return real_; }
-  /// Does integer() hold it? An unsigned one may be too large.
+  /// Does integer() hold the value? An unsigned one may be too large.
   constexpr bool representable() const { return representable_; }
 
  private:
@@ -48,15 +48,15 @@ class Number {
   bool integral_ = false, representable_ = true;
 };
 
-/// How many, how far, or by which step: a C++ integer. One that no int holds is the int nearest to it, which no tile
-/// has.
+/// A count, an extent, an offset or a step: a C++ integer. A value that does not fit int becomes the nearest int, which
+/// no tile has.
 class Count {
  public:
   template <class N>
   constexpr Count(N value) {
     static_assert(detail::is_integer<N>,
-                  "tessera: a start, an extent, a step or a count is a C++ integer here; a real is none, nor is what "
-                  "the kernel computes");
+                  "tessera: a start, an extent, a step or a count is a C++ integer here, not a real number or a value "
+                  "that the kernel computes");
     if constexpr (detail::is_integer<N>)
       value_ = std::in_range<int>(value) ? static_cast<int>(value)
                : value < 0               ? std::numeric_limits<int>::min()
@@ -68,15 +68,15 @@ class Count {
   int value_ = 0;
 };
 
-/// An axis of a tile or a tensor, and the place where it was named.
+/// An axis of a tile or a tensor, and the source location that named it.
 struct Axis {
   int number = 0;
   Location location;
   template <class N>
   constexpr Axis(N axis, Location at = Location::current()) : location(at) {
     static_assert(detail::is_integer<N>,
-                  "tessera: an axis is a C++ integer; of two values, maximum(a, b) is the larger and minimum(a, b) the "
-                  "smaller");
+                  "tessera: an axis is a C++ integer; for two values, maximum(a, b) is the larger and minimum(a, b) "
+                  "the smaller");
     if constexpr (detail::is_integer<N>) number = static_cast<int>(axis);
   }
 };
@@ -84,7 +84,7 @@ struct Axis {
 /// A value of the kernel being traced.
 struct Handle {
   Id id = no_id;
-  std::uint32_t trace = 0;  ///< which trace made it
+  std::uint32_t trace = 0;  ///< identifies the trace that made it
 };
 
 class Trace {
@@ -97,10 +97,10 @@ class Trace {
   /// The trace of this thread; Error outside of a kernel.
   static Trace& current(Location location);
   static Trace* current_or_null();
-  /// Error if this thread traces a kernel: launches are for the host, and what is traced runs later.
+  /// Error if this thread traces a kernel: a launch runs on the host now, while traced ops run later.
   static void refuse_launch(const std::string& kernel);
 
-  /// Ends the trace: checks that every loop was closed, and hands over the verified graph.
+  /// Ends the trace: checks that every loop was closed, and returns the verified graph.
   Graph finish();
 
   /// The node behind a handle; Error if it belongs to another kernel or to a loop that is closed.
@@ -110,23 +110,23 @@ class Trace {
                Location location, const Shape& shape = {});
   Handle apply(Op op, ElementType type, const std::vector<Handle>& in, const std::vector<std::int64_t>& attr,
                Location location, const Shape& shape = {});
-  /// A number as a value of a type; Error if it does not fit.
+  /// A number as a constant of a type; Error if it does not fit.
   Handle literal(ElementType type, Number value, Location location, const Shape& shape = {});
   std::int64_t literal_bits(ElementType type, Number value, Location location);
-  /// Tiles, broadcast to one shape.
+  /// Tiles broadcast to one shape.
   std::vector<Handle> stretched(Op op, std::vector<Handle> tiles, Location location);
-  /// An axis in [-rank, rank) as one in [0, rank). `hint` ends the error of another one.
+  /// Normalizes an axis in [-rank, rank) to [0, rank); Error otherwise, whose text ends with `hint`.
   int axis(Axis axis, int rank, std::string_view what, std::string_view hint = "") const;
-  /// Several, each named once, as axes in [0, rank) in rising order: an outer axis is combined by each thread, and
-  /// along rows, before lanes combine an inner one.
+  /// Normalizes several axes, each named once, and sorts them in ascending order: a reduction combines outer axes
+  /// within threads, and along rows, before lanes combine inner ones.
   std::vector<Axis> axes(std::span<const int> named, int rank, std::string_view what, Location location) const;
-  /// Error with the kernel and the place.
+  /// Throws Error with the kernel and the location.
   [[noreturn]] void fail(Location location, std::string_view text) const { builder_.fail(location, text); }
   const Shape& shape(Handle value, Location location) const { return builder_.graph()[use(value, location)].shape; }
-  /// Which argument of a launch a tensor or a view is of, from 1.
+  /// The number, from 1, of the launch argument behind a tensor or a view.
   int argument_of(Handle view) const { return view_parameter(builder_.graph(), view.id) + 1; }
 
-  // Vars: numbered slots that hold the value a Var has at this point of the trace.
+  // Vars: numbered slots that hold the current value of a Var during tracing.
   struct VarSlot {
     std::size_t index;
     std::uint32_t trace;
@@ -135,29 +135,29 @@ class Trace {
   void drop_var(VarSlot slot);
   void assign_var(VarSlot slot, Handle value, Location location);
   Handle var(VarSlot slot, Location location);
-  /// The same unchecked: of another kernel's Var, a handle of that kernel.
+  /// The same without checks: for a Var of another kernel it returns a handle of that kernel.
   Handle snapshot(VarSlot slot);
 
-  /// A loop: returns its counter. Every Var that is named inside becomes a carried value; those the body does not
-  /// change are dropped later.
+  /// Begins a loop and returns its counter. Every Var that is used inside becomes a carried value; those that the body
+  /// does not change are dropped later.
   Handle begin_loop(Handle count, Location location, int unroll = 0);
-  /// A branch, and a repeat: the same without a counter.
+  /// Begins a branch or a repeat, which have no counter.
   void begin_branch(Handle condition, Location location);
   void begin_repeat(Handle condition, Location location);
-  /// Ends the innermost of them; a repeat goes on where `again` holds.
+  /// Ends the innermost region; a repeat continues where `again` holds.
   void end_region(Handle again = {});
-  /// The loop was left by break or return; its statements cannot be traced.
+  /// The loop was left by break or return, which cannot be traced.
   void abandon_loop(Location location);
 
   std::vector<Handle> blocks(const std::vector<Handle>& extents, Location location);
-  /// Makes the kernel one in CUDA C++, of such launches. `shared_bytes` may be of no trace: none.
+  /// Makes this a raw CUDA kernel with the given launch. A `shared_bytes` handle of no trace means none.
   void cuda(CudaText text, const std::vector<Handle>& blocks, const std::vector<Handle>& threads, Handle shared_bytes,
             const std::vector<Handle>& numbers, std::optional<std::size_t> host_numbers, Location location);
   void hints(const Hints& hints) { builder_.add_hints(hints); }
   void require(Handle condition, std::string text, Location location);
-  /// Of a pred of any shape.
+  /// `condition` is a pred of any shape.
   void check(Handle condition, std::string text, Location location);
-  /// An author's function, elementwise.
+  /// A custom elementwise function.
   Handle custom(const CustomFunction& function, const std::vector<Handle>& in, Location location) {
     return apply(Op::custom, function.type, in, {builder_.add_function(function, location)}, location);
   }
@@ -167,14 +167,15 @@ class Trace {
   struct Slot {
     Id value = no_id;  // no_id: free
     RegionId region = 0;
-    std::size_t carriers = 0;  // how many of the open loops and branches carry it, or were open when it was made
+    std::size_t carriers = 0;  // the number of open loops and branches that carry it, or that were open when it was
+                               // made
   };
   struct Carried {
     std::size_t slot;
     Id argument, initial;
   };
-  struct Open {  // loop, branch or repeat
-    Id first;    // its count, or its condition
+  struct Open {  // a loop, branch or repeat
+    Id first;    // its count or condition
     Location location;
     RegionId region;
     std::vector<Carried> carried;
@@ -183,7 +184,7 @@ class Trace {
   bool may_change(Id value, const Open& open, const std::vector<Id>& yields) const;
   Handle handle(Id id) const { return {id, serial_}; }
   RegionId begin_region(Op owner, Handle first, Location location);
-  /// A Var's value as the innermost region sees it.
+  /// The value of a Var in the innermost region.
   Id current_value(Slot& slot);
 
   GraphBuilder builder_;
@@ -195,7 +196,7 @@ class Trace {
   int uncaught_;
 };
 
-/// Error if the kernel stores nothing to one of its Outs, which would keep what it held before.
+/// Error if the kernel stores nothing to one of its Outs, which would keep its old contents.
 void check_outs(const Graph& graph);
 
 }  // namespace internal

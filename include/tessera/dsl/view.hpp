@@ -1,4 +1,4 @@
-// A kernel's parameters, and the ops that touch memory.
+// Kernel parameters, and the ops that access memory.
 #pragma once
 #include "tessera/dsl/combine.hpp"
 #include "tessera/dsl/sort.hpp"
@@ -7,7 +7,7 @@ namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
 namespace detail {
-// Of what no tensor holds f32, so that of it one thing is said.
+// f32 for types that no tensor holds, so that only one error is reported.
 template <class T>
 constexpr ElementType stored_type() {
   if constexpr (Stored<T>)
@@ -20,7 +20,8 @@ constexpr ElementType stored_type() {
 template <Access access_, class T, int R>
 class TiledView;
 
-/// A tensor parameter, or a view of one. In is read, Out is written, InOut both; loads of an In may move freely.
+/// A tensor parameter of element type T and rank R, or a view of one. In is read, Out is written, InOut is both; loads
+/// from an In may be reordered freely.
 template <Access access_, class T, int R>
 class TensorView {
   static_assert(Stored<T>, "tessera: tensors hold f32, f64, f16, bf16, f8e4m3, f8e5m2 and integers, i8 to i64 and u8 to u64");
@@ -38,38 +39,39 @@ class TensorView {
     Trace& trace = Trace::current(axis.location);
     return Index(trace.apply(Op::extent, ElementType::i32, {value_}, {trace.axis(axis, R, "extent")}, axis.location));
   }
-  /// The elements start, start + step, ... along the axis, `extent` of them; a step below 0 goes backwards. What of
-  /// them lies outside of this view reads as padding. Error when traced if the step is 0.
+  /// The elements start, start + step, ... along the axis, `extent` of them; a negative step goes backwards. Elements
+  /// outside of this view read as padding. Error at trace time if the step is 0.
   TensorView slice(Axis axis, Coord start, Coord extent, Count step = 1) const {
     Trace& trace = Trace::current(axis.location);
     return TensorView(trace.apply(Op::slice, element_type<T>, {value_, start.value(), extent.value()},
                                   {trace.axis(axis, R, "slice"), step}, axis.location));
   }
-  /// Of the axis two: windows of `size` elements, of which each begins `step` behind the one before, and behind that the
-  /// elements of one: [.., n, ..] becomes [.., (n - size) / step + 1, size, ..], (w, i) being element w * step + i. The
-  /// windows that are not whole are left out. Error when traced if the axis is a slice, or if windows of an Out or an
-  /// InOut share elements.
+  /// Replaces the axis by two: windows of `size` elements, each beginning `step` elements after the one before,
+  /// followed by the elements of one window. [.., n, ..] becomes [.., (n - size) / step + 1, size, ..], and (w, i) is
+  /// element w * step + i. Incomplete windows are left out. Error at trace time if the axis is a slice, or if windows
+  /// of an Out or an InOut share elements.
   auto unfold(Axis axis, Count size, Count step) const {
     static_assert(R < max_rank, "tessera: a view has at most 6 axes, and unfold makes one more");
     Trace& trace = Trace::current(axis.location);
     return TensorView<access_, T, R + 1>(trace.apply(Op::unfold_view, element_type<T>, {value_},
                                                      {trace.axis(axis, R, "unfold"), size, step}, axis.location));
   }
-  /// The axis as rows of `size` elements: [.., n, ..] becomes [.., n / size, size, ..]. A launch for which `size` does
-  /// not divide n is refused. Errors when traced are those of unfold; it stands outside of loops and if_.
+  /// Splits the axis into rows of `size` elements: [.., n, ..] becomes [.., n / size, size, ..]. A launch where `size`
+  /// does not divide n is rejected. Errors at trace time are those of unfold. Call it outside of loops and if_.
   auto unflatten(Axis axis, Count size) const {
     Trace& trace = Trace::current(axis.location);
     const auto rows = unfold(axis, size, size);
     trace.require((extent(axis) % int{size} == 0).lower(trace, axis.location),
-                  "axis " + std::to_string(trace.axis(axis, R, "unflatten")) + " of the view is made of rows of " +
-                      std::to_string(size) + " elements, as unflatten wants",
+                  "axis " + std::to_string(trace.axis(axis, R, "unflatten")) + " of the view consists of rows of " +
+                      std::to_string(size) + " elements, as unflatten requires",
                   axis.location);
     return rows;
   }
-  /// Of the axis and the one behind it one, row by row: [.., m, n, ..] becomes [.., m n, ..]. A launch with a tensor
-  /// whose rows do not follow one another in memory is refused. Error when traced if one of them is a slice, or windows.
+  /// Merges the axis and the one after it, row by row: [.., m, n, ..] becomes [.., m n, ..]. A launch is rejected if
+  /// the rows of the tensor do not follow one another in memory. Error at trace time if one of the axes is a slice, or
+  /// windows.
   auto flatten(Axis axis) const {
-    static_assert(R > 1, "tessera: flatten makes one axis of two, and a view of rank 1 has one");
+    static_assert(R > 1, "tessera: flatten merges two axes, and a view of rank 1 has only one");
     Trace& trace = Trace::current(axis.location);
     return TensorView<access_, T, R == 1 ? 1 : R - 1>(trace.apply(
         Op::flatten_view, element_type<T>, {value_}, {trace.axis(axis, R, "flatten")}, axis.location));
@@ -85,18 +87,19 @@ class TensorView {
   template <int N>
   requires(N != R) TensorView permute(const int (&)[N])
   const {
-    static_assert(N == R, "tessera: permute names each axis of the view once");
+    static_assert(N == R, "tessera: permute must name each axis of the view once");
     return *this;
   }
 
-  /// The view as tiles of one shape (dsl/tiled_view.hpp).
+  /// The view divided into tiles of one shape (dsl/tiled_view.hpp).
   TiledView<access_, T, R> tiles(const Extent (&shape)[R], Location location = Location::current()) const;
 
   template <class I>
   Refused<f32, 0> operator[](const I&) const {
     static_assert(std::is_void_v<I>,
-                  "tessera: a tensor in a kernel has no [ ]: load(x, {i, j}, {m, n}) reads the tile at a tile position, "
-                  "store(y, {i, j}, tile) writes one, and gather(x, {i, j}) and scatter(y, {i, j}, tile) go by elements");
+                  "tessera: a tensor in a kernel has no [ ]: load(x, {i, j}, {m, n}) reads the tile at a tile "
+                  "position, store(y, {i, j}, tile) writes one, and gather(x, {i, j}) and scatter(y, {i, j}, tile) "
+                  "access single elements");
     return {};
   }
 
@@ -112,7 +115,7 @@ using Out = TensorView<Access::out, T, R>;
 template <class T, int R>
 using InOut = TensorView<Access::in_out, T, R>;
 
-/// A number given at launch.
+/// A number of element type T that is given at launch; a value of rank 0.
 template <Element T>
 class Scalar : public ExprTag {
   static_assert(Computing<T>, "tessera: a scalar parameter is f32, f64, i32, i64, u32 or u64");
@@ -156,7 +159,7 @@ inline std::vector<Handle> operands(std::initializer_list<Handle> first, std::sp
   for (const Coord& coord : at) in.push_back(coord.value());
   return in;
 }
-// The same with tiles of indices, and the tile among the first, stretched to one shape.
+// The same with tiles of indices; these and the tile that is written (first[0]) are broadcast to one shape.
 template <int N>
 std::vector<Handle> element_operands(Trace& trace, Op op, std::vector<Handle> first, std::span<const Tile<i32, N>> at,
                                      Location location) {
@@ -169,7 +172,7 @@ std::vector<Handle> element_operands(Trace& trace, Op op, std::vector<Handle> fi
   first.insert(first.end(), tiles.begin(), tiles.end());
   return first;
 }
-// Any index at all, for what is said of those that do not fit.
+// Any index, for the error about indices that do not fit.
 struct AnyIndex {
   template <class E>
   AnyIndex(const E&) {}
@@ -177,7 +180,8 @@ struct AnyIndex {
 
 }  // namespace detail
 
-/// The tile of the given shape at tile position `at`; what lies outside of the view reads as `padding`.
+/// The tile of the given shape at tile position `at`, of the view's element type. Elements outside of the view read as
+/// `padding`. Error at trace time if `padding` does not fit the type.
 template <Access access, Element T, int R>
 auto load(const TensorView<access, T, R>& view, const Coord (&at)[R], const Extent (&shape)[R], Number padding = 0,
           Location location = Location::current()) {
@@ -188,8 +192,9 @@ auto load(const TensorView<access, T, R>& view, const Coord (&at)[R], const Exte
                                                 detail::shape_of(shape)));
 }
 
-/// Rows of a table: row i of the result is row rows[i] (an element index) of the view, of its other axes the tile of
-/// the given shape at `at`. Rows out of range read as `padding`.
+/// Gathers rows: row i of the result is row rows[i] (an i32 element index) of the view; along the other axes it is the
+/// tile of the given shape at tile position `at`. The result has shape [rows, shape...]. Rows out of range read as
+/// `padding`.
 template <Access access, Element T, int R, TileExpr Rows, int S>
 auto gather(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const Extent (&shape)[S],
             Number padding = 0, Location location = Location::current()) {
@@ -221,8 +226,9 @@ auto gather(const TensorView<access, T, 1>& view, const Rows& rows, Number paddi
                                                 trace.shape(index, location)));
 }
 
-/// Elements: that of the result at p is x[i[p], j[p], ...], by an i32 tile of element indices for each axis of the view,
-/// named Tiles of one rank, which are stretched to one shape. Of an element out of range the result is `padding`.
+/// Gathers elements: element p of the result is x[i[p], j[p], ...]. There is one i32 tile of element indices for each
+/// axis of the view, named Tiles of one rank, which are broadcast to one shape; the result has that shape. An element
+/// out of range reads as `padding`.
 template <Access access, Element T, int R, int N>
 auto gather(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], Number padding = 0,
             Location location = Location::current()) {
@@ -241,7 +247,7 @@ Tile<T, R> gather(const TensorView<access, T, R>&, const detail::AnyIndex (&)[A]
   return Tile<T, R>(Handle());
 }
 
-/// Write a tile at tile position `at`; what lies outside of the view is dropped.
+/// Writes a tile at tile position `at`; elements outside of the view are dropped.
 template <Access access, Element T, int R, TileExpr E>
 void store(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile,
            Location location = Location::current()) {
@@ -254,10 +260,12 @@ void store(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& 
 template <Access access, Element T, int R, Literal N>
 void store(const TensorView<access, T, R>&, const Coord (&)[R], const N&) {
   static_assert(!std::same_as<N, N>,
-                "tessera: store takes a tile, which says how much is written: full<f32>({..}, x), or zeros<f32>({..})");
+                "tessera: store takes a tile, whose shape sets how much is written: full<f32>({..}, x), or "
+                "zeros<f32>({..})");
 }
 
-/// Write row i of the tile to row rows[i] of the view. Rows out of range are dropped; of equal rows one wins.
+/// Writes row i of the tile to row rows[i] of the view. Rows out of range are dropped; if rows are equal, one of them
+/// is stored.
 template <Access access, Element T, int R, TileExpr Rows, int S, TileExpr E>
 void scatter(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const E& tile,
              Location location = Location::current()) {
@@ -281,8 +289,8 @@ void scatter(const TensorView<access, T, 1>& view, const Rows& rows, const E& ti
               {}, location);
 }
 
-/// Write each element p of the tile to y[i[p], j[p], ...], by element indices as gather reads them. Those out of range
-/// are dropped; of several for one place one stays.
+/// Writes each element p of the tile to y[i[p], j[p], ...], with element indices as for gather. Elements out of range
+/// are dropped; if several have the same position, one of them is stored.
 template <Access access, Element T, int R, int N, TileExpr E>
 void scatter(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], const E& tile,
              Location location = Location::current()) {
@@ -307,10 +315,10 @@ requires(A != R) void store(const TensorView<access, T, R>&, const Coord (&)[A],
 }
 template <TileExpr E, Access access, Element T, int R, int A>
 void store(const E&, const TensorView<access, T, R>&, const Coord (&)[A]) {
-  static_assert(R == 0, "tessera: store names the tensor first, then the place, then the tile: store(y, {i}, tile)");
+  static_assert(R == 0, "tessera: store takes the tensor first, then the position, then the tile: store(y, {i}, tile)");
 }
 
-// The commonest slip gets a sentence: as many indices and extents as the tensor has axes.
+// The most common mistake gets its own message: the number of indices or extents differs from the number of axes.
 template <Access access, Element T, int R, int A, int S>
 Tile<T, R> load(const TensorView<access, T, R>&, const Coord (&)[A], const Extent (&)[S]) {
   static_assert(A == R, "tessera: load takes an index for each axis of the tensor");
@@ -318,13 +326,13 @@ Tile<T, R> load(const TensorView<access, T, R>&, const Coord (&)[A], const Exten
   return Tile<T, R>(Handle());
 }
 
-// So do places and shapes without their braces.
+// Positions and shapes without braces get one, too.
 namespace detail {
 template <Element T, int R>
 Tile<T, R> check_load_braces() {
   static_assert(R == 0,
-                "tessera: load takes the place and the shape in braces, a number for each axis: load(x, {i}, {64}), or "
-                "load(x, {i, j}, {32, 64}, padding)");
+                "tessera: load takes the position and the shape in braces, a number for each axis: load(x, {i}, {64}), "
+                "or load(x, {i, j}, {32, 64}, padding)");
   return Tile<T, R>(Handle());
 }
 }  // namespace detail
@@ -343,7 +351,8 @@ auto load(const TensorView<access, T, R>&, const At&, const Extent (&)[S], Numbe
 template <Access access, Element T, int R, Operand At, Operand... More>
 void store(const TensorView<access, T, R>&, const At&, const More&...) {
   static_assert(R == 0,
-                "tessera: store takes the place in braces, an index for each axis, then the tile: store(y, {i, j}, tile)");
+                "tessera: store takes the position in braces, an index for each axis, then the tile: store(y, {i, j}, "
+                "tile)");
 }
 
 }  // namespace internal

@@ -1,4 +1,4 @@
-// What a launch is given for one parameter: a tensor in memory, or a scalar.
+// The launch argument for one parameter: a tensor in memory, or a scalar.
 #pragma once
 #include <array>
 #include <cstdint>

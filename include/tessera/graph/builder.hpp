@@ -1,4 +1,4 @@
-// Builds a graph, for the language and for the passes: places, hash-conses and checks every node.
+// Builds a graph, for the language and for the passes: it places, hash-conses and checks every node.
 #pragma once
 #include <span>
 #include <unordered_map>
@@ -9,9 +9,9 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// Loops and branches within one another. What walks a graph region by region may call itself.
+/// The depth of nested loops and branches is limited, so that functions may recurse into regions.
 inline constexpr int most_nested = 100;
-/// Views of views within one another: every access of such a view looks at all of them.
+/// The depth of views of views is limited, because every access of such a view visits all of them.
 inline constexpr int most_views = 100;
 
 class GraphBuilder {
@@ -21,36 +21,37 @@ class GraphBuilder {
   const Graph& graph() const { return graph_; }
   Graph&& take() { return std::move(graph_); }
 
-  /// The one call that makes nodes: infers the shape, checks the operands, and finds the node again if it is pure and
-  /// there. Throws Error with the place and the mend. `shape` is for ops that are given one.
+  /// The only function that makes nodes: it infers the shape, checks the operands, and returns an existing node if the
+  /// new one is pure and equal. Throws Error with the location and how to fix it. `shape` is for ops whose shape is
+  /// given.
   Id apply(Op op, ElementType type, std::span<const Id> in, std::span<const std::int64_t> attr, Location location,
            const Shape& shape = {});
   Id constant(ElementType type, Cell value, const Shape& shape, Location location);
 
-  /// Open the region of a loop, a branch or a repeat. Its counter is there, its carried values follow from `argument`.
+  /// Opens the region of a loop, a branch or a repeat. It has its counter; `argument` adds carried values.
   RegionId begin_region(Op owner, Location location);
-  /// Of the innermost region, a loop's.
+  /// For the innermost region, which is a loop's.
   void set_unroll(int factor) { graph_.regions[open_.back()].unroll = factor; }
   void set_cuda(std::shared_ptr<const CudaText> text) { graph_.cuda = std::move(text); }
   void add_hints(const Hints& hints) { graph_.hints.push_back(hints); }
-  /// Value `position` as an iteration of the innermost region, or of an open one, sees it: 0 the counter, 1 .. the
-  /// carried values, made in that order.
+  /// Value `position` inside the innermost region, or an open one: 0 is the counter, 1 .. are the carried values, which
+  /// must be created in that order.
   Id argument(ElementType type, const Shape& shape, Location location) {
     return argument(open_.back(), type, shape, location);
   }
   Id argument(RegionId region, ElementType type, const Shape& shape, Location location);
-  /// The carried values of the innermost region in another order.
+  /// Reorders the carried values of the innermost region.
   void order_carried(std::span<const Id> arguments);
-  /// Close the innermost region, with one initial value and one yield per carried value. `first` is a loop's count, or
-  /// the condition; a repeat yields behind its values whether it goes on.
+  /// Closes the innermost region, with one initial value and one yield per carried value. `first` is the count of a
+  /// loop, or the condition; a repeat yields, after its values, whether it continues.
   Id end_region(Id first, std::span<const Id> initial, std::span<const Id> yields, Location location);
-  /// Carried value `position` (from 0) behind a loop, a branch or a repeat.
+  /// Carried value `position` (from 0) after a loop, a branch or a repeat.
   Id result(Id loop, int position, Location location);
 
   void set_grid(std::span<const Id> extents, Location location);
   std::int64_t add_text(std::string text);
-  /// Its number, by which nodes name it: that of an equal one, where it is there. Error if its name is no identifier, or
-  /// another function of the kernel has it.
+  /// Returns the number by which nodes refer to the function; an equal function is found again. Error if its name is
+  /// not an identifier, or if another function of the kernel has it.
   std::int64_t add_function(const CustomFunction& function, Location location);
 
   /// Throws unless the node's region is still open.

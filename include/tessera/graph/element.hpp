@@ -1,4 +1,4 @@
-// Element types: their C++ names, what they can do, and how one number of each is held on the host.
+// Element types: their C++ names, their properties, and how a single number of each is held on the host.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -19,8 +19,8 @@ enum class ElementType : std::uint8_t {
 
 enum class ElementKind : std::uint8_t { real, integer, logical };
 
-/// How a value of an element type is held outside of tensors: every narrow real as the float it stands for, a narrow
-/// integer and pred (0 or 1) as an i32.
+/// How a value of an element type is held outside of tensors: each narrow floating-point type as a float of the same
+/// value, narrow integers and pred (0 or 1) as an i32.
 enum class HostType : std::uint8_t { f32, f64, i32, i64, u32, u64 };
 
 struct ElementInfo {
@@ -41,7 +41,7 @@ inline constexpr ElementInfo element_table[] = {
 
 constexpr const ElementInfo& info(ElementType type) { return detail::element_table[static_cast<int>(type)]; }
 constexpr std::string_view name(ElementType type) { return info(type).name; }
-/// May the bits of one, as a tensor holds them, be taken for the other?
+/// Can the bits of one type, as stored in a tensor, be reinterpreted as the other?
 constexpr bool bitcasts(ElementType from, ElementType to) {
   return info(from).stored && info(to).stored && info(from).bytes == info(to).bytes;
 }
@@ -58,15 +58,15 @@ using u32 = std::uint32_t;
 using u64 = std::uint64_t;
 
 namespace detail {
-/// A number on its way through To to a type that is narrower still, so that it is rounded once: the To next to it with an
-/// odd last digit, unless a To holds it ("round to odd", Boldo and Melquiond, 2008).
+/// Converts a number through To to a type that is narrower still, so that it is rounded once: if To cannot hold it
+/// exactly, the result is the neighbor in To with an odd last bit ("round to odd", Boldo and Melquiond, 2008).
 template <std::floating_point To, std::floating_point From>
 To to_odd(From x) {
   using Bits = std::conditional_t<sizeof(To) == 4, std::uint32_t, std::uint64_t>;
   const To nearest = static_cast<To>(x);
   const From back = static_cast<From>(nearest);
   const Bits bits = std::bit_cast<Bits>(nearest);
-  // Cut off, then made odd. An infinity that was none before is one above the largest number, which is odd.
+  // Truncated, then made odd. An infinity that results from rounding becomes the largest number, which is odd.
   const Bits cut = std::fabs(back) > std::fabs(x) ? bits - 1 : bits;
   return back == x || x != x ? nearest : std::bit_cast<To>(cut | 1);
 }
@@ -77,11 +77,11 @@ float to_be_narrowed(N number) {
   if constexpr (std::floating_point<N>)
     return to_odd<float>(number);
   else
-    return to_odd<float>(static_cast<long double>(number));  // which holds any integer
+    return to_odd<float>(static_cast<long double>(number));  // long double holds any integer
 }
 }  // namespace detail
 
-// The reals that are only stored. A number of any type is rounded once, to nearest even.
+// The narrow floating-point types, which are only stored. A number of any type is rounded once, to nearest even.
 
 /// IEEE 754 binary16.
 struct f16 {
@@ -103,8 +103,8 @@ struct bf16 {
   explicit operator float() const;
 };
 
-/// 8 bits, 4 of exponent and 3 of fraction (OCP 8-bit floating point, 2023): no infinity, 448 is the largest. A larger
-/// number, an infinity too, becomes 448.
+/// 8 bits, 4 of exponent and 3 of fraction (OCP 8-bit floating point, 2023): no infinity, the largest number is 448.
+/// Larger numbers and infinities become 448.
 struct f8e4m3 {
   std::uint8_t bits = 0;
   f8e4m3() = default;
@@ -114,8 +114,8 @@ struct f8e4m3 {
   explicit operator float() const;
 };
 
-/// 8 bits, 5 of exponent and 2 of fraction: the upper half of a binary16, 57344 is the largest. A larger number becomes
-/// 57344, an infinity stays one.
+/// 8 bits, 5 of exponent and 2 of fraction: the upper half of a binary16; the largest number is 57344. Larger finite
+/// numbers become 57344, an infinity stays an infinity.
 struct f8e5m2 {
   std::uint8_t bits = 0;
   f8e5m2() = default;
@@ -165,23 +165,23 @@ concept Stored = Element<T> && info(element_type<T>)
 
 constexpr HostType host_type(ElementType type) { return info(type).held; }
 
-/// Do GPUs have instructions of matrix units for factors of the type that Tessera makes use of?
+/// Does Tessera use tensor core instructions for operands of the type?
 constexpr bool has_matrix_units(ElementType factor) {
   return factor == ElementType::f16 || factor == ElementType::bf16 || factor == ElementType::tf32 ||
          factor == ElementType::i8 || factor == ElementType::u8;
 }
-/// And of those that a warp group of sm_90a gives work to, wgmma?
+/// Does it use wgmma of sm_90a?
 constexpr bool has_wgmma(ElementType factor) {
   return has_matrix_units(factor) && info(factor).kind == ElementKind::real;
 }
-/// The type in which mma adds up products of factors of a type: f32 of reals of 32 bits or fewer, f64 of f64, i32 of i8
-/// and u8.
+/// The accumulator type of mma for operands of a type: f32 for floating-point types of 32 bits or fewer, f64 for f64,
+/// i32 for i8 and u8.
 constexpr ElementType sum_type(ElementType factor) {
   if (info(factor).kind != ElementKind::real) return ElementType::i32;
   return factor == ElementType::f64 ? ElementType::f64 : ElementType::f32;
 }
 
-/// body(T{}), T being the type of C++ that holds such values.
+/// Calls body(T{}), where T is the C++ type that holds such values.
 template <class Body>
 constexpr decltype(auto) with_host(HostType type, Body&& body) {
   switch (type) {
@@ -204,7 +204,7 @@ constexpr int host_bytes(HostType type) {
   return with_host(type, [](auto held) { return static_cast<int>(sizeof held); });
 }
 
-/// The least and the greatest number of an integer type, and of pred; the latter as it is held in 64 bits.
+/// The least and the greatest number of an integer type or pred; the greatest is unsigned.
 constexpr std::int64_t lowest(ElementType type) {
   const bool is_signed = name(type).front() == 'i';
   return is_signed ? std::numeric_limits<std::int64_t>::min() >> (64 - 8 * info(type).bytes) : 0;
@@ -214,7 +214,7 @@ constexpr std::uint64_t highest(ElementType type) {
   return ~std::uint64_t{0} >> (64 - 8 * info(type).bytes + (lowest(type) < 0 ? 1 : 0));
 }
 
-/// One number in host form; which member is alive follows from the element type beside it.
+/// One number in host form; the element type that goes with it tells which member is active.
 union Cell {
   std::int64_t i64 = 0;
   std::int32_t i32;
@@ -223,7 +223,7 @@ union Cell {
   float f32;
   double f64;
 };
-/// The number in a cell that holds a T, and a cell that holds a number.
+/// Converts between a T and the cell that holds it.
 template <class T>
 T value_in(const Cell& cell) {
   T value;
@@ -237,7 +237,7 @@ Cell cell_of(T value) {
   return cell;
 }
 
-/// A float rounded to what f16 can hold, as a float. (Its siblings for bf16 and tf32 are inline, in math.hpp.)
+/// A float rounded to f16, as a float. (The functions for bf16 and tf32 are inline, in math.hpp.)
 float round_to_f16(float value);
 
 }  // namespace internal

@@ -1,4 +1,4 @@
-// Two owners of a failure: the person who uses Tessera, and Tessera itself.
+// The kinds of failure: mistakes of the user, lack of memory, and bugs in Tessera.
 #pragma once
 #include <stdexcept>
 #include <string>
@@ -6,12 +6,12 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// A mistake of the user or of his input: the text names it and says how to mend it.
+/// A mistake of the user or in the user's input. The text names it and says how to fix it.
 struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// There is no memory of the host left for what is asked for.
+/// The host has no memory left for the request.
 struct OutOfMemory : Error {
   using Error::Error;
 };

@@ -1,10 +1,9 @@
-// The tile-op graph: what a kernel means, with nothing in it of how it will run.
+// The tile-op graph: the meaning of a kernel, without any decision on how it will run.
 //
-// A node is one value (or effect), in single-assignment form. Pure nodes are hash-consed: two that mean the same are
-// one. Every node belongs to a region; a loop or a branch owns one. A pure node belongs to the innermost region of its
-// operands, so what does not vary in a loop stands outside it without a pass. Effects, loads from an InOut among them,
-// are listed in program order in the region they were written in. The rules a graph obeys are written out in
-// verify.cpp.
+// A node is one value (or effect), in single-assignment form. Pure nodes are hash-consed: equal nodes are one node.
+// Every node belongs to a region; a loop or a branch owns one. A pure node belongs to the innermost region of its
+// operands, so loop-invariant values are outside of the loop without a pass. Effects, including loads from an InOut,
+// are listed in program order in the region where they were written. verify.cpp lists the rules that a graph obeys.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -25,21 +24,21 @@ using Id = std::uint32_t;
 using RegionId = std::uint32_t;
 inline constexpr Id no_id = ~Id(0);
 
-/// What a scan combines for an element along its axis.
+/// The elements that a scan combines for an element along its axis.
 struct ScanOptions {
-  bool reverse = false;    ///< it and those behind it, instead of those before
+  bool reverse = false;    ///< the elements from it on, instead of those up to it
   bool exclusive = false;  ///< without the element itself
   bool operator==(const ScanOptions&) const = default;
 };
 
-/// Of an axis that is cut into windows: window w begins at element w * step, and has `size` elements.
+/// An axis divided into windows: window w begins at element w * step, and has `size` elements.
 struct Windows {
   int size, step;
   bool operator==(const Windows&) const = default;
 };
 
-/// Whether an atomic orders other accesses: those of its block behind it, ahead of it, or both; and with whom it is
-/// atomic and in order.
+/// The order of an atomic relative to other accesses of its CTA: acquire keeps later ones after it, release keeps
+/// earlier ones before it, acq_rel does both. The scope says relative to which threads it is atomic and ordered.
 enum class MemoryOrder : std::uint8_t { relaxed, acquire, release, acq_rel };
 enum class MemoryScope : std::uint8_t { block, device, system };
 constexpr bool acquires(MemoryOrder order) { return order == MemoryOrder::acquire || order == MemoryOrder::acq_rel; }
@@ -47,32 +46,32 @@ constexpr bool releases(MemoryOrder order) { return order == MemoryOrder::releas
 std::string_view name(MemoryOrder order);
 std::string_view name(MemoryScope scope);
 
-/// In which order a sort has elements.
+/// The order of a sort.
 struct SortOptions {
-  bool descending = false;  ///< the largest first
+  bool descending = false;  ///< largest first
   bool operator==(const SortOptions&) const = default;
 };
 
 struct Node {
   Op op{};
-  ElementType type{};    ///< of the result; of a view: of the tensor's elements
+  ElementType type{};    ///< of the result; for a view, of the tensor's elements
   bool uniform = false;  ///< follows from extents and scalars alone: the host computes it at launch
-  bool ordered = false;  ///< stands in its region's list of effects
+  bool ordered = false;  ///< is in its region's list of effects
   RegionId region = 0;
-  Shape shape;         ///< of the result; of an effect: of the tile it moves, and which it gives if it is atomic; of a
-                       ///< view: only the rank
-  std::vector<Id> in;  ///< operands, in the order ops.def gives
+  Shape shape;         ///< of the result; for an effect, of the tile it moves, which an atomic also returns; for a
+                       ///< view, only the rank is meaningful
+  std::vector<Id> in;  ///< operands, in the order of ops.def
   std::vector<std::int64_t> attr;
   Location location;
 
-  // What attr holds; each for the ops of which ops.def says so.
+  // Accessors of attr; each is for the ops that have such an attribute in ops.def.
   int axis() const {
     const Attribute kind = info(op).attribute;
     const bool leads = kind == Attribute::scan || kind == Attribute::stepped || kind == Attribute::windows ||
                        kind == Attribute::sorted;
     return static_cast<int>(attribute(leads ? kind : Attribute::axis));
   }
-  /// Of a slice: between elements that follow one another.
+  /// The step of a slice: the distance of successive elements.
   int step() const {
     check(Attribute::stepped);
     return static_cast<int>(attr.at(1));
@@ -89,16 +88,17 @@ struct Node {
     check(Attribute::axes);
     return attr;
   }
-  /// Of a part of a tile: element i along an axis is element first + i * steps()[axis] of the tile.
+  /// For an extract: element i along an axis is element first + i * steps()[axis] of the tile.
   std::span<const std::int64_t> steps() const {
     check(Attribute::steps);
     return attr;
   }
-  /// A constant's value, or the padding of a read, as encode() keeps it.
+  /// The value of a constant, or the padding of a read, as encoded by encode().
   std::int64_t bits() const { return attribute(Attribute::number); }
   Cell number() const;
   std::size_t parameter() const { return static_cast<std::size_t>(attribute(Attribute::parameter)); }
-  /// Of an argument: 0 the loop's counter, then its carried values. Of a result: 0 the first carried value.
+  /// For an argument: 0 is the loop's counter, then come its carried values. For a result: 0 is the first carried
+  /// value.
   std::size_t position() const { return static_cast<std::size_t>(attribute(Attribute::position)); }
   RegionId body() const { return static_cast<RegionId>(attribute(Attribute::region)); }
   std::size_t function() const { return static_cast<std::size_t>(attribute(Attribute::function)); }
@@ -128,8 +128,9 @@ struct Region {
   RegionId parent = 0;
   std::vector<Id> arguments;  ///< a counter, which only loops use, then the carried values as an iteration sees them
   std::vector<Id> effects;    ///< in program order
-  std::vector<Id> yields;     ///< the carried values for the next iteration; repeat: behind them whether there is one
-  int unroll = 0;             ///< a loop's: rounds that are written out one after another; 0: as the compiler likes
+  std::vector<Id> yields;     ///< the carried values for the next iteration; for a repeat, followed by whether there is
+                              ///< one
+  int unroll = 0;             ///< a loop's unroll factor; 0: the compiler decides
 };
 
 enum class Access : std::uint8_t { in, out, in_out, scalar };
@@ -141,9 +142,9 @@ struct Parameter {
   bool operator==(const Parameter&) const = default;
 };
 
-/// An author's elementwise function, for the host and as CUDA C++.
+/// A custom elementwise function, for the host and as CUDA C++.
 struct CustomFunction {
-  std::string name, expression;  ///< of a, b and c
+  std::string name, expression;  ///< an expression of a, b and c
   ElementType type{};            ///< of operands and result: f32 or i32
   int operands = 1;
   /// out[i] = f(a[i], b[i], c[i]) for i < n; `out` may be one of the operands.
@@ -159,20 +160,20 @@ struct Graph {
   std::vector<Parameter> parameters;
   std::vector<Node> nodes;
   std::vector<Region> regions;  ///< region 0 is the kernel's body
-  std::vector<Id> grid;         ///< extents of the grid: i32, computed from extents and scalars alone; empty: one block
-  std::vector<std::string> texts;  ///< of nodes that have one
+  std::vector<Id> grid;         ///< extents of the grid: i32, computed from extents and scalars alone; empty: one tile
+  std::vector<std::string> texts;  ///< the texts that nodes refer to
   std::vector<CustomFunction> functions;
   std::vector<Hints> hints;                   ///< in the author's order
-  std::shared_ptr<const CudaText> cuda = {};  ///< a kernel in CUDA C++, by hand: the graph says how it is launched
+  std::shared_ptr<const CudaText> cuda = {};  ///< a raw CUDA kernel; the graph then says how it is launched
 
   const Node& operator[](Id id) const { return nodes[id]; }
-  /// Of a loop, a branch or a repeat.
+  /// The region of a loop, a branch or a repeat.
   const Region& body(Id id) const { return regions[nodes[id].body()]; }
-  /// How many values it carries.
+  /// The number of values it carries.
   std::size_t carried(Id id) const { return nodes[id].in.size() - 1; }
 };
 
-/// The parameter a view looks at.
+/// The parameter behind a view.
 int view_parameter(const Graph& graph, Id view);
 
 /// "In<f32, 2>", as the author writes it.
@@ -180,25 +181,26 @@ std::string to_string(const Parameter& parameter);
 /// "f32[4,8]".
 std::string type_text(const Node& node);
 
-/// A value as encode() keeps it, as text.
+/// A value encoded by encode(), as text.
 std::string number_text(ElementType type, std::int64_t attribute);
 
 /// The live nodes of every region in canonical order: operands first, depth first from the effects and yields in
-/// program order. What only a branch needs stands in the branch's region. It depends on what the kernel means only, not
-/// on the order in which a compiler evaluated the C++ expressions.
+/// program order. A node that only a branch needs is in the branch's region. The order depends only on the meaning of
+/// the kernel, not on the order in which a compiler evaluated the C++ expressions.
 std::vector<std::vector<Id>> schedule(const Graph& graph);
 
-/// The graph as text, nodes numbered in canonical order. With locations, each line ends in the author's file:line.
+/// The graph as text, with nodes numbered in canonical order. With locations, each line ends with the author's
+/// file:line.
 std::string to_string(const Graph& graph, bool locations = false);
 
-/// The spec. Throws InternalError naming `after` (the pass that ran) and the first node that breaks a rule.
+/// Checks the graph. Throws InternalError that names `after` (the pass that ran) and the first node that breaks a rule.
 void verify(const Graph& graph, std::string_view after);
 
-/// Can the host compute the node at launch, from extents and scalars alone? Its operands have their answer.
+/// Can the host compute the node at launch, from extents and scalars alone? Its operands must be marked already.
 bool is_uniform(const Graph& graph, const Node& node);
 
-/// A value of an element type as the attribute of a constant or as padding, and back. Reals are kept as the bits of an
-/// f32.
+/// A value of an element type, encoded as the attribute of a constant or as padding, and back. Floating-point values of
+/// 32 bits or fewer are stored as the bits of an f32, those of f64 as their own.
 std::int64_t encode(ElementType type, Cell cell);
 Cell decode(ElementType type, std::int64_t attribute);
 

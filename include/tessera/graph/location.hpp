@@ -1,4 +1,4 @@
-// Where in the author's source a statement stands.
+// The source location of a statement.
 #pragma once
 
 namespace tessera {

@@ -1,4 +1,4 @@
-// The ops of ops.def as an enumeration, with what the compiler must know of each.
+// The ops of ops.def as an enumeration, with the properties that the compiler needs.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -23,16 +23,16 @@ enum class Op : std::uint8_t {
 enum class OpGroup : std::uint8_t { unary, binary, ternary, reduction, scan, structural };
 enum class Operands : std::uint8_t { number, real, single, integer, logical, index, any };
 
-/// What an operand is; the last four stand for any number of operands, of which each is a value or an index.
+/// The kind of an operand. The last four stand for any number of operands, each of which is a value or an index.
 enum class OperandKind : std::uint8_t {
   value, condition, index, rows, view, loop, values, indices, further_indices, tiles
 };
-/// What `Node::attr` holds.
+/// The contents of `Node::attr`.
 enum class Attribute : std::uint8_t {
   none, number, axis, stepped, windows, scan, sorted, grid_axis, axes, steps, parameter, position, region, text, function,
   order
 };
-/// What an op does. All from `write` on are effects; of these only atomics have a value.
+/// The role of an op. All from `write` on are effects; of these only atomics have a value.
 enum class OpRole : std::uint8_t { elementwise, value, view, read, write, atomic, region, claim, report };
 
 /// The operands of an op, in order.
@@ -50,8 +50,8 @@ struct OpInfo {
   Attribute attribute;
   OpRole role;
   std::string_view meaning;
-  /// The op, or a reduction's combination of two, as an expression of `a`, `b` and `c` in a generated kernel: of reals,
-  /// and of integers and preds. Empty where there is none.
+  /// The op, or the combination of two elements by a reduction, as an expression of `a`, `b` and `c` in a generated
+  /// kernel: one for floating-point types, one for integers and preds. Empty if the op does not take such types.
   std::string_view cuda_real = {}, cuda_integer = {};
 };
 
@@ -94,10 +94,10 @@ constexpr bool is_binary(Op op) { return info(op).group == OpGroup::binary; }
 constexpr bool is_ternary(Op op) { return info(op).group == OpGroup::ternary; }
 constexpr bool is_reduction(Op op) { return info(op).group == OpGroup::reduction; }
 constexpr bool is_scan(Op op) { return info(op).group == OpGroup::scan; }
-/// sort or argsort
+/// Is it sort or argsort?
 constexpr bool is_sort(Op op) { return info(op).attribute == Attribute::sorted; }
 constexpr bool is_elementwise(Op op) { return info(op).role == OpRole::elementwise; }
-/// Is it elementwise, by the host's and CUDA's expression of the table?
+/// Is it elementwise, defined by the table's host and CUDA expressions?
 constexpr bool is_arithmetic(Op op) { return is_unary(op) || is_binary(op) || is_ternary(op); }
 /// Is the op's tolerance relative to max(|exact|, 1), rather than to max(|exact|, smallest normal)?
 constexpr bool has_absolute_tolerance(Op op) {
@@ -105,16 +105,16 @@ constexpr bool has_absolute_tolerance(Op op) {
 }
 constexpr bool is_view(Op op) { return info(op).role == OpRole::view; }
 constexpr bool is_effect(Op op) { return info(op).role >= OpRole::write; }
-/// Does it read memory, or write to it? An atomic does both, and counts as a write.
+/// Does it read or write memory? An atomic does both, and counts as a write.
 constexpr bool is_read(Op op) { return info(op).role == OpRole::read; }
 constexpr bool is_write(Op op) { return info(op).role == OpRole::write || info(op).role == OpRole::atomic; }
 constexpr bool is_atomic(Op op) { return info(op).role == OpRole::atomic; }
-/// Is there a tile that it stands for?
+/// Does it have a tile as its value?
 constexpr bool has_value(Op op) { return !is_view(op) && (!is_effect(op) || is_atomic(op)); }
 /// Does it own a region, which it runs?
 constexpr bool has_region(Op op) { return info(op).attribute == Attribute::region; }
 
-/// By which reduction a scan combines.
+/// The reduction whose combination a scan uses.
 constexpr Op reduction_of(Op scan) {
   switch (scan) {
 #define UNARY(...)
@@ -131,24 +131,24 @@ constexpr Op reduction_of(Op scan) {
   }
 }
 
-/// The place of the first operand of a kind, or -1.
+/// The index of the first operand of a kind, or -1.
 constexpr int operand_of(Op op, OperandKind kind) {
   const OperandKinds& in = info(op).in;
   for (std::size_t i = 0; i < in.count; ++i)
     if (in.kind[i] == kind) return static_cast<int>(i);
   return -1;
 }
-/// The place of the last operand if it stands for any number of them, or -1.
+/// The index of the last operand if it stands for any number of operands, or -1.
 constexpr int repeated_operand(Op op) {
   const OperandKinds& in = info(op).in;
   const bool repeated = in.count > 0 && in.kind[in.count - 1] >= OperandKind::values;
   return repeated ? static_cast<int>(in.count) - 1 : -1;
 }
-/// Does it touch elements one by one, by tiles of their indices?
+/// Does it access single elements, by tiles of indices?
 constexpr bool by_elements(Op op) { return operand_of(op, OperandKind::tiles) >= 0; }
-/// Of an op that touches memory, or looks at a view.
+/// The index of the view operand of an op that accesses memory or inspects a view, or -1.
 constexpr int view_operand(Op op) { return operand_of(op, OperandKind::view); }
-/// Of an atomic on elements, the one at a tile position, which does the same; of others themselves.
+/// For an atomic on elements, the same atomic at a tile position; other ops are returned unchanged.
 constexpr Op at_position(Op op) {
   switch (op) {
 #define UNARY(...)
@@ -164,7 +164,7 @@ constexpr Op at_position(Op op) {
       return op;
   }
 }
-/// The atomic on elements that does what one at a tile position does; of others themselves.
+/// For an atomic at a tile position, the same atomic on elements; other ops are returned unchanged.
 constexpr Op on_elements(Op op) {
   switch (op) {
 #define UNARY(...)
@@ -180,7 +180,7 @@ constexpr Op on_elements(Op op) {
       return op;
   }
 }
-/// What operand `i` is, of a node that has so many: never one of the kinds that stand for several.
+/// The kind of operand `i` of a node that has that many operands; never one of the kinds that stand for several.
 constexpr OperandKind operand_kind(Op op, std::size_t i) {
   const OperandKinds& in = info(op).in;
   const OperandKind kind = in.kind[i < in.count || in.count == 0 ? i : in.count - 1];
@@ -219,7 +219,7 @@ constexpr bool accepts(Op op, ElementType type) {
 
 /// The element type of the result of a unary, binary or ternary op.
 constexpr ElementType result_type(Op op, ElementType operand) {
-  using enum ElementType;  // as ops.def names them
+  using enum ElementType;  // the names that ops.def uses
   const ElementType same = operand;
   switch (op) {
 #define UNARY(name, operands, result, ...) \

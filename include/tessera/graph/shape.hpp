@@ -12,7 +12,7 @@ namespace [[gnu::visibility("default")]] internal {
 
 inline constexpr int max_rank = 6;
 
-/// Extents of a tile, outermost first; rank 0 is a single value. For a view of a tensor only the rank means anything.
+/// Extents of a tile, outermost first; rank 0 is a single value. For a view of a tensor only the rank is meaningful.
 class Shape {
  public:
   constexpr Shape() = default;

@@ -1,4 +1,4 @@
-// Tiles for a product, without a search: choose<bf16>(MatmulFamily::plain, {8192, 2304, 768}, device).
+// Tile sizes for a matmul, without a search: choose<bf16>(MatmulFamily::plain, {8192, 2304, 768}, device).
 #pragma once
 #include <cstdint>
 
@@ -8,27 +8,27 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// y [m,n] = x [m,k] w.
+/// The extents of y [m,n] = x [m,k] w.
 struct MatmulShape {
   std::int64_t m, n, k;
-  bool nk = false;  ///< w lies as [n,k], not as [k,n]
+  bool nk = false;  ///< w is stored as [n,k], not as [k,n]
 };
 
-/// Extents of the tiles: [m,n] of y, and k of the inner axis at a time.
+/// Extents of the tiles: [m,n] of y, and k per k-iteration.
 struct MatmulTiles {
   int m, n, k;
   bool operator==(const MatmulTiles&) const = default;
 };
 
-/// What a kernel does with the sums before it stores them.
+/// The work of a kernel on the accumulators before it stores them.
 enum class MatmulFamily : std::uint8_t {
   plain,      ///< little: it casts them, or adds a bias
   activated,  ///< dozens of instructions for each: GELU
-  residual,   ///< it adds what y was, which comes from memory
+  residual,   ///< adds the old y, which is read from memory
 };
 
-/// The tiles that a product of such operands (what mma() is given) should have on a device. Of those that are made by wgmma, a
-/// model of the GPU's time says which is the fastest; all others follow plain rules.
+/// The tile sizes that a matmul of such operands (the type passed to mma()) should have on a device. For matmuls that
+/// use wgmma, a model of the GPU's time selects the fastest; all others follow simple rules.
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const Device& device);
 template <Element P>
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, const Device& device) {

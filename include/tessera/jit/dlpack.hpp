@@ -1,15 +1,15 @@
-// Tensors from DLPack and to it: memory that other libraries (NumPy, PyTorch, CuPy) share with us, and we with them.
+// Tensors from and to DLPack: memory shared with other libraries (NumPy, PyTorch, CuPy).
 #pragma once
 #include "tessera/jit/any_tensor.hpp"
 
-// As dlpack/dlpack.h has them, of whichever version.
+// Declared as in dlpack/dlpack.h, of any version.
 struct DLManagedTensor;
 struct DLManagedTensorVersioned;
 
 namespace tessera::internal {
 namespace [[gnu::visibility("default")]] detail {
 
-/// As from_dlpack of api/dlpack.hpp. `type` and `rank` are what is wanted; without them any is taken.
+/// Like from_dlpack of api/dlpack.hpp. `type` and `rank` are the expected ones; without them any is accepted.
 AnyTensor from_dlpack(DLManagedTensor* managed, const std::optional<Device>& device,
                       std::optional<ElementType> type = {}, int rank = 0);
 AnyTensor from_dlpack(DLManagedTensorVersioned* managed, const std::optional<Device>& device,

@@ -1,4 +1,4 @@
-// A kernel ready to be launched: its graph, lowered once, and what a launch must check and compute.
+// A kernel ready to launch: its graph, lowered once, and the checks and computations of a launch.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -15,12 +15,12 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// The extents of a launch's blocks; of a kernel in CUDA C++ what else a launch of it needs stands behind them.
+/// The extents of a launch's grid; for a raw CUDA kernel they are followed by its other launch parameters.
 struct Grid {
   std::array<std::int64_t, 16> extent{};
-  std::size_t rank = 0;  ///< of all
-  std::size_t axes = 0;  ///< of the blocks
-  /// Does it have no blocks, so that nothing runs?
+  std::size_t rank = 0;  ///< of all extents
+  std::size_t axes = 0;  ///< of the grid
+  /// Is the grid empty, so that nothing runs?
   bool is_empty() const {
     return std::any_of(extent.begin(), extent.begin() + static_cast<std::ptrdiff_t>(axes),
                        [](std::int64_t blocks) { return blocks == 0; });
@@ -31,22 +31,22 @@ struct Flattened;
 
 class Executable {
  public:
-  /// Runs the passes. The graph is as the language leaves it.
+  /// Runs the passes on a graph as traced by the language.
   explicit Executable(Graph graph);
   ~Executable();
 
   const std::string& name() const { return traced_.name; }
   const Graph& traced() const { return traced_; }
-  /// After the passes: what executors are given.
+  /// The graph after the passes, which executors take.
   const Graph& graph() const { return graph_; }
 
-  /// Checks the arguments and what the kernel requires, and computes the grid. Throws Error naming kernel, argument and
-  /// reason.
+  /// Checks the arguments and the kernel's requirements, and computes the grid. Throws Error that names kernel,
+  /// argument and reason.
   Grid prepare(std::span<const Argument> arguments) const;
-  /// Hands a launch to the stream's device; the grid is what prepare() made of the arguments. Compiles only for the
-  /// first launch of its class on the device. Neither does any tracing, hashing or string work.
+  /// Enqueues a launch on the stream's device, with the grid that prepare() returned for the arguments. Compiles only
+  /// for the first launch of its variant on the device. Neither function does any tracing, hashing or string work.
   void launch(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const;
-  /// Both.
+  /// Does both.
   void launch(const Stream& stream, std::span<const Argument> arguments) const {
     launch(stream, arguments, prepare(arguments));
   }
@@ -59,7 +59,7 @@ class Executable {
   void check_overlap(std::span<const Argument> arguments, std::size_t written) const;
   [[noreturn]] void refuse(std::span<const Argument> arguments, std::string_view why) const;
 
-  struct State;  // what a launch checks and computes, and the code of devices
+  struct State;  // the checks and computations of a launch, and the code of each device
 
   Graph traced_, graph_;
   std::unique_ptr<State> state_;

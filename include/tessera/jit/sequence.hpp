@@ -1,4 +1,4 @@
-// A sequence of launches as data: what a plain run and a recorded graph are made from.
+// A sequence of launches as data, the basis of plain runs and recorded graphs.
 #pragma once
 #include <memory>
 #include <span>
@@ -10,8 +10,8 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// Launches on one device, in order. Each is checked when it is added; to run them is to hand them to the device.
-/// A sequence keeps its kernels, and the memory of its tensors but for a user's, which must be there when it runs.
+/// Launches on one device, in order. Each is checked when it is added; running them only enqueues them. A sequence
+/// keeps its kernels and the memory of its tensors alive, except the user's own memory, which must exist when it runs.
 class Sequence {
  public:
   /// A kernel and its arguments.
@@ -20,7 +20,7 @@ class Sequence {
     std::vector<Argument> arguments;
     Grid grid;
 
-    /// What the argument is for: its access, element type and rank.
+    /// The access, element type and rank of an argument's parameter.
     const Parameter& parameter(std::size_t argument) const { return executable->graph().parameters[argument]; }
     /// Is it a tensor whose elements the launch may read, or write?
     bool reads(std::size_t argument) const;
@@ -29,28 +29,27 @@ class Sequence {
 
   explicit Sequence(Device device) : device_(std::move(device)) {}
 
-  /// Adds what launch(stream, kernel, values...) would do. (api/sequence.hpp has the definition.)
+  /// Adds the launch that launch(stream, kernel, values...) would do. (Defined in api/sequence.hpp.)
   template <class Kernel, class... A>
   void add(const Kernel& kernel, const A&... values);
-  /// The same without types; `memory` is what the arguments' memory goes with. Throws Error as Executable::prepare
-  /// does.
+  /// The same without types; `memory` holds the owners of the arguments' memory. Throws Error like Executable::prepare.
   void append(std::shared_ptr<const Executable> executable, std::span<const Argument> arguments,
               std::span<const std::shared_ptr<void>> memory);
 
   const Device& device() const { return device_; }
   const std::vector<Launch>& launches() const { return launches_; }
 
-  /// For each launch the earlier ones that it has to come after, since one of the two writes memory that the other
-  /// uses; not those that have to come before one of these anyway. Ascending. Any order that keeps to them leaves the
-  /// same in memory. Tensors in one memory that are not laid out alike count as overlapping where their ranges of
-  /// addresses do.
+  /// For each launch, the earlier launches that it must follow because one of the two writes memory that the other
+  /// uses. Launches that must precede one of these anyway are left out. Ascending. Any order that respects these
+  /// dependencies leaves the same contents in memory. Tensors over the same memory with different layouts count as
+  /// overlapping if their address ranges overlap.
   std::vector<std::vector<std::size_t>> dependencies() const;
 
-  /// Gives all launches to a stream of the device, or those in [begin, end). No tracing, checking, hashing, text or
+  /// Enqueues all launches on a stream of the device, or those in [begin, end). No tracing, checking, hashing, text or
   /// allocation.
   void run(const Stream& stream) const { run(stream, 0, launches_.size()); }
   void run(const Stream& stream, std::size_t begin, std::size_t end) const;
-  /// The same as a graph, to be launched on such a stream; Stream::capture says what that needs.
+  /// Records the launches as a graph for such a stream; Stream::capture states the requirements.
   CapturedGraph record(const Stream& stream) const;
 
  private:

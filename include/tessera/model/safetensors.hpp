@@ -15,7 +15,7 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// The element types of the format, all of them, in the order of the reference implementation.
+/// All element types of the format, in the order of the reference implementation.
 // clang-format off
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wshadow"  // GCC takes a scoped name to hide the type of that name
@@ -26,11 +26,11 @@ enum class StoredType : std::uint8_t {
 #pragma GCC diagnostic pop
 // clang-format on
 
-/// The name in the file, as "BF16".
+/// The name in the file, such as "BF16".
 std::string_view name(StoredType type);
 /// Bits of one element, 4 to 64.
 int bits(StoredType type);
-/// The type of that name, which is case-sensitive; nothing if the format has none such.
+/// The type of that name, which is case-sensitive; nothing if the format has no such type.
 std::optional<StoredType> stored_type(std::string_view name);
 
 /// One tensor of a file.
@@ -39,39 +39,38 @@ struct StoredTensor {
   StoredType type;                   ///< of the elements
   std::vector<std::uint64_t> shape;  ///< at most 64 extents; empty is a scalar; an extent may be zero
   std::uint64_t begin, size;         ///< its bytes in the file, little-endian, row-major
-  std::uint32_t file = 0;            ///< in which, where there are several
+  std::uint32_t file = 0;            ///< index of the file, if there are several
 };
 
-/// A safetensors file, or several that are one (shards), open. Copies are cheap and share it; names and shapes live as
+/// An open safetensors file, or several that form one (shards). Copies are cheap and share it; names and shapes live as
 /// long as any copy.
 class SafeTensors {
  public:
-  /// Reads the header and checks it: whatever is returned lies inside the file and follows every rule of the format, of
-  /// which this reader is as strict as the README and the reference implementation together. Three narrowings: more
-  /// than 64 extents, keys of a tensor beside dtype, shape and data_offsets, and a duplicate in __metadata__ are
-  /// refused. Error, naming the file and the tensor, otherwise; what is commonly mistaken for weights (a Git-LFS
-  /// pointer, a web page, a PyTorch archive) is called by its name. Time and memory are linear in the header, of at
-  /// most 100 MB, but for sorting the tensors.
+  /// Reads and checks the header: every result is inside the file and follows the rules of the format, as strictly as
+  /// the README and the reference implementation together. Three things are rejected beyond these rules: more than 64
+  /// extents, keys of a tensor other than dtype, shape and data_offsets, and a duplicate in __metadata__. Error that
+  /// names the file and the tensor otherwise; files that are commonly mistaken for weights (a Git-LFS pointer, a web
+  /// page, a PyTorch archive) are recognized by name. Time and memory are linear in the header, which is at most 100
+  /// MB, apart from sorting the tensors.
   static SafeTensors open(const std::filesystem::path& path);
-  /// Opens the files that an index (shard_index.hpp) names, which lie beside it, each as above. They must hold the
-  /// tensors that the index gives to them and no others, total_size bytes in all if it says so; Error, naming what
-  /// does not agree, otherwise.
+  /// Opens the files that an index (shard_index.hpp) names, which are in the same folder, each as above. They must hold
+  /// exactly the tensors that the index assigns to them, and total_size bytes in all if it is given; otherwise Error
+  /// that names the mismatch.
   static SafeTensors open_shards(const std::filesystem::path& index);
 
-  /// What was opened: the file, or the index.
+  /// The path that was opened: the file, or the index.
   const std::filesystem::path& path() const;
-  /// All tensors, file after file, in the order of their bytes.
+  /// All tensors, file by file, in the order of their bytes.
   const std::vector<StoredTensor>& tensors() const&;
   /// The tensor of that name, or null.
   const StoredTensor* find(std::string_view name) const&;
-  // Of a temporary they would dangle: for (... : SafeTensors::open(path).tensors())
+  // On a temporary they would dangle: for (... : SafeTensors::open(path).tensors())
   void tensors() const&& = delete;
   void find(std::string_view name) const&& = delete;
 
-  /// Reads bytes of one of its tensors, those from `begin` on, as many as `to` takes. Error if they are no longer
-  /// there.
+  /// Reads bytes of one of its tensors from `begin` on, as many as `to` holds. Error if the file no longer has them.
   void read(const StoredTensor& tensor, std::span<std::byte> to, std::uint64_t begin = 0) const;
-  /// All of them.
+  /// All bytes of the tensor.
   std::vector<std::byte> read(const StoredTensor& tensor) const;
 
  private:
@@ -80,7 +79,7 @@ class SafeTensors {
   std::shared_ptr<const Content> content_;
 };
 
-/// A tensor to be written: as it will be stored, and its bytes, little-endian and row-major.
+/// A tensor to be written: its type and shape in the file, and its bytes, little-endian and row-major.
 struct TensorBytes {
   std::string name;
   StoredType type;
@@ -88,9 +87,9 @@ struct TensorBytes {
   std::span<const std::byte> bytes;
 };
 
-/// Writes a file that holds `tensors`, widest elements first, so that each is aligned to its own size, as an
-/// OutputFile: it appears under `path` complete or not at all, unless that is a device or a pipe. Error, naming path
-/// and reason, on an input that the format forbids or a failure of the file system.
+/// Writes a file that holds `tensors`, widest elements first, so that each is aligned to its element size. It is
+/// written through an OutputFile: it appears under `path` complete or not at all, unless that is a device or a pipe.
+/// Error that names path and reason if the format forbids the input, or if the file system fails.
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors);
 
 }  // namespace internal

@@ -1,4 +1,4 @@
-// How the next token is chosen from the logits.
+// Sampling: how the next token is chosen from the logits.
 #pragma once
 #include <cstdint>
 
@@ -12,11 +12,11 @@ struct Sampling {
   float top_p = 1;               ///< only the most probable that make up this mass; 1: all
   float repetition_penalty = 1;  ///< above 1: tokens of the text so far become less likely
   std::uint64_t seed = 0;        ///< same seed, same text
-  float min_p = 0;               ///< only tokens at least so many times as probable as the best; 0: all
+  float min_p = 0;               ///< only tokens whose probability is at least this multiple of the highest one; 0: all
 };
 
-/// Error, naming the value and what is allowed, unless temperature >= 0, top_k >= 0, 0 < top_p <= 1, 0 <= min_p <= 1,
-/// 0.01 <= penalty <= 100.
+/// Error that names the value and the allowed range, unless temperature >= 0, top_k >= 0, 0 < top_p <= 1, 0 <= min_p <=
+/// 1, 0.01 <= penalty <= 100.
 void check(const Sampling& sampling);
 
 }  // namespace internal

@@ -1,4 +1,4 @@
-// Where a text ends: before the first of some texts, though it comes in parts.
+// Ends a text before the first of several stop texts, even if the text arrives in parts.
 #pragma once
 #include <string>
 #include <string_view>
@@ -7,18 +7,18 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// Lets a text through up to the first stop text. The first to be complete counts, of two complete at once the longer:
-/// so the result is the same however the text was split.
+/// Passes a text up to the first stop text. The first one to be complete counts; if two become complete at once, the
+/// longer. So the result does not depend on how the text was split.
 class StopText {
  public:
-  /// None is fine: then all text passes at once. Error if one is empty or no UTF-8, as it could never be met.
+  /// With no stop texts, all text passes at once. Error if a stop text is empty or not UTF-8, as it could never match.
   explicit StopText(std::vector<std::string> stops);
 
-  /// The text that is certain by now. Held back is the longest end that a stop text may begin with.
+  /// The text that is certain so far. The longest suffix that may begin a stop text is held back.
   std::string push(std::string_view text);
-  /// What was held back, when no more text comes.
+  /// The text held back, when no more text comes.
   std::string finish();
-  /// Whether a stop text was met; nothing passes any more.
+  /// Whether a stop text was found; no text passes after that.
   bool found() const { return found_; }
 
  private:
