@@ -1,4 +1,4 @@
-// Measures kernels of Tessera beside PyTorch's, on one GPU, in turns: bench, or bench 'gemm*,copy*'
+// Measures kernels of Tessera against PyTorch's on one GPU, in alternation: bench, or bench 'gemm*,copy*'
 #include <fmt/format.h>
 #include <fnmatch.h>
 
@@ -37,7 +37,7 @@ struct Settings {
 
 const std::filesystem::path source_folder = TESSERA_SOURCE_DIR;
 
-/// What is measured beside the rows: names that ROWS knows, too.
+/// Measurements besides the rows; ROWS accepts their names, too.
 constexpr std::string_view plan_name = "plan", compile_name = "compile", start_name = "start", launch_name = "launch";
 constexpr std::string_view beside[] = {plan_name, compile_name, start_name, launch_name};
 
@@ -82,7 +82,7 @@ Settings parse(CommandLine& line) {
   return settings;
 }
 
-/// `group` of rows: a pattern for one of them begins so.
+/// Does a pattern ask for this group of rows? Such a pattern begins with its name.
 bool wanted(const Settings& settings, std::string_view name, const std::string& group = "") {
   if (!settings.rows) return group.empty();
   std::istringstream patterns(*settings.rows);
@@ -133,7 +133,7 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
 }
 
-/// The peer; null, and a line that says why, if there is none.
+/// The peer; null, after a line with the reason, if there is none.
 std::unique_ptr<Peer> start_peer(const Settings& settings, const Device& device) {
   const std::string program = settings.peer.value_or((source_folder / "bench/peer.py").string());
   try {
@@ -165,7 +165,7 @@ void measure_rows(const Settings& settings, const std::vector<Row>& rows, const 
   }
 }
 
-/// One line for each group, and what is in it: of how many rows there is a ratio, and how good they are.
+/// One line per group: its contents, the number of rows that have a ratio, and how good the ratios are.
 json summarize(const Settings& settings, const std::vector<Row>& rows, const json& figures) {
   json groups = json::object();
   for (std::size_t i = 0; i < rows.size(); ++i) {

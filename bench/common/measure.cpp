@@ -46,7 +46,7 @@ class Side {
   std::string& failure_;
 };
 
-/// Of what a workload left behind, or Error where it is wrong.
+/// The error of a workload's results; throws Error if they are wrong.
 std::optional<double> checked_error(Workload& workload, const Row& row) {
   const std::optional<double> error = workload.error();
   if (error && std::isinf(*error)) throw Error("elements of the result are not written, or not finite");
@@ -55,7 +55,7 @@ std::optional<double> checked_error(Workload& workload, const Row& row) {
   return error;
 }
 
-/// Our alternatives, as the peer.
+/// Our alternatives, in the role of the peer.
 class Rivals {
  public:
   Rivals(const Row& row, const Device& device, const Turns& turns) : row_(row) {
@@ -88,7 +88,7 @@ class Rivals {
     Side side{failure};
   };
   const Row& row_;
-  std::list<Rival> rivals_;  // which do not move
+  std::list<Rival> rivals_;  // a list, since its elements must not move
 };
 
 }  // namespace

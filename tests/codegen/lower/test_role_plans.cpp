@@ -1,4 +1,4 @@
-// Plans of several roles, built by hand: they verify, print, and compile; each rule of roles is broken once.
+// Plans of several roles, built by hand: they verify, print, and compile; each rule for roles is broken once.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -18,7 +18,7 @@
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
-TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles", "[plan][compiles]") {
+TEST_CASE("A matmul by TMA and wgmma verifies, prints and compiles", "[plan][compiles]") {
   for (const RoleTile& tile : role_tiles) {
     const Plan plan = warp_specialized_matmul(tile);
     const std::vector<std::string> found = violations(plan);
@@ -44,7 +44,7 @@ TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles"
   }
 }
 
-TEST_CASE("Panels lie as the swizzle of 128 bytes has them", "[plan]") {
+TEST_CASE("Panels have the layout of the 128-byte swizzle", "[plan]") {
   const Buffer panels{.label = {}, .type = ElementType::bf16, .rows = 64, .columns = 128, .form = SharedForm::panels};
   CHECK(panels.offset_of(0, 0) == 0);
   CHECK(panels.offset_of(1, 0) == 128 + 16);
@@ -74,7 +74,7 @@ TEST_CASE("Accumulators and operands of wgmma are layouts", "[plan]") {
   CHECK(operand.cover(1) == 32);
 }
 
-TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
+TEST_CASE("The verifier reports errors between roles", "[plan]") {
   struct Fault {
     const char* name;
     std::function<void(Plan&)> plant;

@@ -1,4 +1,4 @@
-// The verifier of plans against planted faults: each takes a real plan and breaks one thing in it.
+// The plan verifier against planted faults: each takes a real plan and breaks one thing in it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,15 +18,15 @@ struct PlantedFault {
   const char* name;
   const char* kernel;
   void (*plant)(Plan&);
-  const char* words;  ///< of one of the sentences that the verifier says
+  const char* words;  ///< part of one of the verifier's messages
 };
 
-// --- ways to break things
+// --- helpers that break a plan
 
 Body& body_of(Plan& plan) { return plan.phases[0].roles[0].body; }
 Value& value_of(Plan& plan, ValueId id) { return plan.values[id]; }
 
-/// The nth barrier that stands right ahead of a step of a kind.
+/// The nth barrier directly before a step of a kind.
 template <class Kind>
 StepPlace barrier_before(Plan& plan, std::size_t nth = 0) {
   for (const StepPlace& place : places_of<Barrier>(plan))
@@ -36,7 +36,7 @@ StepPlace barrier_before(Plan& plan, std::size_t nth = 0) {
   throw std::runtime_error("there is no such barrier");
 }
 
-/// A layout whose factors something is done to.
+/// A layout whose factors are modified.
 Layout edited(const Layout& layout, const std::function<void(std::vector<std::vector<Factor>>&)>& edit) {
   std::vector<std::vector<Factor>> axes;
   for (int axis = 0; axis < layout.rank(); ++axis) axes.push_back(layout.axis(axis));
@@ -92,7 +92,7 @@ Operand of_kind(Operand::Kind kind, int index) {
   return operand;
 }
 
-/// A value that a thread knows.
+/// A value that is a thread's own.
 template <class What>
 ValueId known(Plan& plan) {
   for (int i = 0; i < plan.values.size(); ++i)
@@ -120,7 +120,7 @@ void drop_parameter(Plan& plan, KernelParameter::Kind kind) {
 
 using Kind = Operand::Kind;
 
-// Ids, and indices in expressions and places.
+// Ids, and indices in expressions and offsets.
 const PlantedFault of_ids[] =
     {
         {"an operand that is no value", "pointwise",
@@ -210,7 +210,7 @@ const PlantedFault of_ids[] =
      [](Plan& p) { the<Loop>(p).count = of_kind(Kind::coordinate, 0); }, "neither a value nor a literal"},
     };
 
-// Layouts, storage, and what is there when it is read.
+// Layouts, storage, and values that are read before they are defined.
 const PlantedFault of_values[] =
     {
         {"a layout that does not reach the tile's end", "pointwise",
@@ -288,7 +288,7 @@ const PlantedFault of_values[] =
      "are taken for others"},
     {"the registers of one operand for those of another", "normalized",
      [](Plan& p) {
-  // One that is stretched, and one that is not.
+  // One that is broadcast, and one that is not.
   Operand *all = nullptr, *one = nullptr;
   for (Term& term : the<Store>(p).sweep.expression.terms)
     for (Operand& in : term.in)
@@ -411,7 +411,7 @@ const PlantedFault of_types[] = {
     {"a reduction by what is none", "rows", [](Plan& p) { the<Reduce>(p).op = Op::mul; }, "'mul' is no reduction"},
 };
 
-// Parts of results.
+// Partial results.
 const PlantedFault of_parts[] =
     {
         {"a result that keeps the reduced axis", "rows",
@@ -647,7 +647,7 @@ const PlantedFault of_places[] =
      "two places are called load_"},
     };
 
-// Products and their buffers.
+// Matmuls and their buffers.
 const PlantedFault of_matmuls[] =
     {
         {"a buffer of another type than the product reads", "in_place",
@@ -805,7 +805,7 @@ const PlantedFault of_matmuls[] =
      "has stages, and is fetched in place"},
     };
 
-// Barriers, and copies that are waited for.
+// Barriers, and waits for copies.
 const PlantedFault of_sync[] =
     {
         {"no barrier before values come from scratch memory", "transposed", [](Plan& p) { barrier_before<LoadScratch>(p).drop(); },
@@ -1099,23 +1099,23 @@ void check(std::span<const PlantedFault> faults) {
 
 }  // namespace
 
-TEST_CASE("the verifier names ids and indices that name nothing", "[plan]") { check(of_ids); }
-TEST_CASE("the verifier names layouts, storage and scopes that are wrong", "[plan]") { check(of_values); }
-TEST_CASE("the verifier names terms and types that are wrong", "[plan]") { check(of_types); }
-TEST_CASE("the verifier names parts of results that are not combined", "[plan]") { check(of_parts); }
-TEST_CASE("the verifier names sorts and counts that are wrong", "[plan]") { check(of_sorts); }
-TEST_CASE("the verifier names places in tensors that are wrong", "[plan]") { check(of_places); }
-TEST_CASE("the verifier names products that are wrong", "[plan]") { check(of_matmuls); }
-TEST_CASE("the verifier names barriers and waits that are missing", "[plan]") { check(of_sync); }
-TEST_CASE("the verifier names memory that overlaps", "[plan]") { check(of_memory); }
-TEST_CASE("the verifier names roles and parameters that are wrong", "[plan]") { check(of_launch); }
+TEST_CASE("the verifier reports ids and indices that are out of range", "[plan]") { check(of_ids); }
+TEST_CASE("the verifier reports wrong layouts, storage and scopes", "[plan]") { check(of_values); }
+TEST_CASE("the verifier reports wrong terms and types", "[plan]") { check(of_types); }
+TEST_CASE("the verifier reports partial results that are not combined", "[plan]") { check(of_parts); }
+TEST_CASE("the verifier reports wrong sorts and counts", "[plan]") { check(of_sorts); }
+TEST_CASE("the verifier reports wrong offsets in tensors", "[plan]") { check(of_places); }
+TEST_CASE("the verifier reports wrong matmuls", "[plan]") { check(of_matmuls); }
+TEST_CASE("the verifier reports missing barriers and waits", "[plan]") { check(of_sync); }
+TEST_CASE("the verifier reports overlapping memory", "[plan]") { check(of_memory); }
+TEST_CASE("the verifier reports wrong roles and parameters", "[plan]") { check(of_launch); }
 
 namespace {
 
-/// Would a kernel without this step compute what it does? Not asked of steps that say what a kernel means.
+/// Would a kernel without this step compute the same? Not asked of steps that define what a kernel computes.
 bool must_stand(const Plan& plan, const Body& body, std::size_t index) {
   const Step& step = body[index];
-  // A later wait is for these copies, too, if more are fetched in place before it.
+  // A later wait covers these copies, too, if more are fetched in place before it.
   const bool more_copies =
       std::any_of(body.begin() + static_cast<std::ptrdiff_t>(index) + 1, body.end(), [](const Step& later) {
         const Fetch* fetch = later.action.as<Fetch>();

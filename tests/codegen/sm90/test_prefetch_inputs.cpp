@@ -1,5 +1,5 @@
-// What a launch brings before those before it have ended: which operands, that it makes no difference, and what the
-// verifier and the emulator say of faults.
+// Loads before the PDL wait: which operands are prefetched, that results stay the same, and how the verifier and the
+// emulator report planted faults.
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -34,7 +34,7 @@ Plan plan_of(const Graph& traced, const Changes& change = {}, Arch arch = Arch::
   return make_plan(graph, variant, arch, {.verify = true});
 }
 
-/// A product of tiles of 64, and nothing else.
+/// A matmul with tiles of 64, and no epilogue.
 template <class W>
 Graph plain() {
   return kernel("plain", [](X x, W w, Y y) {
@@ -48,7 +48,7 @@ Graph plain() {
   }).graph();
 }
 
-/// Two products that have the left operand in common.
+/// Two matmuls with the same left operand.
 Graph gated() {
   return kernel("gated", [](X x, X gate, X up, Y y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
@@ -74,7 +74,7 @@ bool waits_in_roles(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("right operands are brought ahead of the wait where threads read nothing of tensors", "[plan]") {
+TEST_CASE("right operands are prefetched before the wait where threads do not read tensors", "[plan]") {
   for (const SplitK split_k : {SplitK::none, SplitK::cluster}) {
     const Plan plan = plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); });
     CHECK(plan.prefetched_before_wait() == std::vector{1});
@@ -84,7 +84,7 @@ TEST_CASE("right operands are brought ahead of the wait where threads read nothi
     CHECK(plan.parameters.back().kind == KernelParameter::Kind::may_prefetch);
   }
   CHECK(plan_of(gated()).prefetched_before_wait() == std::vector{1, 2});
-  // Rows of 50257 are copied by threads.
+  // Rows of 50257 elements are copied by threads.
   CHECK(plan_of(plain<X>(), [](Variant& v) { v.tensors[1].tma_addressable = false; }).prefetched_before_wait().empty());
   CHECK(plan_of(plain<X>(), [](Variant& v) { shares(v, SplitK::stream_k); }).prefetched_before_wait().empty());
   CHECK(plan_of(plain<InOut<bf16, 2>>()).prefetched_before_wait().empty());
@@ -96,13 +96,13 @@ TEST_CASE("right operands are brought ahead of the wait where threads read nothi
   CHECK(kernel_source(plan_of(plain<X>())).prefetched_before_wait == std::vector{1});
 }
 
-TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]") {
+TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]") {
   struct Fault {
     const char* name;
     std::function<void(Plan&)> plant;
     const char* says;
   };
-  // Of a role, whose wait stands behind what it brings ahead.
+  // The wait of a role, which comes after the prefetch.
   const auto wait_of = [](Plan& p, std::size_t role) { return place_of<GridDependencyWait>(p, role); };
   const Fault faults[] = {
       {"a role does not wait", [&](Plan& p) { wait_of(p, 1).drop(); }, "not all wait"},
@@ -189,7 +189,7 @@ TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]
 #ifdef TESSERA_HAS_EMULATOR
 namespace {
 
-/// x [m,k] times w [k,n], of small whole numbers, which are exact.
+/// x [m,k] times w [k,n], with small whole numbers, whose sums are exact.
 struct Exact {
   Exact(std::int64_t m, std::int64_t n, std::int64_t k) : m(m), n(n), k(k) {
     const auto number = [](std::size_t i) { return static_cast<float>(static_cast<int>(i * 7919 % 11) - 5); };
@@ -224,13 +224,13 @@ struct Exact {
 
 }  // namespace
 
-TEST_CASE("what is brought ahead is what would be loaded", "[emulator]") {
+TEST_CASE("prefetches before the wait load the same data", "[emulator]") {
   const Graph graph = run_passes(plain<X>());
   std::vector<KernelSource> sources;
   for (const SplitK split_k : {SplitK::none, SplitK::cluster})
     sources.push_back(kernel_source(plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); })));
   const Emulator emulator = Emulator::compile(sources);
-  // Fewer rounds than stages, as many, more; ragged in each way.
+  // Fewer k-iterations than stages, as many, more; ragged in each way.
   for (const std::int64_t k : {40, 64 * 12, 64 * 13 + 8})
     for (const std::int64_t m : {24, 136}) {
       Exact exact(m, 136, k);
@@ -251,10 +251,10 @@ TEST_CASE("what is brought ahead is what would be loaded", "[emulator]") {
     }
 }
 
-TEST_CASE("faults in what is brought ahead are found without the verifier", "[emulator]") {
+TEST_CASE("faults in prefetches before the wait are found without the verifier", "[emulator]") {
   struct Planted {
     const char* name;
-    const char* says;  ///< by the emulator; "": nothing, but the results are wrong
+    const char* says;  ///< reported by the emulator; "": no error, but wrong results
     std::function<void(Plan&)> plant;
   };
   const Planted all[] = {
