@@ -134,7 +134,7 @@ class Talk {
     if (through == Through::terminal) {
       in_ = out_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
       require(in_ >= 0 && ::grantpt(in_) == 0 && ::unlockpt(in_) == 0, "posix_openpt");
-      posix_spawn_file_actions_addopen(&actions, 0, ::ptsname(in_), O_RDWR, 0);  // becomes the session's terminal, as it has none yet
+      posix_spawn_file_actions_addopen(&actions, 0, ::ptsname(in_), O_RDWR, 0);  // the session's, which has none yet
       for (const int fd : {1, 2}) posix_spawn_file_actions_adddup2(&actions, 0, fd);
       Arguments variables = environment;
       variables.emplace_back("TERM=xterm");

@@ -94,7 +94,7 @@ TEST_CASE("written or accumulated values are visible to later reads, and not to 
   check([](const auto& x, const auto&) { atomic_add(x, {0, 0}, full<i32>({8, 40}, 1000)); });
 }
 
-TEST_CASE("computed operands of a matmul, with fewer elements than threads or beside positions that a layout does not use",
+TEST_CASE("computed operands of a matmul, of fewer elements than threads or beside unused positions of a layout",
           "[cpu][emulated][planted]") {
   const auto check = [](auto type, int k) {
     using T = decltype(type);
@@ -841,7 +841,7 @@ TEST_CASE("a transposed tile is stored by the first of the threads that hold cop
   });
 }
 
-TEST_CASE("the maximum of NaN alone has a defined index", "[cpu][emulated][planted]") {
+TEST_CASE("the running maximum of NaN alone is the lowest number", "[cpu][emulated][planted]") {
   const auto check = [](int rows, int columns) {
     const auto k = kernel("largest", [=](In<f32, 2> x, Out<f32, 2> y) {
       const Tile t = load(x, {0, 0}, {rows, columns});

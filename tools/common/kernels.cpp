@@ -76,7 +76,7 @@ class Table {
       add_one("linear_residual-" + of, [=] { return kernels::linear_residual<bf16, bf16>(tiles); });
       add_one("linear_cast-" + of, [=] { return kernels::linear_cast(tiles); });
       add_one("linear_norm-" + of, [=] { return kernels::linear_norm(tiles); });
-      if (tiles.m < 256)  // erf spills 20 bytes there; choose() uses these tiles only for row counts that no model has
+      if (tiles.m < 256)  // erf spills 20 bytes there; choose() uses these only for rows of 128, which no model has
         add_one("linear_exact_gelu-" + of, [=] { return kernels::linear_exact_gelu<bf16, bf16>(tiles); });
     }
     const auto shared = [](SplitK split_k) { return [=](Variant& variant) { variant.split_k = split_k; }; };

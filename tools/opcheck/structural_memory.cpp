@@ -54,7 +54,7 @@ std::vector<Case> copies(Op op, ElementType type, Purpose purpose) {
   cases.push_back(Copy{ragged, {12, 32}, Layout::dense, 0, 7}.of(op, type));
   cases.push_back(Copy{ragged, {9, 21}, Layout::dense, 1, 5}.of(op, type));
   cases.push_back(Copy{ragged, {9, 21}, Layout::dense, -2}.of(op, type));
-  cases.push_back(Copy{{{16}, {0}}, {0}}.of(op, type));  // GCC 13 warns about its own vector code where it copies `from`'s
+  cases.push_back(Copy{{{16}, {0}}, {0}}.of(op, type));  // GCC 13 warns of its own vector where it copies `from`'s
   cases.push_back(Copy{{{1, 2, 1, 2, 1, 3}, {2, 2, 1, 3, 2, 4}}}.of(op, type));
   return cases;
 }
