@@ -54,7 +54,7 @@ void inspect(CommandLine& line) {
     for (const std::string& name : names) print(name + "\n");
     return;
   }
-  if (pattern.empty()) throw Error("name a kernel; inspect --list shows which there are");
+  if (pattern.empty()) throw Error("name a kernel; inspect --list shows all");
 
   const Arch gpu = with_suggestion(arch, arch_names, [&] { return Arch::parse(arch); });
   const std::vector<NamedKernel> kernels = find_kernels(pattern, gpu);

@@ -51,7 +51,7 @@ std::optional<double> checked_error(Workload& workload, const Row& row) {
   const std::optional<double> error = workload.error();
   if (error && std::isinf(*error)) throw Error("elements of the result are not written, or not finite");
   if (error && !(*error <= row.allowed))
-    throw Error(fmt::format("the result is wrong by {:.1e}, allowed are {:.1e}", *error, row.allowed));
+    throw Error(fmt::format("the result is wrong by {:.1e}, {:.1e} is allowed", *error, row.allowed));
   return error;
 }
 

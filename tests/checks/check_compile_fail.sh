@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Files that must not compile, and what the compiler must say of them. Usage:
-#   check_compile_fail.sh bad FILES... -- COMPILER FLAGS...   do not compile; the first line is `// expect: words`. Of many a
-#                                                             sample is taken, one of TESSERA_TEST_SHARE
+# Files that must not compile, and the expected words of the compiler's errors. Usage:
+#   check_compile_fail.sh bad FILES... -- COMPILER FLAGS...   do not compile; the first line is `// expect: words`. From many
+#                                                             files a sample is taken, one of TESSERA_TEST_SHARE
 #   check_compile_fail.sh good FILES... -- COMPILER FLAGS...  the same files without their mistakes (-DGOOD) compile, all at
-#                                                             once: what is tested is the mistake, not a typo beside it
+#                                                             once: the test covers the mistake, not a typo beside it
 set -u
 how=$1
 shift
@@ -27,7 +27,7 @@ if [[ $how == good ]]; then
   exit
 fi
 
-# Says what is wrong with a file's error, if anything is.
+# Prints the problem with a file's error, if there is one.
 check() {
   local file=$1 expected output lines
   shift

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # A project that uses Tessera is configured, built and run. Usage:
-#   check_consumer.sh installed SOURCE COMPILER BUILD   it is installed from BUILD: found by find_package, as archives and as shared
+#   check_consumer.sh installed SOURCE COMPILER BUILD   Tessera is installed from BUILD: found by find_package, as archives and as shared
 #                                                       libraries, by pkg-config and from Python; programs find the emulator
-#   check_consumer.sh package SOURCE COMPILER BUILD     the same of a Debian package of BUILD
-#   check_consumer.sh sources SOURCE COMPILER BUILD     it is a folder of the project, or FetchContent's, and oneTBB is absent
+#   check_consumer.sh package SOURCE COMPILER BUILD     the same with a Debian package of BUILD
+#   check_consumer.sh sources SOURCE COMPILER BUILD     Tessera is a folder of the project, or of FetchContent, without oneTBB
 set -euo pipefail
 how=$1 source=$2 compiler=$3
 work=$(cd "$(mktemp -d)" && pwd -P)
@@ -12,10 +12,10 @@ quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }; }
 # configure FOLDER ARGS...
 configure() {
   quietly cmake -S "$source/tests/consumer" -B "$work/$1" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE=None \
-    -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_UNITY_BUILD=ON "${@:2}" # what compiles fastest
+    -DCMAKE_CXX_FLAGS=-O0 -DCMAKE_UNITY_BUILD=ON "${@:2}" # the fastest to compile
 }
 make() { quietly cmake --build "$work/$1" --parallel 2; }
-# What is needed of Tessera when a program starts.
+# Tessera's libraries that a program loads when it starts.
 shared_by() { readelf -d "$1" | grep -o 'libtessera[a-z_.0-9]*' || true; }
 
 if [[ -z ${TESSERA_TEST_ALL:-}${TESSERA_TEST_PACKAGING:-} ]]; then
@@ -30,7 +30,7 @@ if [[ $how == sources ]]; then
   make sources
   "$work/sources/vector_add"
   emulator=$4/bin/libtessera_emulator.so
-  if [[ -e $emulator ]]; then # that of the build stands in for the one that this one makes
+  if [[ -e $emulator ]]; then # the build's emulator replaces the one that this build makes
     ! TESSERA_DEVICE=emulated "$work/sources/vector_add" 2>"$work/log" || { echo "an emulator from elsewhere"; exit 1; }
     grep -qF -- "cmake --build $work/sources --target tessera_emulated_device" "$work/log" || { cat "$work/log" && exit 1; }
     cmake --build "$work/sources" --target tessera_emulated_device -- -n >/dev/null
@@ -59,7 +59,7 @@ fi
 library=$(find "$prefix" -name libtessera.so)
 libdir=$(dirname "$library")
 has_emulator=$(find "$libdir" -maxdepth 1 -name libtessera_emulator.so)
-# Runs a program as it is, on the CPU, and with the emulator, which it is to find.
+# Runs a program by default, on the CPU, and with the emulator, which it must find.
 run() {
   "$@"
   [[ -z $has_emulator ]] || TESSERA_DEVICE=emulated "$@"
@@ -72,24 +72,24 @@ for kind in OFF ON; do
   "$work/build-$kind/model" "$source/samples/models/storyteller-6m"
 done
 [[ -z $(shared_by "$work/build-OFF/model") ]] || { echo "archives are asked for"; exit 1; }
-version=$(sed -n 's/^project(tessera VERSION \([0-9]*\.[0-9]*\).*/\1/p' "$source/CMakeLists.txt") # that of the shared libraries' names
+version=$(sed -n 's/^project(tessera VERSION \([0-9]*\.[0-9]*\).*/\1/p' "$source/CMakeLists.txt") # as in the shared libraries' names
 for program in "vector_add:libtessera.so.$version" "model:libtessera_model.so.$version"; do
   shared_by "$work/build-ON/${program%:*}" | grep -qxF "${program#*:}" || { echo "$program: not by that version"; exit 1; }
 done
-# Nothing is shown but what include/tessera declares.
+# Only declarations of include/tessera are exported.
 shown=$(nm -DC --defined-only "$library" | cut -d' ' -f3- | grep -E '^(typeinfo for |vtable for )?(tessera|spdlog)::' |
-  grep -cE 'codegen|Nvrtc|spdlog|Cache' || true) # other names are the standard library's
+  grep -cE 'codegen|Nvrtc|spdlog|Cache' || true) # other names belong to the standard library
 ((shown == 0)) || { echo "the shared library shows $shown names of its inside"; exit 1; }
 
-# By pkg-config, the shared libraries and the archives, with many warnings: of the headers there are none. Those of the package
-# are the system's in /usr alone.
+# By pkg-config, the shared libraries and the archives, at a high warning level: the headers cause no warnings. The package's are
+# system headers only in /usr.
 warnings=(-Wall -Wextra -Wpedantic)
 if [[ $how == installed ]]; then warnings+=(-Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Werror); fi
 if command -v pkg-config >/dev/null; then
   export PKG_CONFIG_PATH=$libdir/pkgconfig
-  if [[ $how == package ]]; then export LD_LIBRARY_PATH=$libdir; fi # as of /usr/lib, where the package has it
+  if [[ $how == package ]]; then export LD_LIBRARY_PATH=$libdir; fi # like /usr/lib, where the package installs it
   kinds=("" -static)
-  if [[ $how == package ]]; then kinds=(""); fi # which takes half of the time
+  if [[ $how == package ]]; then kinds=(""); fi # halves the time
   for kind in "${kinds[@]}"; do
     for program in model:tessera-model "vector_add names:tessera"; do
       sources=()
@@ -109,14 +109,14 @@ fi
 TESSERA_DEVICE=cpu "$prefix/bin/tessera-demo" kernel,code,devices >"$work/demo" || { cat "$work/demo"; exit 1; }
 if [[ -n $has_emulator ]] && ! grep -q emulated "$work/demo"; then cat "$work/demo" && exit 1; fi
 
-# From Python, by the one line that the documentation has.
+# From Python, by the single line of the documentation.
 if command -v python3 >/dev/null; then
   export PYTHONPATH=$libdir/tessera/python
   env -u TESSERA_C python3 "$source/tests/consumer/launch.py" "$work/build-OFF/libkernels.so"
   [[ -z $has_emulator ]] || env -u TESSERA_C python3 "$source/tests/consumer/launch.py" "$work/build-OFF/libkernels.so" emulated
 fi
 
-# What the pages show compiles with what is installed.
+# The pages' code compiles with the installed headers.
 if [[ $how == installed ]] && command -v python3 >/dev/null; then
   python3 "$source/tests/snippets.py" "$source"/README.md "$source"/docs/*.md >"$work/snippets.cpp"
   quietly "$compiler" -std=c++20 -fsyntax-only -I"$prefix/include" "$work/snippets.cpp"

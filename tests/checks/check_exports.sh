@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What libtessera_c shows is what its header has, each function, and nothing else; a library of kernels shows its entry
+# libtessera_c exports exactly the functions of its header; a library of kernels exports its entry
 # and nothing of Tessera. Usage: check_exports.sh HEADER LIBTESSERA_C LIBRARY_OF_KERNELS...
 set -euo pipefail
 header=$1 library=$2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The programs are installed and run under the names that they have there. Usage: check_installed_programs.sh BUILD
+# Installs the programs and runs them under their installed names. Usage: check_installed_programs.sh BUILD
 set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -17,7 +17,7 @@ for name in generate score tokenize inspect demo; do
   cmp <("$program" --completion fish) "$prefix/share/fish/vendor_completions.d/tessera-$name.fish"
 done
 (($(ls "$prefix/bin" | wc -l) == 5)) || fail "there are other programs than those named here"
-# Its own copy of the model, which nothing but the program's place tells of.
+# The installed copy of the model, which is found only by the program's location.
 rm "$prefix/share/tessera/models/storyteller-6m/vocab.json"
 ! "$prefix/bin/tessera-tokenize" "Once" 2>"$work/log" || fail "the installed model is not the one that is used"
 grep -qF "$prefix/share/tessera/models/storyteller-6m" "$work/log" || fail "$(cat "$work/log")"

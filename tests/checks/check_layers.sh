@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Who may include whom, and how long a file may be. Usage: check_layers.sh ROOT
+# Which layers may include which, and how long a file may be. Usage: check_layers.sh ROOT
 set -euo pipefail
 cd "$1"
 declare -A may=(
@@ -20,13 +20,13 @@ for layer in "${!may[@]}"; do
     fi
   done < <(grep -rnE '#include "(tessera/)?[a-z]+/' $(folders "$layer") --include='*.hpp' --include='*.cpp' --include='*.def' || true)
 done
-# What users include stands by itself: of src it needs nothing.
+# Public headers are self-contained: they include nothing of src.
 if grep -rnE '#include "' include/tessera --include='*.hpp' --include='*.def' | grep -v '#include "tessera/'; then
   echo "headers of include/tessera may include only one another"
   bad=1
 fi
-# Rooms of a layer, in the order in which a kernel walks through them: who may include which of the others. The files at a
-# layer's root join the rooms: a room includes none of them but those that are named here.
+# Folders of a layer, in the order in which a kernel passes through them, with the others that each may include. The files at a
+# layer's root connect the folders: a folder may include only those of them that are named here.
 declare -A may_room=(
   [codegen/target]="" [codegen/plan]="target" [codegen/plan/verify]="plan target" [codegen/analysis]="plan target"
   [codegen/schedule]="analysis plan target" [codegen/lower]="schedule analysis plan target"
@@ -49,14 +49,14 @@ for room in "${!may_room[@]}"; do
     fi
   done < <(grep -nE "#include \"$layer/[a-z0-9_./]+" src/$room/*.[hcd]* || true)
 done
-# A folder holds what one look takes in.
+# A folder has a limited number of files.
 while read -r files folder; do
   if ((files > 30)); then
     echo "$folder: $files files, more than 30: it is several rooms"
     bad=1
   fi
 done < <(find src include -type f -printf '%h\n' | sort | uniq -c)
-# A file has one idea.
+# A file has one purpose.
 while read -r lines file; do
   [[ $file != total ]] || continue
   most=700

@@ -1,5 +1,5 @@
-"""Kernels on NumPy's arrays through libtessera_c, and back: the same memory, given back once each. Prints "skipped:"
-where there is no NumPy. Usage: check_numpy.py LIBRARY_OF_SAMPLES LIBRARY_OF_TESTS"""
+"""Kernels on NumPy arrays through libtessera_c, and back: shared memory, released exactly once. Prints "skipped:"
+if there is no NumPy. Usage: check_numpy.py LIBRARY_OF_SAMPLES LIBRARY_OF_TESTS"""
 
 import ctypes
 import fractions
@@ -41,7 +41,7 @@ def references(array):
     return sys.getrefcount(array)
 
 
-# An array's memory, seen from both sides, given back when the tensor goes.
+# An array's memory, accessed from both sides, released with the tensor.
 array = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
 before = references(array)
 tensor = tessera.Tensor.of(array, stream)
@@ -56,7 +56,7 @@ assert array[2, 3] == 50
 del tensor
 assert references(array) == before
 
-# Every type that both have, and strides as they are.
+# Every common type, with any strides.
 copied = device.tensor("f32", [2, 4])
 for type in "f4 f8 f2 i1 i2 i4 i8 u1 u2 u4 u8".split():
     cells = numpy.arange(24).astype(type).reshape(4, 6)[::-2, 1::3].T
@@ -64,7 +64,7 @@ for type in "f4 f8 f2 i1 i2 i4 i8 u1 u2 u4 u8".split():
     assert back.dtype == cells.dtype and back.strides == cells.strides and (back == cells).all()
     assert numpy.shares_memory(back, cells)
 
-# What Tessera made outlives its handles in the array.
+# Memory allocated by Tessera lives as long as the array, without its own handles.
 own = device.tensor("f32", [3, 4])
 scaled(stream, array, own, 1)
 kept = numpy.from_dlpack(own)
@@ -72,7 +72,7 @@ del own
 gc.collect()
 assert (kept == array).all()
 
-# A capsule that nobody takes is freed, and so is one that is refused; that of a thread that goes, too.
+# A capsule that nobody consumes is freed, and so is a rejected one, and one of a thread that exits.
 shared = device.tensor("f32", [3, 4])
 for _ in range(3):
     shared.__dlpack__()
@@ -87,7 +87,7 @@ thread.start()
 thread.join()
 assert references(array) == before
 
-# A thousand rounds, and nothing is left of them.
+# A thousand round trips leak nothing.
 before = references(array)
 for _ in range(1000):
     numpy.from_dlpack(tessera.Tensor.of(array, stream))[0, 0]
@@ -102,7 +102,7 @@ for _ in range(1000):
     view[0, :16]
 assert int(status().split()[1]) - pages < 20000, "memory grows"
 
-# A consumer that refuses: its own reason comes through, and what it did not take is freed.
+# If the consumer rejects a capsule, its own error is raised, and the capsule is freed.
 pages = int(status().split()[0])
 for type in ("bf16", "f8e4m3") * 100:
     refusing = device.tensor(type, [2048, 1024])
@@ -119,16 +119,16 @@ try:
     capsule = tessera.Tensor.of(array, stream).__dlpack__()
     raise ValueError("not this one")
 except ValueError as error:
-    del capsule  # while the exception is there
+    del capsule  # while the exception is alive
     assert str(error) == "not this one"
 assert references(array) == before
 
-# Errors are Tessera's sentences.
+# Errors have Tessera's messages.
 refused("argument 1", "f64 [3,4]", "In<f32, 2>", action=lambda: scaled(stream, array.astype("f8"), shared, 2))
 refused("2 arguments for 3 parameters", action=lambda: scaled(stream, array, shared))
 refused("no kernel 'scale'", "scaled", action=lambda: samples["scale"])
 refused("broken", "kernels.cpp", action=lambda: tests["broken"])
-# Numbers: each that the parameter's type holds, of whatever type it is itself; others are refused.
+# Numbers in the range of the parameter's type are accepted, whatever their own type; others are rejected.
 def given(type, number):
     result = numpy.zeros(1, dict(i="i", u="u", f="f")[type[0]] + str(int(type[1:]) // 8))
     tests["give_" + type](stream, result, number)
@@ -153,7 +153,7 @@ for type in "i32 u32 i64 u64 f32 f64".split():
             continue
         try:
             assert False, (type, number, given(type, number))
-        except OverflowError as error:  # of more than 64 bits
+        except OverflowError as error:  # more than 64 bits
             assert not -(2**63) <= number < 2**64 and f"argument 2 is {number}" in str(error) and f"Scalar<{type}>" in str(error)
         except tessera.Error as error:
             assert -(2**63) <= number < 2**64 and f"given {number}, which is out of its range" in str(error), error

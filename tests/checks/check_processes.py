@@ -1,5 +1,5 @@
-"""Kernels on NumPy's arrays in forked children, as multiprocessing and concurrent.futures make them, and at the end of the
-interpreter. Prints "skipped:" where there is no NumPy. Usage: check_processes.py LIBRARY_OF_SAMPLES"""
+"""Kernels on NumPy arrays in forked children, as multiprocessing and concurrent.futures make them, and at the end of the
+interpreter. Prints "skipped:" if there is no NumPy. Usage: check_processes.py LIBRARY_OF_SAMPLES"""
 
 import atexit
 import concurrent.futures
@@ -19,7 +19,7 @@ if not hasattr(numpy, "from_dlpack"):
 
 import tessera
 
-size = 1 << 18  # of many blocks, which threads share
+size = 1 << 18  # many CTAs, which threads share
 device = tessera.Device("cpu")
 stream = device.stream()
 scaled = tessera.Library(sys.argv[1])["scaled"]
@@ -38,11 +38,11 @@ def child(queue, factor):
 
 if "at-the-end" in sys.argv:
     atexit.register(lambda: print("at exit", total(2) == 2 * size, flush=True))
-    kept = device.tensor("f32", [100])  # goes with the module, after that
+    kept = device.tensor("f32", [100])  # destroyed with the module, after that
     print("main", total(1) == size, flush=True)
     sys.exit()
 
-assert total(3) == 3 * size  # the threads of this process are there
+assert total(3) == 3 * size  # the threads of this process exist now
 fork = multiprocessing.get_context("fork")
 queue = fork.Queue()
 children = [fork.Process(target=child, args=(queue, factor)) for factor in range(4)]

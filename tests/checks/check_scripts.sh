@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Scripts started at once on a fresh clone build one after the other; each builds its own checkout, also where that was copied
-# with its build; without network setup goes on where it can. Usage: check_scripts.sh ROOT
+# Scripts started simultaneously in a fresh clone build one after the other; each builds its own checkout, even if that was copied
+# with its build; without network, setup continues if it can. Usage: check_scripts.sh ROOT
 set -euo pipefail
 work=$(cd "$(mktemp -d)" && pwd -P)
 usual_path=$PATH
@@ -9,7 +9,7 @@ mkdir -p "$work/clone/samples" "$work/bin"
 cp -r "$1/scripts" "$work/clone"
 touch "$work/clone/samples/hello.cpp"
 printf '#!/bin/sh\n' >"$work/clone/scripts/setup"
-# A cmake that notes when it begins and ends, not before the other scripts wait, and "builds" the program.
+# A cmake that logs its start and its end, waits until the other scripts wait, and "builds" the program.
 cat >"$work/bin/cmake" <<'END'
 #!/bin/sh
 echo begin >>"$NOTES"
@@ -87,14 +87,14 @@ echo 'message(FATAL_ERROR "not like this")' >>"$work/copy/CMakeLists.txt"
 ! "$work/copy/scripts/run" hello >"$work/refused" 2>&1 || fail "runs although CMake failed"
 expect refused "not like this" "run: the build failed"
 ! grep -q "hello from" "$work/refused" || fail "runs although CMake failed"
-# A checkout that cannot be written to: a file has the folder's place, as root may write everywhere.
+# A checkout that cannot be written to: a file takes the folder's place, since root may write everywhere.
 rm -rf "${work:?}/copy/build"
 touch "$work/copy/build"
 ! "$work/copy/scripts/run" hello >"$work/unwritable" 2>&1 || fail "runs without a build"
 expect unwritable "run: cannot write to $work/copy/build"
 (($(wc -l <"$work/unwritable") == 1)) || fail "$(cat "$work/unwritable")"
 
-# Without network: what the build can do without is no obstacle, what it needs is.
+# Without network: missing optional packages are no obstacle, required ones are.
 mkdir "$work/offline"
 cat >"$work/offline/g++" <<'END'
 #!/bin/sh

@@ -4,7 +4,7 @@
 1. No name that CHANGELOG.md lists as an old one (the tables of section 0.4.0) stands in sources, tests or pages.
 2. Each place that docs/glossary.md names exists.
 3. Sentences that begin with "Of", "What" or "Who", which put the subject last, do not become more; lower the limit where
-   you mend some.
+   you fix some.
 """
 
 import re

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs of the test cases that match one of so many, the same each time: TESSERA_TEST_SHARE; all without it or with
+# Runs one of every TESSERA_TEST_SHARE matching test cases, the same ones each time; all without it or with
 # TESSERA_TEST_ALL. Usage: run_share.sh TESTS SPEC
 set -euo pipefail
 share=${TESSERA_TEST_SHARE:-1}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Prints one C++ file with all ```cpp blocks of Markdown pages, to be compiled. Usage: snippets.py PAGES...
 
-A block is statements of a function, but for the functions that it begins with: what ends with a `}` alone on its line. Where
-it needs more than that, a comment ahead of it, which readers do not see, says so: <!-- snippet CODE -->. The code goes ahead
-of the statements; if it has a `$`, all of the block goes there. What a block leaves out, `...` as a line or `{ ... }`, is
-nothing."""
+A block consists of statements of a function, after optional functions, which end with a `}` alone on its line. If it needs
+more than that, a comment before it, which readers do not see, adds it: <!-- snippet CODE -->. The code is put before the
+statements; if it contains a `$`, the whole block replaces that. Omissions in a block, `...` as a line or `{ ... }`, are
+dropped."""
 
 import re
 import sys
@@ -14,7 +14,7 @@ BLOCK = re.compile(r"(?:^<!-- snippet (?P<code>(?:(?!-->).)*)-->\n)?^```cpp\n(?P
 
 
 def snippets(page):
-    """Of each block what it includes, and the rest."""
+    """Yields each block's includes and its remaining code."""
     text = page.read_text()
     for number, found in enumerate(BLOCK.finditer(text), 1):
         line = text.count("\n", 0, found.start("text")) + 1
