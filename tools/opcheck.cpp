@@ -159,7 +159,8 @@ bool perf(const Settings& settings) {
   std::vector<Case> cases;
   for (Pair& pair : pairs(settings, device->info().arch ? Purpose::perf_gpu : Purpose::perf_cpu))
     std::ranges::move(pair.cases, std::back_inserter(cases));
-  if (cases.empty()) throw Error("perf: the selected ops have no time of their own; opcheck perf alone shows those that have");
+  if (cases.empty())
+    throw Error("perf: the selected ops have no time of their own; opcheck perf alone shows those that have");
   if (!settings.json()) print(fmt::format("device: {}\n", device->name()));
   bool right = true;
   json rows = json::array();

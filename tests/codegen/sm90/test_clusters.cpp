@@ -156,25 +156,30 @@ TEST_CASE("the verifier reports errors between the CTAs of a cluster", "[plan]")
       if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
     throw std::runtime_error("no such part");
   };
-  const Fault faults[] = {
-      {"no barrier ahead of the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
-      {"no barrier behind the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
-      {"a role comes to fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); }, "different numbers"},
-      {"a thread alone comes",
-       [](Plan& p) {
+  const Fault faults[] =
+      {
+          {"no barrier before the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
+          {"no barrier after the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
+          {"a role reaches fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); },
+           "different numbers"},
+          {"a single thread arrives",
+           [](Plan& p) {
     ElectOne one{.threads = 128, .body = {{ClusterBarrier{}}}};
     place_of<ClusterBarrier>(p, 0).step().action = std::move(one);
-  }, "not all threads"},
-      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
-      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "alone adds up"},
-      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
-      {"nobody adds up", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
-      {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
-      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k_iterations"},
-      {"k_iterations are shared by no cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
-       "nobody to share"},
-      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "nothing has made"},
-      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
+           },
+           "not all threads"},
+          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
+          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "alone adds up"},
+          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
+          {"nobody reduces", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
+          {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; },
+           "scratch"},
+          {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
+           "all k_iterations"},
+          {"k-iterations are split without a cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
+           "nobody to share"},
+          {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "nothing has made"},
+          {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
   };
   const Plan right = plan_of(matmul<bf16>({64, 64, 64}));
   CHECK(violations(right).empty());

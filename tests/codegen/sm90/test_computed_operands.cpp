@@ -445,12 +445,12 @@ struct Planted {
 /// The steps between matmuls: reads, waits and fences of a piece.
 const Planted faults[] =
     {
-        {"a fragment is written while its product is open",
+        {"a fragment is written while its matmul is open",
          [](Plan& p) {
   for (std::size_t i = 0; i < 2; ++i) the<WgmmaWait>(p, i).pending = 2;
          },
          "is the left operand of an open product", "registers"},
-        {"nobody waits for the product of the piece before", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); },
+        {"nobody waits for the matmul of the previous piece", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); },
          "is the left operand of an open product", "registers"},
         {"one set of fragments",
          [](Plan& p) {
@@ -461,11 +461,11 @@ const Planted faults[] =
     if (value.storage == sets.at(1)) value.storage = sets[0];
          },
          "is the left operand of an open product", "registers"},
-              {"no fence ahead of wgmma", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }, "no fence stands",
+              {"no fence before wgmma", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }, "no fence stands",
                "no wgmma_fence"},
-              {"a fence ahead of the fragments", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); },
+              {"a fence before the fragments", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); },
                "no fence stands", nullptr},
-              {"a piece is left out",
+              {"a piece is omitted",
                [](Plan& p) {
   place_of<Wgmma>(p, 1).drop();
   place_of<WgmmaCommit>(p, 1).drop();
@@ -473,11 +473,11 @@ const Planted faults[] =
                "along k are multiplied", "registers"},
     {"a piece is multiplied by another's rows", [](Plan& p) { the<Wgmma>(p, 1).first_k = 0; },
      "k is multiplied from 0 on", ""},
-    {"a piece of another place", [](Plan& p) { the<LoadFragment>(p, 1).sweep.origin[1] = 0; },
+    {"a piece at another index", [](Plan& p) { the<LoadFragment>(p, 1).sweep.origin[1] = 0; },
      "is of another part of the tile", ""},
     {"a stage is read before it is full", [](Plan& p) { place_of<WaitFull>(p).move(1); }, "not known to be full",
      "the copy engine"},
-    {"a tile that is transposed", [](Plan& p) { the<LoadFragment>(p, 0).transposed = true; }, nullptr, ""},
+    {"a transposed tile", [](Plan& p) { the<LoadFragment>(p, 0).transposed = true; }, nullptr, ""},
     {"one thread releases for its warp group",
      [](Plan& p) {
   for (const StepPlace& place : places_of<ElectOne>(p)) {
@@ -487,7 +487,7 @@ const Planted faults[] =
   p.pipelines[PipelineId{0}].empty_arrivals /= 4;
      },
      "release what each has read", "with no barrier between"},
-    {"no barrier of the warp ahead of a release",
+    {"no warp barrier before a release",
      [](Plan& p) {
   while (count<WarpBarrier>(p) > 0) place_of<WarpBarrier>(p).drop();
      },
@@ -498,9 +498,9 @@ const Planted faults[] =
   place_of<ArriveEmpty>(p, 1).drop();
      },
      "products that read the stage are open", "with no barrier between"},
-    {"sums of another operand", [](Plan& p) { the<Wgmma>(p, 1).left = the<Wgmma>(p, 0).left; }, "is multiplied",
+    {"a matmul of another operand", [](Plan& p) { the<Wgmma>(p, 1).left = the<Wgmma>(p, 0).left; }, "is multiplied",
      "registers"},
-    {"pairs are taken for elements",
+    {"pairs are treated as elements",
      [](Plan& p) {
   Value& value = p.values[the<LoadFragment>(p, 0).out];
   p.storages[value.storage].type = ElementType::bf16;

@@ -230,47 +230,54 @@ struct Planted {
   std::function<void(Plan&)> plant;
   const char* verifier;  ///< its message
 };
-const Planted faults[] = {
-    {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 0).drop(); },
-     "is the result of an open product"},
-    {"a stage is given back while it is multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 1).move(3); },
-     "products that read the stage are open"},
-    {"keys are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
-     "not known to be full"},
-    {"queries are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
-     "not known to be full"},
-    {"queries are never given back", [](Plan& p) { place_of<codegen::ArriveEmpty>(p, 2).drop(); },
-     "stages read, 0 released"},
-    {"values are given back twice",
-     [](Plan& p) {
+const Planted faults[] =
+    {
+        {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 0).drop(); },
+         "is the result of an open product"},
+        {"a stage is released while it is multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 1).move(3); },
+         "products that read the stage are open"},
+        {"keys are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
+         "not known to be full"},
+        {"queries are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
+         "not known to be full"},
+        {"queries are never released", [](Plan& p) { place_of<codegen::ArriveEmpty>(p, 2).drop(); },
+         "stages read, 0 released"},
+        {"values are released twice",
+         [](Plan& p) {
   const StepPlace place = place_of<codegen::ArriveEmpty>(p, 1);
   place.body->push_back(place.step());
-}, "released"},
-    {"a cursor of keys stays", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); }, "goes on by"},
-    {"no fence ahead of probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); }, "no fence stands"},
-    {"probabilities behind the fence",
-     [](Plan& p) {
+         },
+         "released"},
+        {"the pipeline state of keys does not advance", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); },
+         "goes on by"},
+        {"no fence before probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); },
+         "no fence stands"},
+        {"probabilities after the fence",
+         [](Plan& p) {
   for (const StepPlace& place : places_of<codegen::Compute>(p)) {
     if (!p.storage(place.step().action.get<codegen::Compute>().out).pairs) continue;
     place.move(place_of<codegen::WgmmaFence>(p, 1).index - place.index);
     return;
   }
-}, "where nothing has made it"},
-    {"sums that start anew in each round", [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; },
-     "is added to where nothing has set it"},
-    {"a layout of other rows",
-     [](Plan& p) {
+         },
+         "where nothing has made it"},
+              {"accumulators that start anew in each iteration",
+               [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; }, "is added to where nothing has set it"},
+              {"a layout of other rows",
+               [](Plan& p) {
   codegen::Value& sums = p.values[the<codegen::Wgmma>(p, 1).out];
   sums.layout = codegen::wgmma_accumulator_layout(sums.shape, 1);
-}, "registers, its storage"},
+               },
+               "registers, its storage"},
     {"sections said twice", [](Plan& p) { p.phases[0].schedule.l2_group = 16; }, "whose sections a launch chooses"},
     {"nobody says the sections",
      [](Plan& p) {
   std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::l2_group; });
-}, "parameters, and needs"},
+     },
+     "parameters, and needs"},
     {"keys for values", [](Plan& p) { the<codegen::Wgmma>(p, 1).b_state = the<codegen::Wgmma>(p, 0).b_state; },
      "not known to be full"},
-};
+    };
 
 }  // namespace
 
@@ -295,11 +302,11 @@ StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
 }
 
 const Planted of_caches[] = {
-    {"no fence behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 0), 1).drop(); },
+    {"no fence after the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 0), 1).drop(); },
      "wgmma, at at_consumer_35 and at_consumer_52: threads cleared rows of it"},
-    {"no barrier behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 3), 2).drop(); },
+    {"no barrier after the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 3), 2).drop(); },
      "a fence and then a barrier stand before"},
-    {"the fence behind the barrier", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 2), 1).move(1); },
+    {"the fence after the barrier", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 2), 1).move(1); },
      "a fence and then a barrier stand before"},
     {"zeros before the tile has come", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).move(3); },
      "not known to be full"},

@@ -109,40 +109,40 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
       {"a role waits twice",
        [&](Plan& p) { wait_of(p, 0).body->insert(wait_of(p, 0).body->begin(), {GridDependencyWait{}}); },
        "waits again"},
-      {"a role waits behind its tiles", [&](Plan& p) { wait_of(p, 1).move(static_cast<std::ptrdiff_t>(2)); },
+      {"a role waits after its tiles", [&](Plan& p) { wait_of(p, 1).move(static_cast<std::ptrdiff_t>(2)); },
        "did something before"},
       {"all waited before", [&](Plan& p) { p.phases[0].prologue.push_back({GridDependencyWait{}}); }, "waits again"},
-      {"it is brought behind the wait", [&](Plan& p) { place_of<PrefetchBeforeWait>(p).move(1); },
+      {"the prefetch comes after the wait", [&](Plan& p) { place_of<PrefetchBeforeWait>(p).move(1); },
        "waited for already"},
-      {"nothing is brought",
+      {"nothing is prefetched",
        [](Plan& p) {
     place_of<PrefetchBeforeWait>(p).drop();
     p.parameters.pop_back();
   }, "loads them 1 times"},
-      {"it is brought twice",
+      {"the prefetch is done twice",
        [](Plan& p) {
     const StepPlace place = place_of<PrefetchBeforeWait>(p);
     place.body->insert(place.body->begin(), place.step());
   }, "2 times"},
-      {"it is loaded once more",
+      {"prefetched data is loaded again",
        [](Plan& p) {
     const StepPlace place = place_of<IfNotPrefetched>(p);
     const Body inner = place.step().action.get<IfNotPrefetched>().body;
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
   }, "loads them 0 times"},
-      {"a box less",
+      {"a missing box",
        [](Plan& p) {
     place_of<TmaLoad>(p).drop();
     p.parameters.pop_back();
   }, "other boxes"},
-      {"another place", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 8; }, "other boxes"},
-      {"rows and columns exchanged",
+      {"another index", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 8; }, "other boxes"},
+      {"rows and columns swapped",
        [](Plan& p) {
     auto& at = the<TmaLoad>(p).at;
     std::swap(at[0].index, at[1].index);
   }, "other boxes"},
-      {"the block's other number",
+      {"the CTA's other index",
        [](Plan& p) {
     for (Value& value : p.values)
       if (BlockIndex* const block = std::get_if<BlockIndex>(&p.storages[value.storage].known);
@@ -150,15 +150,15 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
         the<TmaLoad>(p).at[0].index.value = ValueId{static_cast<int>(&value - &*p.values.begin())};
   }, "other boxes"},
       {"two stages at a time", [](Plan& p) { the<AdvanceStage>(p).by.literal = 2; }, "one stage is filled"},
-      {"as many k_iterations as stages",
+      {"as many k-iterations as stages",
        [](Plan& p) { the<Loop>(p).count = {.kind = Operand::Kind::literal, .literal = 12}; }, "other k_iterations"},
       {"another part of the stage", [](Plan& p) { the<TmaLoad>(p, 1).offset += 1024; }, "other boxes"},
       {"nobody expects it", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "other boxes"},
-      {"more k_iterations than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
+      {"more k-iterations than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
        "k_iterations are brought ahead into"},
       {"a tensor that the launch writes", [](Plan& p) { p.tensors[1].access = Access::in_out; },
        "the launch writes it"},
-      {"a launch that says nothing", [](Plan& p) { p.parameters.pop_back(); }, "parameters"},
+      {"a launch that passes no parameter", [](Plan& p) { p.parameters.pop_back(); }, "parameters"},
       {"all threads count",
        [](Plan& p) {
     ElectOne& one = the<ElectOne>(p);
@@ -167,7 +167,7 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
   }, "threads count what was brought"},
-      {"tiles that the grid shares",
+      {"stream-K tiles",
        [](Plan& p) {
     p.phases[0].schedule.split_k = SplitK::stream_k;
     for (const auto kind : {KernelParameter::Kind::flags, KernelParameter::Kind::lockstep_rows})
@@ -267,9 +267,9 @@ TEST_CASE("faults in prefetches before the wait are found without the verifier",
   }},
       {"nobody expects it", "bytes", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }},
       {"one stage gets all", "once too often", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }},
-      {"rows of another round", "", [](Plan& p) { the<TmaLoad>(p).at[1].offset = 64; }},
-      {"columns of another block", "", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 64; }},
-      {"more k_iterations than stages", "once too often", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; }},
+      {"rows of another k-iteration", "", [](Plan& p) { the<TmaLoad>(p).at[1].offset = 64; }},
+      {"columns of another tile", "", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 64; }},
+      {"more k-iterations than stages", "once too often", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; }},
   };
   const Graph graph = run_passes(plain<X>());
   std::vector<KernelSource> sources;

@@ -162,47 +162,57 @@ TEST_CASE("the verifier reports errors between the CTAs of stream-K", "[plan]") 
       if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
     throw std::runtime_error("no such part");
   };
-  const Fault faults[] = {
-      {"it is said before all have put",
-       [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); }, "may not all be put"},
-      {"nobody says it", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
-      {"all say it",
-       [&](Plan& p) {
+  const Fault faults[] =
+      {
+          {"the signal comes before all partials are stored",
+           [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); }, "may not all be put"},
+          {"nobody signals", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
+          {"all threads signal",
+           [&](Plan& p) {
     Body& body = in_part(p, false).body;
     body.back() = {SignalPartial{}};
-  }, "256 threads say"},
-      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not put sums"},
-      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
-      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "no other blocks of a tile"},
-      {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
-       "may not be there"},
-      {"one has waited, and the others go on",
-       [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); }, "may not be there"},
-      {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
-      {"nobody adds up", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not added"},
-      {"sums are stored without those of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
-       "without what other blocks add"},
-      {"parts of other k_iterations",
-       [](Plan& p) { the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
-       "of other k_iterations"},
-      {"a share of other k_iterations",
-       [](Plan& p) { the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
-       "share of other k_iterations"},
-      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k_iterations"},
-      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "nothing has made"},
-      {"another number says who is first", [&](Plan& p) { in_part(p, true).share = the<SplitKRange>(p, 1).count; },
-       "another number"},
-      {"k_iterations are shared by no grid", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; }, "the kernel has"},
-      {"k_iterations that nobody counts", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; }, "no grid shares"},
-      {"sums are put where others do not read", [](Plan& p) { p.scratch[ScratchId{0}].in_workspace = false; },
+           },
+           "256 threads say"},
+          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not put sums"},
+          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
+          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "no other blocks of a tile"},
+          {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
+           "may not be there"},
+          {"one thread has waited, and the others go on",
+           [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); },
+           "may not be there"},
+          {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
+          {"nobody reduces", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not added"},
+          {"the result is stored without the partials of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
+           "without what other blocks add"},
+          {"partials of other k-iterations",
+           [](Plan& p) {
+    the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
+           },
+           "of other k_iterations"},
+              {"a share of other k-iterations",
+               [](Plan& p) {
+    the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
+               },
+               "share of other k_iterations"},
+      {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
+       "all k_iterations"},
+      {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "nothing has made"},
+      {"another value determines the first CTA",
+       [&](Plan& p) { in_part(p, true).share = the<SplitKRange>(p, 1).count; }, "another number"},
+      {"k-iterations are split without stream-K", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
+       "the kernel has"},
+      {"k-iterations without a count", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; }, "no grid shares"},
+      {"partials are stored where others do not read", [](Plan& p) { p.scratch[ScratchId{0}].in_workspace = false; },
        "do not read"},
-      {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
+      {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
       {"no flags",
        [](Plan& p) {
     std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::flags; });
-  }, "parameters"},
-      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
-  };
+       },
+       "parameters"},
+      {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
+      };
   const Plan right = plan_of(matmul<bf16>({128, 128, 64}));
   CHECK(violations(right).empty());
   for (const Fault& fault : faults) {

@@ -139,7 +139,7 @@ TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]")
   };
   const Fault faults[] = {
       {"no fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "a fence stands before they say so"},
-      {"a fence ahead of what is written", [](Plan& p) { place_of<ProxyFence>(p).move(-1); }, "a fence stands before"},
+      {"a fence before the writes", [](Plan& p) { place_of<ProxyFence>(p).move(-1); }, "a fence stands before"},
       {"nobody arrives", [](Plan& p) { place_of<Arrive>(p).drop(); }, "threads arrive, and"},
       {"one thread arrives", [&](Plan& p) { elect(place_of<Arrive>(p)); }, "threads arrive, and"},
       {"one thread writes", [&](Plan& p) { elect(place_of<StoreShared>(p)); }, "1 of 128 threads write"},
@@ -152,7 +152,7 @@ TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]")
     sweep.reads[0].axes[0].extent = 32;
     sweep.shape = {32, 64};
   }, "bytes loaded and written"},
-      {"rows of a thread side by side",
+      {"a thread's rows are adjacent",
        [](Plan& p) {
     Sweep& sweep = the<StoreShared>(p).sweep;
     Layout layout(2);
@@ -162,9 +162,9 @@ TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]")
     layout.add(1, {Place::reg, 2, 1});
     sweep.layout = layout;
   }, "no swizzle of a thread"},
-      {"neighbours of a run that a thread has not", [](Plan& p) { the<StoreShared>(p).sweep.reads[0].run = 4; },
+      {"a run of elements that the thread does not have", [](Plan& p) { the<StoreShared>(p).sweep.reads[0].run = 4; },
        "runs of 4"},
-      {"it is written where nobody has released", [](Plan& p) { place_of<StoreShared>(p).move(-2); }, "not acquired"},
+      {"a stage is written before it is released", [](Plan& p) { place_of<StoreShared>(p).move(-2); }, "not acquired"},
       {"more are awaited", [&](Plan& p) { ++pipeline(p).full_arrivals; }, "threads arrive, and"},
       {"its bytes are expected, too", [&](Plan& p) { pipeline(p).bytes += 64 * 64 * 2; }, "bytes loaded"},
       {"another buffer is written", [](Plan& p) { the<StoreShared>(p).buffer = the<StoreShared>(p, 1).buffer; },
