@@ -393,7 +393,7 @@ TEST_CASE("a fused matmul's tiles may be of a slice with a constant start", "[pl
              "the copy engine cannot address parameter 2"));
 }
 
-TEST_CASE("a chain holds queries, brings keys and values by pipelines of their own, and asks a mask where it cuts",
+TEST_CASE("a fused matmul retains queries, has pipelines for keys and for values, and masks only where necessary",
           "[plan]") {
   Plan plan = causal_plan();
   REQUIRE(plan.phases[0].roles.size() == 2);
