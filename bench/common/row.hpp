@@ -1,4 +1,4 @@
-// What is measured: rows, and the work of each.
+// The measured rows, and the work of each.
 #pragma once
 #include <cstdint>
 #include <functional>

@@ -26,7 +26,7 @@ const std::vector<float> first{nan, nan, nan, nan, nan, 0.0f, -0.0f, 0.25f, -3, 
 const std::vector<float> second{nan, 0, 1, -5, infinity, nan, 1, 0, -3, 7, infinity, 2, -infinity, nan, nan, -7};
 constexpr int length = 16;
 
-/// What an op is compared with: numbers outside and within the ranges, and tiles whose ranges are known, too.
+/// The other operands of an op: numbers outside and within the ranges, and tiles whose ranges are known, too.
 constexpr float numbers[] = {-1, 0, 2};
 constexpr int operands = 5;
 

@@ -52,12 +52,12 @@ TEST_CASE("each structural op that an author can write is on the page of ops", "
 
 namespace {
 
-/// Of several types and shapes, named and unnamed.
+/// Several types and shapes, named and unnamed.
 auto compared(TileExpr auto const& one, TileExpr auto const& other) {
   Tile a = one, b = other;
   return std::tuple(a + b, Tile(a - b), sum(a * b, 1), a < b);
 }
-/// Of one type.
+/// One type.
 auto ordered(TileExpr auto const& a, TileExpr auto const& b) {
   return std::array{Tile(minimum(a, b)), Tile(maximum(a, b))};
 }

@@ -119,7 +119,7 @@ TEST_CASE("ops that need a tile of one shape or a single element report it thems
 }
 
 TEST_CASE("invalid flips, rolls, new axes and inserted parts are rejected where they are written", "[language]") {
-  // Of a tile of [4,8]; the reported location is not in a header.
+  // With a tile of [4,8]; the reported location is not in a header.
   const auto refused = [](const auto& function, std::string_view why, std::string_view more = "") {
     const std::string text = traced([&](In<f32, 2> x, Out<f32, 2> y) {
       const Tile t = load(x, {0, 0}, {4, 8});
