@@ -14,7 +14,7 @@ std::string machine_name(const Device& device);
 /// Peak bytes or floating-point operations per second; nothing for a device that is not in the table.
 std::optional<double> ceiling(const Device& device, Resource resource);
 
-/// What figures also depend on, as far as it can be determined: "host" (the CPU and its number of cores), "nvrtc", and
+/// Further influences on figures, as far as they are known: "host" (the CPU and its number of cores), "nvrtc", and
 /// for a GPU "driver", its "cuda" version, and "clocks_mhz", the highest of its multiprocessors and memory.
 nlohmann::json circumstances(const Device& device);
 

@@ -11,7 +11,7 @@
 
 namespace tessera::internal::bench {
 
-/// What bounds a row: memory traffic, or the multiply-adds of a type.
+/// The resource that bounds a row: memory traffic, or the multiply-adds of a type.
 enum class Resource : std::uint8_t { memory, f16, bf16, tf32, f32, i8 };
 
 /// Work that is set up once and can be timed repeatedly. It alternates with the peer, which does the same work.

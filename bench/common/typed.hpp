@@ -1,4 +1,4 @@
-// What rows share by element type: names, limits, and sets of operands.
+// Common to rows of an element type: names, limits, and sets of operands.
 #pragma once
 #include "common/captured.hpp"
 #include "common/operands.hpp"
