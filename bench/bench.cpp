@@ -1,4 +1,4 @@
-// Measures kernels of Tessera beside PyTorch's, on one GPU, in turns: bench, or bench 'gemm*,copy*'
+// Measures kernels of Tessera against PyTorch's on one GPU, in alternation: bench, or bench 'gemm*,copy*'
 #include <fmt/format.h>
 #include <fnmatch.h>
 
@@ -37,7 +37,7 @@ struct Settings {
 
 const std::filesystem::path source_folder = TESSERA_SOURCE_DIR;
 
-/// What is measured beside the rows: names that ROWS knows, too.
+/// Measurements besides the rows; ROWS accepts their names, too.
 constexpr std::string_view plan_name = "plan", compile_name = "compile", start_name = "start", launch_name = "launch";
 constexpr std::string_view beside[] = {plan_name, compile_name, start_name, launch_name};
 
@@ -47,22 +47,22 @@ Settings parse(CommandLine& line) {
   settings.repetitions = static_cast<std::uint32_t>(pace.repetitions);
   settings.pause_ms = static_cast<std::uint32_t>(pace.pause_ms);
   line.option("rows", settings.rows, "ROWS", "What to measure, as 'gemm*,sweep-*' [everything but groups]");
-  line.flag("--list", settings.list, "Prints what there is to measure, and exits");
+  line.flag("--list", settings.list, "Prints the names of all rows, and exits");
   line.option("--json", settings.file, "FILE",
               "Where the figures go, too [bench/results/DATE-MACHINE.json,\nif everything is measured]");
   line.option("--peer", settings.peer, "FILE", "The Python script that measures the peer, or none [bench/peer.py]");
-  line.option("--device", settings.device, "DEVICE", "cuda or cuda:N [cuda]; of gather-* it is the CPU");
+  line.option("--device", settings.device, "DEVICE", "cuda or cuda:N [cuda]; gather-* runs on the CPU");
   line.option("--repetitions", settings.repetitions, "N", fmt::format("Turns of each side [{}]", settings.repetitions));
   line.option("--pause", settings.pause_ms, "MS",
               fmt::format("Rest before each pair of turns [{}]", settings.pause_ms));
   line.option("--compare", settings.compare, "FILE",
-              "Figures of an earlier run: says what got slower since by more than 3 %");
+              "Figures of an earlier run: reports rows that got slower by more than 3 %");
   line.option("--tiles", settings.tiles, "M,N,K",
-              "Tiles of all products, as 128,256,64, and of attention: M queries, N keys [those that choose() gives]");
-  line.option("--seed", settings.seed, "N", fmt::format("Of the random extents of sweep-* [{}]", settings.seed));
-  line.option("--commit", settings.commit, "ID", "Which source this is, where git cannot say it");
-  line.flag("--small", settings.small, "Tiny extents, also with --device cpu: tries the program out");
-  line.flag("--first-text", settings.first_text, "Only what the start of this very process costs, as JSON");
+              "Tiles of all matmuls, as 128,256,64, and of attention: M queries, N keys [chosen by choose()]");
+  line.option("--seed", settings.seed, "N", fmt::format("Seed of the random extents of sweep-* [{}]", settings.seed));
+  line.option("--commit", settings.commit, "ID", "Name of the source revision, if git cannot tell it");
+  line.flag("--small", settings.small, "Tiny extents, also with --device cpu: tests the program");
+  line.flag("--first-text", settings.first_text, "Only the startup cost of this process, as JSON");
   line.footer(
       "Times are of the device, from a CUDA graph of 20 calls or more over buffers that together exceed the L2 cache;\n"
       "those of decode and prefill are of the host. Medians; ratio: the peer's time by ours, above 1 ours is faster; "
@@ -78,11 +78,11 @@ Settings parse(CommandLine& line) {
       "positions; chosen-, each tile that choose() might choose: the peer is the best of them, and the ratio its time\n"
       "by that of the tile chosen.");
   line.parse();
-  if (settings.repetitions < 1) throw Error("--repetitions: measure once at least");
+  if (settings.repetitions < 1) throw Error("--repetitions: measure at least once");
   return settings;
 }
 
-/// `group` of rows: a pattern for one of them begins so.
+/// Does a pattern ask for this group of rows? Such a pattern begins with its name.
 bool wanted(const Settings& settings, std::string_view name, const std::string& group = "") {
   if (!settings.rows) return group.empty();
   std::istringstream patterns(*settings.rows);
@@ -116,7 +116,7 @@ Device open_device(const Settings& settings, bool on_cpu) {
   if (on_cpu) return Device::cpu();
   const Device device = Device::parse(settings.device);
   if (!device.info().arch && !settings.small)
-    throw Error("figures are of a GPU, and this is the CPU; --small tries the program out here");
+    throw Error("figures need a GPU, and this is the CPU; --small tests the program here");
   return device;
 }
 
@@ -133,7 +133,7 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
 }
 
-/// The peer; null, and a line that says why, if there is none.
+/// The peer; null, after a line with the reason, if there is none.
 std::unique_ptr<Peer> start_peer(const Settings& settings, const Device& device) {
   const std::string program = settings.peer.value_or((source_folder / "bench/peer.py").string());
   try {
@@ -165,7 +165,7 @@ void measure_rows(const Settings& settings, const std::vector<Row>& rows, const 
   }
 }
 
-/// One line for each group, and what is in it: of how many rows there is a ratio, and how good they are.
+/// One line per group: its contents, the number of rows that have a ratio, and how good the ratios are.
 json summarize(const Settings& settings, const std::vector<Row>& rows, const json& figures) {
   json groups = json::object();
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -295,6 +295,6 @@ void run(CommandLine& line, const std::string& command_line) {
 
 int main(int argc, char** argv) {
   const std::string command_line = "bench " + join(std::span(argv, argc).subspan(1), " ");
-  return run_program(argc, argv, "bench", "Measures Tessera's kernels beside PyTorch's on a GPU.",
+  return run_program(argc, argv, "bench", "Measures Tessera's kernels against PyTorch's on a GPU.",
                      [&](CommandLine& line) { run(line, command_line); });
 }

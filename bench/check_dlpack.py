@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Tensors of PyTorch through DLPack, on the CPU and on a GPU: Tessera's kernels work on their memory and they on
-Tessera's, without a copy, in the order of their streams, and nothing is left of 1,000 round trips.
+"""PyTorch tensors through DLPack, on the CPU and on a GPU: Tessera's kernels work on PyTorch's memory and PyTorch on
+Tessera's, without a copy, in stream order, and 1,000 round trips leak nothing.
 
     cmake --build build/release --target tessera_c sample_kernels
     export TESSERA_C=build/release/bin/libtessera_c.so
@@ -31,7 +31,7 @@ def check(name, library):
     stream = device.stream()
     scaled, softmax = library["scaled"], library["softmax"]
 
-    # The same memory, seen by writing on one side: theirs here, ours there.
+    # The same memory, tested by writing on one side: theirs here, ours there.
     x = torch.arange(12, dtype=torch.float32, device=where).reshape(3, 4)
     y = torch.zeros(3, 4, device=where)
     scaled(stream, x, y, 2.0)
@@ -47,7 +47,7 @@ def check(name, library):
     assert torch.allclose(back.sum(1), torch.ones(3, device=where))
     assert torch.equal(back, y)
 
-    # Tessera's own memory as theirs, and kept by them.
+    # Tessera's own memory as theirs, retained by them.
     own = device.tensor("f32", [3, 4])
     scaled(stream, x, own, 1.0)
     theirs = torch.from_dlpack(own)
@@ -62,7 +62,7 @@ def check(name, library):
     theirs += 1
     assert theirs[0, 0].item() == 101
 
-    # Strides and offsets as they are.
+    # Any strides and offsets.
     wide = torch.arange(60, dtype=torch.float32, device=where).reshape(6, 10)
     part = wide[1::2, 2:8:3].T
     result = torch.zeros(2, 3, device=where)
@@ -71,7 +71,7 @@ def check(name, library):
     assert torch.equal(result, 3 * part)
     assert torch.from_dlpack(tessera.Tensor.of(part, stream)).stride() == part.stride()
 
-    # Every type that both have, the ones of 8 bits where torch lends them.
+    # Every common type, 8-bit ones if torch exports them.
     for type in [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.int16, torch.int32,
                  torch.int64, torch.uint8, torch.uint16, torch.uint32, torch.uint64, torch.float8_e4m3fn,
                  torch.float8_e5m2]:
@@ -95,12 +95,12 @@ def check(name, library):
     except tessera.Error as error:
         assert "view it as u8" in str(error)
 
-    # A thousand rounds: theirs through ours and back, ours through theirs; nothing is left of them.
+    # A thousand round trips: theirs through ours and back, ours through theirs; nothing is leaked.
     big = torch.ones(1024, 1024, device=where)
     target = torch.zeros(1024, 1024, device=where)
     before = None
     for i in range(1010):
-        if i == 10:  # what both keep is there by now
+        if i == 10:  # both have allocated their caches by now
             before = memory_in_use(where)
         back = torch.from_dlpack(tessera.Tensor.of(big, stream))
         assert back.data_ptr() == big.data_ptr()
@@ -120,7 +120,7 @@ def check(name, library):
 
 
 def check_streams(device, library):
-    """Who waits for whom, without anybody waiting on the host: each side's long work comes first."""
+    """Stream dependencies in both directions, without a wait on the host: each side's long work comes first."""
     scaled, side = library["scaled"], torch.cuda.Stream()
     n = 4096
     for ours in [device.stream(), device.new_stream(), device.stream_from(side.cuda_stream)]:
@@ -136,10 +136,10 @@ def check_streams(device, library):
                     scaled(ours, source, target, 3.0)
                 result = torch.from_dlpack(target) * 2  # and theirs for ours
                 right = bool((result == 12).all())
-                # They are used on both streams, and torch knows of one: theirs goes on behind ours.
+                # They are used on both streams, and torch knows only one: its stream continues after ours.
                 ours.synchronize()
             assert right, (ours.native(), theirs)
-    # A stream of torch's as ours: in order with no event at all.
+    # A torch stream used as ours: in order without any event.
     ours = device.stream_from(side.cuda_stream)
     assert ours.native() == side.cuda_stream
     begin = ours.record()

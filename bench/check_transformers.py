@@ -2,7 +2,7 @@
 
 Usage: python3 bench/check_transformers.py [--bin build/release/bin] [--device auto] [--seed 0] [--small]
 
-A GPT-2 124M with random weights is made by transformers and saved; the programs score and generate read it. The exit status is
+transformers makes and saves a GPT-2 124M with random weights; the programs score and generate read it. The exit status is
 0 if everything agrees. Needs torch, transformers and safetensors; a GPU makes it faster. --small: a tiny model.
 """
 
@@ -17,24 +17,24 @@ from safetensors.torch import load_file
 from transformers import GPT2Config, GPT2LMHeadModel
 from transformers.utils import logging
 
-ALLOWED = 2e-5  # of the norm of all logits
+ALLOWED = 2e-5  # relative to the norm of all logits
 LENGTHS = (1, 7, 64, 1000, 1024)
 GREEDY = 64
 
 
 def make_model(folder, seed, small):
-    """Saves a random model; gives it back in f64, on a GPU if there is one."""
+    """Saves a random model; returns it in f64, on a GPU if there is one."""
     torch.manual_seed(seed)
     sizes = {"n_layer": 2, "n_embd": 48, "n_head": 4, "vocab_size": 500} if small else {}
-    # No token ends a text: the greedy one must go on.
+    # No token ends a text: greedy decoding must continue.
     config = GPT2Config(bos_token_id=None, eos_token_id=None, **sizes)
     config._attn_implementation = "eager"
     model = GPT2LMHeadModel(config).eval()
-    with torch.no_grad():  # what would hide a mistake if it stayed 0 or 1
+    with torch.no_grad():  # parameters that would hide a mistake if they stayed 0 or 1
         for name, parameter in model.named_parameters():
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter), alpha=0.1)
-        model.transformer.wpe.weight.mul_(20)  # else the greedy text is one token again and again
+        model.transformer.wpe.weight.mul_(20)  # else the greedy text repeats one token
     model.save_pretrained(folder)
     return model.double().to("cuda" if torch.cuda.is_available() else "cpu")
 
@@ -52,7 +52,7 @@ def commas(ids):
 
 
 def check_logits(model, ids, programs, common, folder):
-    """Of one text; true if they agree."""
+    """Compares the logits of one text; true if they agree."""
     with torch.no_grad():
         expected = model(torch.tensor([ids], device=model.device)).logits[0].cpu()
     file = folder / "logits.safetensors"
@@ -66,7 +66,7 @@ def check_logits(model, ids, programs, common, folder):
 
 
 def greedy(model, prompt):
-    """The most probable tokens behind the prompt, and by how much each is ahead of the next."""
+    """The most probable tokens after the prompt, and the margin of each over the next."""
     tokens, leads, cache, new = [], [], None, prompt
     for _ in range(GREEDY):
         with torch.no_grad():

@@ -1,6 +1,6 @@
-"""The peer of `bench`: PyTorch, on the same rows, in turns with Tessera. common/peer.hpp has the lines that are spoken.
+"""The peer of `bench`: PyTorch, on the same rows, alternating with Tessera. common/peer.hpp defines the protocol.
 
-Each row is computed in every way that PyTorch has for it; the fastest is the peer. Its time is, as ours, that of the
+Each row is computed in every way that PyTorch has for it; the fastest is the peer. Its time is, like ours, that of the
 device: a CUDA graph of the same number of calls over rotating buffers that together exceed the L2 cache.
 """
 
@@ -23,11 +23,11 @@ TYPES |= {"u8": torch.uint8, "i8": torch.int8}
 
 
 class Captured:
-    """A CUDA graph of calls, of which call i works on set i modulo `sets`."""
+    """A CUDA graph of calls; call i uses set i modulo `sets`."""
 
     def __init__(self, call, sets, calls):
         self.call, self.sets, self.calls = call, sets, calls
-        self.results = [None] * sets  # kept, so that they rotate as the operands do
+        self.results = [None] * sets  # retained, so that they rotate as the operands do
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -42,7 +42,7 @@ class Captured:
             self.results[i % self.sets] = self.call(i % self.sets)
 
     def turn(self):
-        self.graph.replay()  # the first run after the other's turn pays for the GPU's change of processes
+        self.graph.replay()  # the first run after the other's turn pays for the GPU's context switch
         start, stop = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         self.graph.replay()
@@ -51,7 +51,7 @@ class Captured:
         return start.elapsed_time(stop) / self.calls
 
     def launched(self):
-        self.run(self.sets)  # memory outside of the graph
+        self.run(self.sets)  # memory outside the graph
         torch.cuda.synchronize()
         start = time.perf_counter()
         self.run(self.calls)
@@ -86,7 +86,7 @@ def gelu(shape, dtype, device, sets):
 
 
 def in_cupy(name, function, x):
-    """CuPy's way, where there is CuPy: `function` of it and of a set's array, in PyTorch's memory, which a graph can record."""
+    """CuPy's way, if CuPy is installed: `function` of it and of a set's array, in PyTorch's memory, which a graph can capture."""
     try:
         import cupy
     except ImportError:
@@ -123,7 +123,7 @@ def layer_norm(shape, dtype, device, sets):
 
 
 def ways(function, name, *operands):
-    """A function of a set's operands, as it is and compiled."""
+    """A function of a set's operands, eager and compiled."""
     fused = compiled(function)
     of = lambda i: [one[i % len(one)] for one in operands]
     yield name, lambda i: function(*of(i))
@@ -131,7 +131,7 @@ def ways(function, name, *operands):
 
 
 def of_rows(name, function):
-    """A peer that computes `function` of a tensor, and of as many vectors as long as its rows as it takes besides."""
+    """A peer that computes `function` of a tensor, and of further vectors as long as its rows, as many as it takes."""
     vectors = function.__code__.co_argcount - 1
 
     def peer(shape, dtype, device, sets):
@@ -240,7 +240,7 @@ def linear_gelu_lt(*row):
 
 
 def rounded_left(shape, device, sets, left):
-    """left(x) rounded to bf16, times w; x is f32."""
+    """left(x) converted to bf16, times w; x is f32."""
     x, w = factors(shape, torch.float32, device, sets)
     w = [one.to(torch.bfloat16) for one in w]
     function = lambda t, u: torch.matmul(left(t).to(torch.bfloat16), u)
@@ -260,7 +260,7 @@ def linear_norm(shape, dtype, device, sets):
 
 
 def sdpa(shape, dtype, device, sets, causal=True):
-    """Of [batch, positions, heads, width], and perhaps fewer heads of keys and values."""
+    """For [batch, positions, heads, width], with possibly fewer heads of keys and values."""
     batch, positions, heads, width = shape[:4]
     of_keys = shape[4] if len(shape) > 4 else heads
     tensors = lambda count: [normal((batch, count, positions, width), dtype, device) for _ in range(sets)]
@@ -291,7 +291,7 @@ def attention_gqa(*row):
 
 
 def attention_window(shape, dtype, device, sets):
-    """The last 1024 positions: by a compiled kernel that skips what no query sees, or by all of the causal ones."""
+    """The last 1024 positions: by a compiled kernel that skips keys that no query attends to, or by a causal one."""
     batch, positions, heads, width = shape
     q, k, v = ([normal((batch, heads, positions, width), dtype, device) for _ in range(sets)] for _ in range(3))
     seen = lambda b, h, i, j: (i >= j) & (i - j < 1024)
@@ -329,7 +329,7 @@ class Gpt2:
         return F.layer_norm(x, (self.width,), *parameters)
 
     def blocks_of(self, x, attend):
-        """All blocks, of x [rows, width]; attend(block's number, q, k, v) is their attention, all [rows, width]."""
+        """All layers, on x [rows, width]; attend(layer, q, k, v) is their attention, all [rows, width]."""
         for number, block in enumerate(self.blocks):
             q, k, v = torch.addmm(block["qkv"][0], self.norm(x, block["norm_1"]), block["qkv"][1]).chunk(3, dim=1)
             x = x + torch.addmm(block["project"][0], attend(number, q, k, v), block["project"][1])
@@ -338,7 +338,7 @@ class Gpt2:
         return x
 
     def record(self, step, ahead=lambda: None):
-        """One CUDA graph of `step`, ahead of each run of which `ahead` is called."""
+        """One CUDA graph of `step`; `ahead` is called before each run."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -354,13 +354,13 @@ class Gpt2:
 
 
 class Decode(Gpt2):
-    """One CUDA graph a token, which the host reads each time."""
+    """One CUDA graph per token, which the host reads each time."""
 
     way = "CUDA graph of a token"
 
     def __init__(self, shape, dtype, device, calls):
         batch, self.cached = shape
-        # Room for the positions that the turn adds; those behind the present one are masked.
+        # Space for the positions that the turn adds; those after the current one are masked.
         super().__init__(batch, self.cached + calls, dtype, device)
         self.calls = calls
         self.token = torch.zeros((batch,), dtype=torch.long, device=device)
@@ -399,7 +399,7 @@ class Decode(Gpt2):
 
 
 class Prefill(Gpt2):
-    """Prompts of equal length at once, and the token behind each: one CUDA graph, whose tokens the host reads."""
+    """Prompts of equal length at once, and the token after each: one CUDA graph, whose tokens the host reads."""
 
     way = "CUDA graph of the prompts"
 
@@ -456,7 +456,7 @@ OPS = {
 
 
 def prepare(request, device):
-    """The row's workload and how it computes: the fastest of all ways that work here."""
+    """The row's workload and its description: the fastest of all ways that work here."""
     op, shape, dtype = request["op"], tuple(request["shape"]), TYPES[request["type"]]
     torch.set_float32_matmul_precision("high" if request["type"] == "tf32" else "highest")
     if op in MODELS:
@@ -468,7 +468,7 @@ def prepare(request, device):
         try:
             workload = Captured(call, request["sets"], request["calls"])
             milliseconds = sorted(workload.turn() for _ in range(5))[2]
-        except Exception as reason:  # a way that this version or GPU does not have
+        except Exception as reason:  # a way that this version or GPU does not support
             reasons.append(f"{name}: {reason}")
             continue
         if best is None or milliseconds < best[0]:
@@ -483,7 +483,7 @@ def main():
     if not torch.cuda.is_available():
         raise RuntimeError(f"PyTorch {torch.__version__} sees no GPU")
     torch.cuda.set_device(device)
-    # What a compiler or a library prints is no answer.
+    # Output of a compiler or a library must not mix with the answers.
     answers, sys.stdout = sys.stdout, sys.stderr
     answer = lambda **values: print(json.dumps(values), file=answers, flush=True)
     answer(name=f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}")

@@ -1,4 +1,4 @@
-// Shows what a kernel becomes on its way to machine code. No GPU is needed.
+// Shows the stages of a kernel on its way to machine code. No GPU is needed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,7 @@ namespace {
 const std::vector<std::string> arch_names = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"};
 const std::vector<std::string> stage_names = {"graph", "plan", "remarks", "remarks-json", "cuda", "ptx", "sass", "log", "stats"};
 
-/// The result of `look`. Its Error names the choices; the likely one is added behind them.
+/// The result of `look`. Its Error names the choices; the likely one is appended.
 template <class Look>
 auto with_suggestion(std::string_view word, std::span<const std::string> names, const Look& look) {
   try {
@@ -54,7 +54,7 @@ void inspect(CommandLine& line) {
     for (const std::string& name : names) print(name + "\n");
     return;
   }
-  if (pattern.empty()) throw Error("name a kernel; inspect --list shows which there are");
+  if (pattern.empty()) throw Error("name a kernel; inspect --list shows all");
 
   const Arch gpu = with_suggestion(arch, arch_names, [&] { return Arch::parse(arch); });
   const std::vector<NamedKernel> kernels = find_kernels(pattern, gpu);
@@ -64,7 +64,7 @@ void inspect(CommandLine& line) {
     if (std::ranges::find(stage_names, stage) == stage_names.end() && !stage.starts_with("plan:"))
       throw Error(fmt::format("a kernel has no stage '{}'; choose from {}, or plan:PASS{}", stage,
                               fmt::join(stage_names, ", "), did_you_mean(stage, stage_names)));
-  // One text alone has no title, so that it can be piped into a file.
+  // A single text has no title, so that it can be piped into a file.
   const bool titles = kernels.size() > 1 || stages.size() > 1;
   for (const NamedKernel& kernel : kernels) {
     const Graph graph = kernel.graph();

@@ -1,4 +1,4 @@
-// Checks every op on every element type against its meaning, measures them, or lists them: opcheck test --op add
+// Checks every op on every element type against its definition, measures them, or lists them: opcheck test --op add
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::vector<std::string> names_of(std::span<const Item> items) {
   return names;
 }
 
-/// Those of the name that is asked for, or all.
+/// The ops with the requested name, or all.
 template <class Item>
 std::vector<Item> chosen(std::span<const Item> all, const std::optional<std::string>& asked, std::string_view what) {
   std::vector<Item> items;
@@ -54,7 +54,7 @@ struct Pair {
   ElementType type;
   std::vector<Case> cases;
 
-  /// Leaves one case of so many, the first among them.
+  /// Keeps one case of so many, including the first.
   void keep_share(std::size_t share) {
     std::erase_if(cases, [i = std::size_t{0}, share](const Case&) mutable { return i++ % share != 0; });
   }
@@ -68,7 +68,7 @@ std::vector<Pair> pairs(const Settings& settings, Purpose purpose) {
   return pairs;
 }
 
-/// What the cases of a pair came to.
+/// The outcome of a pair's cases.
 struct Outcome {
   Op op;
   ElementType type;
@@ -93,7 +93,7 @@ struct Outcome {
   }
 };
 
-/// Nothing stands for the emulator.
+/// An empty string means the emulator.
 std::optional<Device> open_device(const Settings& settings) {
   const std::string& name = settings.device;
   if (name == "emulated") {
@@ -108,7 +108,7 @@ std::optional<Device> open_device(const Settings& settings) {
 /// Runs the cases, in the emulator if there is no device, and reports the outcome of each pair.
 void run(std::span<const Pair> pairs, const std::optional<Device>& device,
          const std::function<void(const Outcome&)>& report) {
-  // Many at a time, since for the emulator a compiler starts each time; few enough to see that something happens.
+  // Many at a time, since the emulator starts a compiler each time; few enough to show progress.
   constexpr std::size_t enough = 64;
   for (std::size_t begin = 0, end = 0; begin < pairs.size(); begin = end) {
     std::vector<Case> batch;
@@ -125,7 +125,7 @@ void run(std::span<const Pair> pairs, const std::optional<Device>& device,
   }
 }
 
-/// Whether all is right.
+/// Did all cases pass?
 bool test(const Settings& settings) {
   std::vector<Pair> all = pairs(settings, Purpose::test);
   if (!settings.share) throw Error("--share 0: one case of how many?");
@@ -158,7 +158,7 @@ bool test(const Settings& settings) {
   return failures == 0;
 }
 
-/// Whether there is a time of every case.
+/// Do all cases have a time?
 bool perf(const Settings& settings) {
   if (settings.device == "emulated")
     throw Error("perf --device emulated: the emulator's times mean nothing; take cpu or cuda");
@@ -166,7 +166,8 @@ bool perf(const Settings& settings) {
   std::vector<Case> cases;
   for (Pair& pair : pairs(settings, device->info().arch ? Purpose::perf_gpu : Purpose::perf_cpu))
     std::ranges::move(pair.cases, std::back_inserter(cases));
-  if (cases.empty()) throw Error("perf: what is asked for has no time of its own; opcheck perf alone shows what has");
+  if (cases.empty())
+    throw Error("perf: the selected ops have no time of their own; opcheck perf alone shows those that have");
   if (!settings.json()) print(fmt::format("device: {}\n", device->name()));
   bool right = true;
   json rows = json::array();
@@ -218,7 +219,7 @@ void list(const Settings& settings) {
   if (settings.json()) print(json{{"ops", rows}}.dump(1) + "\n");
 }
 
-/// Whether all is right.
+/// Is everything covered?
 bool answer(CommandLine& line) {
   Settings settings;
   line.option("mode", settings.mode, "MODE",

@@ -10,8 +10,8 @@ namespace {
 constexpr int window = 1024;
 enum class Seen : std::uint8_t { causal, full, window };
 
-/// Softmax of q k^T scale times v, online (Dao et al., 2022): q, o [batch, heads, positions, d], k and v of fewer
-/// heads, each for `group` of q's.
+/// softmax(q k^T scale) v, online (Dao et al., 2022): q and o are [batch, heads, positions, d]; k and v have fewer
+/// heads, each shared by `group` heads of q.
 auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group) {
   return kernel("attention", [=](In<bf16, 4> q, In<bf16, 4> k, In<bf16, 4> v, Out<bf16, 4> o, Scalar<f32> scale) {
     require(q.extent(3) == d, "heads as wide as the kernel was made for");
@@ -33,7 +33,7 @@ auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group) {
       Tile values = reshape(load(v, {batch, head / group, j, 0}, {1, 1, bn, d}), {bn, d});
       Tile s = where(seen, mma(queries, transpose(keys), zeros<f32>({bm, bn})), -inf);
       Tile hi = maximum(top, max(s, 1));
-      // A factor above 0: the largest of products is the product of the largest.
+      // The scale is above 0, so the largest scaled score is the scale times the largest score.
       Tile p = exp2(s * factor - hi * factor), shrink = exp2((top - hi) * factor);
       norm = norm * shrink + sum(p, 1);
       acc = mma(cast<bf16>(p), values, acc * shrink);
@@ -47,9 +47,9 @@ struct AttentionSetup {
   std::int64_t batch, positions;
   int heads, width;
   Seen kind = Seen::causal;
-  int group = 1;  ///< heads of queries to one of keys and values
+  int group = 1;  ///< query heads per key-value head
   std::string named = {};
-  std::optional<MatmulTiles> tiles = {};  ///< m queries, n keys; else attention_tiles()'s
+  std::optional<MatmulTiles> tiles = {};  ///< m queries, n keys; without it attention_tiles() chooses
 };
 
 Row attention(const AttentionSetup& of) {

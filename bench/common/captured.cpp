@@ -6,7 +6,7 @@ namespace tessera::internal::bench {
 
 Captured::Captured(const Device& device, const Turns& turns, Call call, Check check)
     : stream_(device.new_stream()), turns_(turns), call_(std::move(call)), check_(std::move(check)) {
-  for (int set = 0; set < turns_.sets; ++set) call_(stream_, set);  // compiles, and shows errors of a launch at once
+  for (int set = 0; set < turns_.sets; ++set) call_(stream_, set);  // compiles, and reports launch errors immediately
   stream_.synchronize();
   graph_ = stream_.capture([&] {
     for (int i = 0; i < turns_.calls; ++i) call_(stream_, i % turns_.sets);
@@ -14,7 +14,7 @@ Captured::Captured(const Device& device, const Turns& turns, Call call, Check ch
 }
 
 double Captured::turn() {
-  stream_.launch(*graph_);  // the first run after the peer's turn pays for the GPU's change of processes
+  stream_.launch(*graph_);  // the first run after the peer's turn pays for the GPU's context switch
   const Event start = stream_.record();
   stream_.launch(*graph_);
   return stream_.record().milliseconds_since(start) / turns_.calls;

@@ -1,4 +1,4 @@
-// A kernel's launches over rotating buffers, recorded once.
+// A kernel's launches over rotating buffers, captured once.
 #pragma once
 #include "common/row.hpp"
 

@@ -52,7 +52,7 @@ void Child::write_line(std::string_view line) {
   const std::string text = fmt::format("{}\n", line);
   for (std::size_t sent = 0; sent < text.size();) {
     const ssize_t size = ::write(to_, text.data() + sent, text.size() - sent);
-    if (size < 0 && errno != EINTR) gone("does not listen any more");
+    if (size < 0 && errno != EINTR) gone("does not read its input any more");
     if (size > 0) sent += static_cast<std::size_t>(size);
   }
 }

@@ -1,4 +1,4 @@
-// Another program, spoken to line by line.
+// A child process that exchanges lines of text.
 #pragma once
 #include <sys/types.h>
 
@@ -11,14 +11,14 @@ namespace tessera::internal::bench {
 
 class Child {
  public:
-  /// Starts argv[0], which is looked for in PATH; its stderr is ours. Throws Error if it cannot be started.
+  /// Starts argv[0], searched in PATH; it inherits stderr. Throws Error if it cannot be started.
   explicit Child(const std::vector<std::string>& argv);
   Child(const Child&) = delete;
-  /// Closes its stdin, and waits for its end.
+  /// Closes its stdin and waits for it to exit.
   ~Child();
 
   void write_line(std::string_view line);
-  /// The next line of its stdout. Throws Error if it ends first, or says nothing for so long.
+  /// The next line of its stdout. Throws Error if it exits first or prints nothing for that long.
   std::string read_line(std::chrono::seconds patience = std::chrono::seconds(300));
 
  private:
@@ -27,7 +27,7 @@ class Child {
   std::string name_;
   pid_t process_ = -1;
   int to_ = -1, from_ = -1;
-  std::string read_;  // and not yet given
+  std::string read_;  // not returned yet
 };
 
 }  // namespace tessera::internal::bench

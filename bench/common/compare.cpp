@@ -14,7 +14,7 @@ using nlohmann::json;
 
 constexpr double noise = 0.03;
 
-/// "(NVIDIA H200, sm_90)" of "cuda:0 (NVIDIA H200, sm_90)"
+/// "cuda:0 (NVIDIA H200, sm_90)" -> "(NVIDIA H200, sm_90)"
 std::string matmul(const json& results) {
   const std::string device = results.at("device").get<std::string>();
   return device.substr(std::min(device.find('('), device.size()));

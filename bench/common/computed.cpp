@@ -6,8 +6,8 @@
 namespace tessera::internal::bench {
 namespace {
 
-/// `make_call` gives, for tiles on a device, what launches the kernels on x, w and y; `left(row, k)` is the left
-/// operand's element as it must be.
+/// `make_call` returns, for tiles on a device, the function that launches the kernel on x, w and y; `left(row, k)` is
+/// the reference for an element of the left operand.
 Row computed(std::string op, const MatmulShape& e, std::optional<MatmulTiles> tiles, const Normal& x_numbers,
              auto make_call, auto left) {
   const auto real = [](auto value) { return static_cast<double>(value); };

@@ -1,10 +1,10 @@
-// Rows of products whose left operand is computed on the way.
+// Rows of matmuls whose left operand is computed in the kernel.
 #pragma once
 #include "common/row.hpp"
 
 namespace tessera::internal::bench {
 
-/// y [m,n] in bf16 = x [m,k] w, x being f32: rounded to bf16, or its layer norm.
+/// y [m,n] in bf16 = x [m,k] w, where x is f32: converted to bf16, or its layer norm.
 Row linear_cast(const MatmulShape& shape, std::optional<MatmulTiles> tiles);
 Row linear_norm(const MatmulShape& shape, std::optional<MatmulTiles> tiles);
 

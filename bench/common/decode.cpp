@@ -19,7 +19,7 @@ class Decoding final : public Workload {
       session.append({&tokens, 1});
       tokens = session.sample(Sampling());
     };
-    next(), next();  // the prompt, and a first token, with which the session takes its memory for the others
+    next(), next();  // the prompt, and a first token, for which the session allocates all its memory
     const Stopwatch watch;
     for (int i = 0; i < calls_; ++i) next();
     return watch.milliseconds() / calls_;
@@ -60,7 +60,7 @@ class Prefilling final : public Workload {
   int batch_, length_, calls_;
 };
 
-// Elements of the weights that a position takes, but for those of the logits.
+// Number of weights that a position reads, without those of the logits.
 double weights_of(const Gpt2Config& config) {
   const double width = config.width, inner = config.inner;
   return config.layers * (4 * width * width + 2 * width * inner);
@@ -71,7 +71,7 @@ double weights_of(const Gpt2Config& config) {
 Row prefill(const Gpt2Config& config, Compute compute, int batch, int length) {
   const bool narrow = compute == Compute::bf16;
   const double positions = static_cast<double>(batch) * length;
-  // Half of all pairs of positions are seen, by keys and by values.
+  // Half of all pairs of positions are attended, by keys and by values.
   const double attention = 2.0 * config.layers * positions * length * config.width;
   Row row{.op = "prefill",
           .type = narrow ? "bf16" : "f32",

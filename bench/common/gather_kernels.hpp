@@ -1,10 +1,10 @@
-// Kernels that reach elements one by one, or as long as each needs, as their author would write them.
+// Kernels with element-wise addressing or data-dependent loop counts, as their author would write them.
 #pragma once
 #include "tessera/tessera.hpp"
 
 namespace tessera::internal::bench {
 
-/// y = A x for a matrix A in CSR form, a block for each row, `width` nonzeros at a time.
+/// y = A x for a matrix A in CSR form, one CTA per row, `width` nonzeros at a time.
 inline auto csr_rows_kernel(int width) {
   return kernel("csr_rows",
                 [=](In<i32, 1> offsets, In<i32, 1> columns, In<f32, 1> values, In<f32, 1> x, Out<f32, 1> y) {
@@ -23,7 +23,7 @@ inline auto csr_rows_kernel(int width) {
   });
 }
 
-/// The same, a lane for each of `rows` rows, as long as the longest of them.
+/// The same, one lane for each of `rows` rows, for as many iterations as the longest of them needs.
 inline auto csr_lanes_kernel(int rows) {
   return kernel("csr_lanes",
                 [=](In<i32, 1> offsets, In<i32, 1> columns, In<f32, 1> values, In<f32, 1> x, Out<f32, 1> y) {
@@ -42,7 +42,8 @@ inline auto csr_lanes_kernel(int rows) {
   });
 }
 
-/// How many rounds z = z^2 + c stays within a circle of 2, at most `rounds`, for c = left + j step + i (top + i step).
+/// For how many iterations z = z^2 + c stays within a circle of 2, at most `rounds`, for c = left + j step + i (top + i
+/// step).
 inline auto mandelbrot_kernel(int height, int width, int rounds) {
   return kernel("mandelbrot", [=](Out<i32, 2> count, Scalar<f32> left, Scalar<f32> top, Scalar<f32> step) {
     auto [block_y, block_x] = blocks(cdiv(count.extent(0), height), cdiv(count.extent(1), width));
@@ -64,7 +65,7 @@ inline auto mandelbrot_kernel(int height, int width, int rounds) {
   });
 }
 
-/// An image [height,width,3] in another size, by the four pixels around each.
+/// Resizes an image [height,width,3], from the four pixels around each.
 inline auto bilinear_kernel(int height, int width) {
   return kernel("bilinear", [=](In<u8, 3> in, Out<u8, 3> out, Scalar<f32> scale_y, Scalar<f32> scale_x) {
     require((in.extent(2) == 3) & (out.extent(2) == 3), "three colors");
@@ -85,7 +86,8 @@ inline auto bilinear_kernel(int height, int width) {
   });
 }
 
-/// How many keys of each block of `size` have the digit 0, 1, ..., 255 from bit `shift` on: counts [256,blocks].
+/// Counts, in each block of `size` keys, those that have the digit 0, 1, ..., 255 from bit `shift` on: counts
+/// [256,blocks].
 inline auto count_digits_kernel(int size, int shift) {
   return kernel("count_digits", [=](In<u32, 1> keys, Out<i32, 2> counts) {
     Index block = blocks(cdiv(keys.extent(0), size));
@@ -96,8 +98,8 @@ inline auto count_digits_kernel(int size, int shift) {
   });
 }
 
-/// Where the keys of a block with a digit go, less their places in the block's own order: the sums of
-/// counts [256,blocks] ahead of each, digit by digit, less those of the block's lower digits.
+/// Where the keys of a block with a digit go, relative to their positions in the block's own order: the exclusive sums
+/// of counts [256,blocks], digit by digit, minus those of the block's lower digits.
 inline auto digit_offsets_kernel(int most_blocks) {
   return kernel("digit_offsets", [=](In<i32, 2> counts, Out<i32, 2> offsets) {
     same_extents(counts, offsets);
@@ -109,7 +111,7 @@ inline auto digit_offsets_kernel(int most_blocks) {
   });
 }
 
-/// Keys in the order of a digit; those with the same digit in the order in which they stood.
+/// Keys sorted by one digit, stably.
 inline auto spread_digits_kernel(int size, int shift) {
   return kernel("spread_digits", [=](In<u32, 1> keys, In<i32, 2> offsets, Out<u32, 1> sorted) {
     same_extents(keys, sorted);
@@ -124,7 +126,7 @@ inline auto spread_digits_kernel(int size, int shift) {
   });
 }
 
-/// y = x transposed, by squares.
+/// y = x transposed, by square tiles.
 inline auto transposed_kernel(int size) {
   return kernel("transposed", [=](In<f32, 2> x, Out<f32, 2> y) {
     require((x.extent(0) == y.extent(1)) & (x.extent(1) == y.extent(0)), "extents exchanged");

@@ -14,8 +14,8 @@ namespace {
 
 using Call = Timed::Call;
 
-/// `bytes` that a call reads and writes at least. `start` makes the data, and gives our call, the loop, and the error
-/// of what they leave.
+/// `bytes` is what a call reads and writes at least. `start` creates the data and returns our call, the loop, and the
+/// error of their results.
 struct Sides {
   Call ours, loop;
   std::function<double()> error;
@@ -45,7 +45,7 @@ Tensor<T, R> tensor_with(const Device& device, const std::array<std::int64_t, R>
   return tensor;
 }
 
-/// The largest difference, relative to what is expected where that is above 1.
+/// The largest difference, relative to the expected value where that is above 1.
 template <class T, class U>
 double largest_difference(const std::vector<T>& results, const std::vector<U>& expected) {
   double worst = 0;
@@ -57,14 +57,14 @@ double largest_difference(const std::vector<T>& results, const std::vector<U>& e
   return worst;
 }
 
-/// Rows of 0 to 2 * mean nonzeros, in columns anywhere.
+/// Rows of 0 to 2 * mean nonzeros, in random columns.
 loops::Csr matrix(std::int64_t rows, int mean) {
   std::mt19937 generator(1);
   const Normal normal(1);
   loops::Csr a{.offsets = {0}, .columns = {}, .values = {}};
   int count = 0;
   for (std::int64_t row = 0; row < rows; ++row) {
-    // Two rows have twice the mean together; the last of an odd number has it by itself.
+    // Two rows together have twice the mean; the last of an odd number has the mean itself.
     count = row % 2           ? 2 * mean - count
             : row + 1 == rows ? mean
                               : static_cast<int>(generator() % (2 * static_cast<unsigned>(mean) + 1));
@@ -97,7 +97,7 @@ Row csr(const std::string& op, std::int64_t rows, int mean, const auto& kernel) 
   });
 }
 
-/// Its error is the share of the points whose number of rounds differs: the loop rounds products and sums at once.
+/// Its error is the share of points whose iteration counts differ: the loop uses fused multiply-adds.
 Row mandelbrot(int height, int width) {
   constexpr int rounds = 256;
   const double bytes = 4.0 * height * width;
@@ -117,7 +117,7 @@ Row mandelbrot(int height, int width) {
   });
 }
 
-/// From two thirds of the size; an error of 1 is that of a color by 1 of 255, which rounding may make.
+/// From two thirds of the size; an error of 1 is a color that differs by 1 of 255, as rounding may cause.
 Row bilinear(int height, int width) {
   const int from_height = height * 2 / 3, from_width = width * 2 / 3;
   const double bytes = 3.0 * height * width + 3.0 * from_height * from_width;
@@ -143,7 +143,7 @@ Row bilinear(int height, int width) {
   });
 }
 
-/// One pass of a radix sort, by 8 bits.
+/// One pass of a radix sort, on 8 bits.
 Row radix_pass(std::int64_t size) {
   return row_of("radix_pass", "u32", {size}, static_cast<double>(size) * 12, 0, [=](const Device& device) {
     constexpr int part = 4096, shift = 8;

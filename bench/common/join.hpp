@@ -1,4 +1,4 @@
-// Texts and numbers in a row.
+// Joins texts and numbers.
 #pragma once
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 namespace tessera::internal::bench {
 
-/// "1x2x3" of 1, 2, 3 and "x". (GCC 12 warns of its own making in fmt::join.)
+/// "1x2x3" from 1, 2, 3 and "x". (GCC 12 emits a spurious warning for fmt::join.)
 std::string join(const auto& items, std::string_view separator) {
   std::string text;
   for (const auto& item : items) {

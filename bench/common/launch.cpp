@@ -10,15 +10,15 @@
 namespace tessera::internal::bench {
 namespace {
 
-constexpr int bursts = 200, burst = 500;  // a GPU's queue holds about a thousand; when it is full, a launch waits
+constexpr int bursts = 200, burst = 500;  // a GPU's queue holds about a thousand; a launch waits when it is full
 
-/// Launches a kernel as a program of the driver's would that knows nothing of Tessera.
+/// Launches a kernel as a driver API program without Tessera would.
 class DriverLaunch {
  public:
   explicit DriverLaunch(const Stream& stream)
       : backend_(static_cast<CudaBackend&>(stream.backend().device())),
         stream_(static_cast<cuda::CUstream>(stream.native())) {
-    // Of as many parameters as ours, for any GPU.
+    // With as many parameters as ours, for any GPU.
     constexpr const char* text = R"(
 .version 7.0
 .target sm_80

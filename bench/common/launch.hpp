@@ -1,4 +1,4 @@
-// What a launch costs the host.
+// The host cost of a launch.
 #pragma once
 #include <optional>
 
@@ -6,11 +6,11 @@
 
 namespace tessera::internal::bench {
 
-/// Microseconds of the host for a launch of a small kernel: medians of bursts that a stream's queue can hold, ours and
-/// the driver's in turns.
+/// Host microseconds for the launch of a small kernel: medians over bursts that fit a stream's queue, ours and the
+/// driver's in alternation.
 struct LaunchCost {
   double ours_us;
-  std::optional<double> driver_us;  ///< cuLaunchKernel and nothing else; none on the CPU
+  std::optional<double> driver_us;  ///< cuLaunchKernel alone; none on the CPU
 };
 
 LaunchCost launch_cost(const Device& device);

@@ -22,12 +22,12 @@ struct Ceilings {
   std::string_view machine;
   std::array<double, 6> per_second;  // memory, f16, bf16, tf32, f32, i8
 };
-// Memory: what a copy reaches, of 4.8 TB/s on paper. The others: NVIDIA's data sheet, without sparsity.
+// Memory: what a copy achieves of the nominal 4.8 TB/s. The others: NVIDIA's data sheet, without sparsity.
 constexpr Ceilings table[] = {{"h200", {4.3e12, 989e12, 989e12, 494e12, 67e12, 1979e12}}};
 
 using nlohmann::json;
 
-/// "model name" of Linux's list of cores, where there is one.
+/// "model name" in Linux's list of cores, if present.
 std::string cpu_name() {
   std::ifstream list("/proc/cpuinfo");
   for (std::string line; std::getline(list, line);)
@@ -43,7 +43,7 @@ json driver_of(const Device& device) {
     int version = 0;
     SharedLibrary::open("the driver", candidates).symbol<int (*)(int*)>("cuDriverGetVersion")(&version);
     driver["cuda"] = fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-  } catch (const Error&) {  // then it is not said
+  } catch (const Error&) {  // then it is left out
   }
   const std::string place = device.name().substr(0, device.name().find(' '));  // "cuda:0"
   const std::string said =
@@ -73,7 +73,7 @@ json circumstances(const Device& device) {
   try {
     const auto [major, minor] = Nvrtc::instance().version();
     made["nvrtc"] = fmt::format("{}.{}", major, minor);
-  } catch (const Error&) {  // there is none, and nothing is compiled
+  } catch (const Error&) {  // no NVRTC, so nothing is compiled
   }
   return made;
 }
@@ -101,7 +101,7 @@ std::optional<double> ceiling(const Device& device, Resource resource) {
 }
 
 Turns turns_of(const Device& device, const Row& row) {
-  // Before a set comes again, four times the L2 cache has gone through it.
+  // Four times the L2 cache is accessed before a set is used again.
   const double cache = 4 * static_cast<double>(device.info().l2_bytes);
   Turns turns;
   turns.sets = std::clamp(static_cast<int>(std::ceil(cache / row.bytes)) + 1, 2, 20);

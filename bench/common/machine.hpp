@@ -1,4 +1,4 @@
-// What is measured on: its name, and what it can do at most.
+// The measured machine: its name and its peak rates.
 #pragma once
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,14 +8,14 @@
 
 namespace tessera::internal::bench {
 
-/// A short name that is fit for a file: "h200" of "cuda:0 (NVIDIA H200, sm_90)", "cpu" of a CPU.
+/// A short name that is usable in a file name: "h200" for "cuda:0 (NVIDIA H200, sm_90)", "cpu" for a CPU.
 std::string machine_name(const Device& device);
 
-/// Bytes, or floating-point operations, in a second at most; nothing for a device that is not in the table.
+/// Peak bytes or floating-point operations per second; nothing for a device that is not in the table.
 std::optional<double> ceiling(const Device& device, Resource resource);
 
-/// What figures also depend on, as far as it can be found out: "host" (its CPU and how many cores it has), "nvrtc", and
-/// of a GPU "driver", the "cuda" that this has, and "clocks_mhz", the highest of its multiprocessors and memory.
+/// Further influences on figures, as far as they are known: "host" (the CPU and its number of cores), "nvrtc", and
+/// for a GPU "driver", its "cuda" version, and "clocks_mhz", the highest of its multiprocessors and memory.
 nlohmann::json circumstances(const Device& device);
 
 /// The first line that a command prints; empty if it fails.

@@ -13,13 +13,13 @@
 namespace tessera::internal::bench {
 namespace {
 
-/// Of bytes all bits of the sums.
+/// For bytes, the result keeps all bits of the accumulators.
 template <class T>
 using Result = std::conditional_t<std::same_as<T, i8>, i32, T>;
 template <class T>
 using Sums = std::conditional_t<std::same_as<T, i8>, i32, f32>;
 
-/// y [m,n] = x [m,k] w, the factors rounded to M; w is [k,n], or [n,k] if `nk`.
+/// y [m,n] = x [m,k] w, operands converted to M; w is [k,n], or [n,k] if `nk`.
 template <Element T, Element M>
 auto gemm_kernel(MatmulTiles tiles, bool nk) {
   return kernel("gemm", [=](In<T, 2> x, In<T, 2> w, Out<Result<T>, 2> y) {
@@ -39,11 +39,11 @@ constexpr std::string_view without_wgmma_group = "t1", chosen_group = "chosen";
 struct Setup {
   MatmulShape shape;
   std::string group = {}, form = {};
-  std::optional<MatmulTiles> tiles = {};  ///< else choose()'s
+  std::optional<MatmulTiles> tiles = {};  ///< without it choose() chooses
 };
 
-/// x times w, and what comes behind: `make_call` gives, for tiles on a device, what launches the kernel on x, w and y;
-/// `finish` is what becomes of the element of the product in a column.
+/// x times w, and an epilogue: `make_call` returns, for tiles on a device, the function that launches the kernel on x,
+/// w and y; `finish` maps an element of the matmul in a column to the result.
 template <Element T, class M>
 Row matmul(std::string op, MatmulFamily family, const Setup& setup, auto make_call, auto finish) {
   const auto real = [](auto value) { return static_cast<double>(value); };
@@ -66,7 +66,7 @@ Row matmul(std::string op, MatmulFamily family, const Setup& setup, auto make_ca
   };
   const auto make = [=](const Device& any, const Turns& turns, MatmulTiles tiles) {
     const Device device = warp_specialize ? any : without_wgmma(any);
-    constexpr float in_a_byte = 20;  // of a million numbers none is six times as large
+    constexpr float in_a_byte = 20;  // standard deviation; none of a million numbers is six times as large
     constexpr bool bytes = std::same_as<T, i8>;
     const Normal left(1, bytes ? in_a_byte : 1),
         right(2, bytes ? in_a_byte : static_cast<float>(1 / std::sqrt(real(e.k))));
@@ -124,7 +124,7 @@ Row linear_gelu(const Setup& setup) {
   }, [=](double sum, std::int64_t column) { return gelu(sum + normal[column]); });
 }
 
-/// Different extents, log-uniform multiples of 8 of at most 2e12 operations.
+/// Random extents, log-uniform multiples of 8, of at most 2e12 operations.
 std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, int least, int most) {
   std::mt19937_64 generator(seed);
   const auto extent = [&] {

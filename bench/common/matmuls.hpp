@@ -1,11 +1,11 @@
-// Rows of products of matrices.
+// Matmul rows.
 #pragma once
 #include "common/row.hpp"
 
 namespace tessera::internal::bench {
 
-/// Those of the table, and the groups: smallm (few rows of x), sweep (random extents), t1 (without wgmma), bytes (of
-/// i8), and chosen (each tile that choose() might choose, beside the one it does).
+/// The rows of the table, and the groups: smallm (few rows of x), sweep (random extents), t1 (without wgmma), bytes (of
+/// i8), and chosen (each tile that choose() might choose, against the one it does choose).
 std::vector<Row> matmul_rows(const RowSettings& settings);
 
 }  // namespace tessera::internal::bench

@@ -46,16 +46,16 @@ class Side {
   std::string& failure_;
 };
 
-/// Of what a workload left behind, or Error where it is wrong.
+/// The error of a workload's results; throws Error if they are wrong.
 std::optional<double> checked_error(Workload& workload, const Row& row) {
   const std::optional<double> error = workload.error();
   if (error && std::isinf(*error)) throw Error("elements of the result are not written, or not finite");
   if (error && !(*error <= row.allowed))
-    throw Error(fmt::format("the result is wrong by {:.1e}, allowed are {:.1e}", *error, row.allowed));
+    throw Error(fmt::format("the result is wrong by {:.1e}, {:.1e} is allowed", *error, row.allowed));
   return error;
 }
 
-/// Our alternatives, as the peer.
+/// Our alternatives, in the role of the peer.
 class Rivals {
  public:
   Rivals(const Row& row, const Device& device, const Turns& turns) : row_(row) {
@@ -88,7 +88,7 @@ class Rivals {
     Side side{failure};
   };
   const Row& row_;
-  std::list<Rival> rivals_;  // which do not move
+  std::list<Rival> rivals_;  // a list, since its elements must not move
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace tessera::internal::bench {
 
 struct Pace {
   int repetitions = 30;  ///< turns of each side; the median counts
-  int pause_ms = 50;     ///< before each pair of turns: the chip stays cool, and its clock where it was
+  int pause_ms = 50;     ///< before each pair of turns: keeps the chip cool and its clock stable
 };
 
 struct Figures {
@@ -18,7 +18,7 @@ struct Figures {
   std::string peer = {};  ///< how it computes
   std::optional<double> peer_ms = {}, peer_launched_ms = {};
   std::optional<double> ratio = {};                          ///< of the peer's time to ours: above 1, ours is faster
-  std::optional<double> ceiling_share = {};                  ///< of what the device could do at most, in our time
+  std::optional<double> ceiling_share = {};                  ///< share of the device's peak rate that our time achieves
   std::optional<double> error = {};                          ///< Workload::error()
   std::optional<double> ours_cpu_ms = {}, peer_cpu_ms = {};  ///< Workload::cpu()
   struct Alternative {
@@ -30,13 +30,13 @@ struct Figures {
   std::string peer_failure = {};                         ///< the same for the peer
 
   nlohmann::json json() const;
-  /// A line of a table, and the one above all.
+  /// A line of the table, and its header.
   std::string line() const;
   static std::string heading();
 };
 
-/// Measures a row, ours and the peer's in turns. What goes wrong on either side is in the figures; a wrong result is a
-/// failure.
+/// Measures a row, ours and the peer's in alternation. Errors on either side are stored in the figures; a wrong result
+/// is a failure.
 Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pace);
 
 }  // namespace tessera::internal::bench

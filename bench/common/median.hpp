@@ -1,4 +1,4 @@
-// The middle of some numbers.
+// The median.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace tessera::internal::bench {
 
-/// Of one number at least; of an even count, the mean of the two in the middle.
+/// Needs at least one number; of an even count, the mean of the two in the middle.
 inline double median(std::vector<double> numbers) {
   std::ranges::sort(numbers);
   const std::size_t half = numbers.size() / 2;

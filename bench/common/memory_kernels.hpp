@@ -1,17 +1,17 @@
-// Kernels that are bound by memory, as their author would write them.
+// Memory-bound kernels, as their author would write them.
 #pragma once
 #include "model/kernels.hpp"
 
 namespace tessera::internal::bench {
 
-/// Elements of a block of threads that goes through memory once: 4 KB, an access of 16 bytes of each of 256 threads.
+/// Elements of a CTA that reads memory in one pass: 4 KB, one 16-byte access for each of 256 threads.
 template <Element T>
 inline constexpr int elements_per_block = 4096 / sizeof(T);
 
-/// Elements of each round of a block of threads that goes through memory in many.
+/// Elements per iteration of a CTA that loops over memory.
 inline constexpr int elements_per_round = 4096;
 
-/// Rows of a block of threads, as an H200 is fastest: a warp each of short ones, several warps one of longer ones.
+/// Rows per CTA, the fastest on an H200: one warp per short row, several warps for one long row.
 template <Element T>
 int rows_per_block(int width) {
   if (width * sizeof(T) < 2048) return 4;
@@ -47,7 +47,7 @@ auto layer_norm_kernel(int width) {
   });
 }
 
-/// Rows to a mean square of 1, then scaled (Zhang and Sennrich, 2019).
+/// Normalizes rows to a mean square of 1, then scales them (Zhang and Sennrich, 2019).
 template <Element T>
 auto rms_norm_kernel(int width) {
   const int rows = rows_per_block<T>(width);
@@ -70,9 +70,10 @@ auto softmax_kernel(int width) {
   });
 }
 
-/// The loss of each row, -log softmax(logits [rows,V]) at targets [rows], of `vocab` logits one after another, which
-/// are given as [rows V / 16 bytes, 16 bytes]: wherever a row begins, accesses are whole. It is read once: each of
-/// `lines` has a largest and a sum of its own, online (Milakov and Gimelshein, 2018), which come together at the end.
+/// The loss of each row, -log softmax(logits [rows,V]) at targets [rows], for rows of `vocab` logits stored back to
+/// back and passed as [rows V / 16 bytes, 16 bytes]: wherever a row begins, accesses are whole. Logits are read once:
+/// each of `lines` has its own running maximum and sum, online (Milakov and Gimelshein, 2018), which are combined at
+/// the end.
 template <Element T>
 auto cross_entropy_kernel(int vocab) {
   constexpr int width = 16 / sizeof(T), lines = 640;
@@ -81,9 +82,9 @@ auto cross_entropy_kernel(int vocab) {
     require(logits.extent(0) * width == targets.extent(0) * vocab, "a target for each row");
     Index row = blocks(targets.extent(0));
     Tile begin = row * vocab, end = begin + vocab;
-    Tile first = cdiv(begin, width), last = end / width;  // of the pieces that are all of this row
+    Tile first = cdiv(begin, width), last = end / width;  // the pieces that belong to this row entirely
     const auto inner = logits.slice(0, first, last - first);
-    // What the row has of the pieces before and behind those. Each line starts from it, and has a part of its sum.
+    // The row's elements in the pieces before and after those. Each line starts from them and has a share of their sum.
     Tile at = iota({1, width}, 1);
     Tile before = cast<f32>(load(logits, {first - 1, 0}, {1, width})) * log2e;
     Tile behind = cast<f32>(load(logits, {last, 0}, {1, width})) * log2e;
@@ -102,22 +103,22 @@ auto cross_entropy_kernel(int vocab) {
     Tile wanted = cast<f32>(load(logits.slice(0, target / width, 1).slice(1, target % width, 1), {0, 0}, {1, 1}));
     Tile hi = max(top, Axis(0));
     Tile total = sum(norm * exp2(top - hi), 0);
-    // The target's logit is named first, so it is read before lines come together.
+    // The target's logit comes first in the expression, so it is read before lines are combined.
     store(loss, {row}, reshape(-(wanted - hi * (1 / log2e) - log(total)), {1}));
   });
 }
 
-/// y = x with its axes exchanged.
+/// y = x transposed.
 template <Element T>
 auto transpose_kernel() {
-  const int tile = 256 / sizeof(T);  // two lines of the cache both ways
+  const int tile = 256 / sizeof(T);  // two cache lines in both directions
   return kernel("transpose", [=](In<T, 2> x, Out<T, 2> y) {
     auto [i, j] = blocks(cdiv(x.extent(0), tile), cdiv(x.extent(1), tile));
     store(y, {j, i}, transpose(load(x, {i, j}, {tile, tile})));
   });
 }
 
-/// y [parts] = sums of as many parts of x; y = the sum of x, if it has one.
+/// y [parts] = the sums of as many parts of x; y = the sum of x, if y has one element.
 inline auto sum_kernel() {
   return kernel("sum", [](In<f32, 1> x, Out<f32, 1> y) {
     Index part = blocks(y.extent(0));
@@ -136,7 +137,7 @@ inline auto cumsum_kernel(int width) {
   });
 }
 
-/// y [1,n] = x [1,k] times w, which is [n,k], or [k,n].
+/// y [1,n] = x [1,k] w, where w is [n,k] or [k,n].
 template <Element T>
 auto gemv_kernel(MatmulTiles tiles, bool nk) {
   return kernel("gemv", [=](In<T, 2> x, In<T, 2> w, Out<T, 2> y) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double epsilon = 1e-5;
 
-/// What is computed of which tensor, besides its type.
+/// The op and the shape, besides the type.
 struct MemorySetup {
   std::vector<std::int64_t> shape;
   std::string group = {}, form = {};
@@ -23,8 +23,8 @@ std::int64_t size_of(const std::array<std::int64_t, R>& extents) {
   return std::accumulate(extents.begin(), extents.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// y, of U, of x, of T. `make_call` gives, for a device, what launches the kernels on x and y; `reference(at, i)` is
-/// element i of y, `at(i)` being that of x.
+/// y, of U, from x, of T. `make_call` returns, for a device, the function that launches the kernels on x and y;
+/// `reference(at, i)` is element i of y, where `at(i)` is that of x.
 template <Element T, Element U, std::size_t RX, std::size_t RY>
 Row of_memory(std::string op, const MemorySetup& setup, std::array<std::int64_t, RX> of_x,
               std::array<std::int64_t, RY> of_y, auto make_call, auto reference) {
@@ -50,12 +50,12 @@ Row of_memory(std::string op, const MemorySetup& setup, std::array<std::int64_t,
   return row;
 }
 
-/// What launches a kernel that takes x and y.
+/// Returns the function that launches a kernel on x and y.
 auto launching(auto kernel) {
   return [=](const Stream& stream, const auto& x, const auto& y) { launch(stream, kernel, x, y); };
 }
 
-/// y = f(x), element by element.
+/// y = f(x), elementwise.
 template <Element T>
 Row pointwise(std::string op, const MemorySetup& setup, auto make_kernel, double (*f)(double)) {
   std::int64_t size = 1;
@@ -65,7 +65,7 @@ Row pointwise(std::string op, const MemorySetup& setup, auto make_kernel, double
   }, [=](const auto& at, std::int64_t i) { return f(at(i)); });
 }
 
-/// A row of y of the same row of x: `reference(at, row, column)`.
+/// A row of y from the same row of x: `reference(at, row, column)`.
 template <Element T>
 Row row_wise(std::string op, const MemorySetup& setup, auto make_call, auto reference) {
   const std::array extents{setup.shape[0], setup.shape[1]};
@@ -76,7 +76,7 @@ Row row_wise(std::string op, const MemorySetup& setup, auto make_call, auto refe
   });
 }
 
-/// Of numbers of T as they are in memory.
+/// For numbers of T in their memory representation.
 template <Element T>
 auto rounded(const Normal& normal) {
   return [=](std::int64_t i) { return static_cast<double>(static_cast<float>(T(normal[i]))); };
@@ -167,7 +167,7 @@ Row transposed(const MemorySetup& setup) {
   }, [=](const auto& at, std::int64_t i) { return at(i % rows * columns + i / rows); });
 }
 
-/// The sum of all elements: of parts, then of their sums.
+/// The sum of all elements: first of parts, then of their sums.
 Row total(const MemorySetup& setup) {
   const std::int64_t size = setup.shape[0], parts = std::clamp<std::int64_t>(size / (16 * elements_per_round), 1, 4096);
   return of_memory<f32, f32>("sum", setup, std::array{size}, std::array{std::int64_t{1}}, [=](const Device& device) {
@@ -182,7 +182,7 @@ Row total(const MemorySetup& setup) {
   });
 }
 
-/// A row times a matrix, which is [n,k], or [k,n].
+/// A row times a matrix, which is [n,k] or [k,n].
 Row gemv(MemorySetup setup, bool nk) {
   const std::int64_t n = setup.shape[0], k = setup.shape[1];
   if (!nk) setup.form = "kn";

@@ -1,4 +1,4 @@
-// Tensors to measure with: operands of normal random numbers, results that are checked.
+// Tensors to measure with: operands of normal random numbers, and results that are checked.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,8 @@
 
 namespace tessera::internal::bench {
 
-/// An endless sequence with mean 0, of which any number can be had again without those before it. It repeats itself
-/// after a million numbers, so that gigabytes are made in no time; the period is prime, so that no two rows of a matrix
-/// are alike.
+/// An endless sequence with mean 0 and random access. It repeats after a million numbers, so that gigabytes are
+/// generated fast; the period is prime, so that no two rows of a matrix are equal.
 class Normal {
  public:
   explicit Normal(std::size_t seed, float deviation = 1) : start_(seed * 7919 % period), deviation_(deviation) {}
@@ -44,7 +43,7 @@ Tensor<T, R> tensor_of(const Device& device, const std::array<std::int64_t, R>& 
   return tensor;
 }
 
-/// What no result is, a NaN or the lowest integer: what a kernel forgets to write is seen.
+/// A value that no result has, a NaN or the lowest integer: it shows elements that a kernel forgets to write.
 template <class T>
 T poison() {
   if constexpr (std::is_integral_v<T>)

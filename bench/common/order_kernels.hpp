@@ -1,10 +1,10 @@
-// Kernels that sort, count, and add up one after another, as their author would write them.
+// Kernels that sort, count, and scan, as their author would write them.
 #pragma once
 #include "tessera/tessera.hpp"
 
 namespace tessera::internal::bench {
 
-/// Each row of x [n,width] in order, and where its elements stood.
+/// Sorts each row of x [n,width], and returns the elements' original positions.
 inline auto sort_kernel(int width, int rows) {
   return kernel("sort", [=](In<f32, 2> x, Out<f32, 2> y, Out<i32, 2> at) {
     same_extents(x, y, at);
@@ -23,11 +23,12 @@ inline auto clear_kernel() {
   });
 }
 
-/// Adds to counts [256] how often each number occurs in x; `parts` blocks take parts of `size` in turns. Each keeps
-/// what it has counted until it has no more.
+/// Adds to counts [256] how often each number occurs in x; `parts` CTAs take parts of `size` in turn. Each accumulates
+/// its counts until no part is left.
 inline auto histogram_kernel(int size, int parts) {
   return kernel("histogram", [=](In<u8, 1> x, InOut<i32, 1> counts) {
-    // By 32 warps, one block a multiprocessor, all read and then all count: 2^28 numbers in 0.164 ms on an H200, for 0.119.
+    // With 32 warps and one CTA per multiprocessor, all read and then all count: 2^28 numbers take 0.164 ms on an H200,
+    // instead of 0.119.
     hints({.warps = 8});
     require(counts.extent(0) == 256, "a count for each number of 8 bits");
     require(x.extent(0) % size == 0, "whole parts, so that what is beyond x is not counted");
@@ -39,11 +40,12 @@ inline auto histogram_kernel(int size, int parts) {
   });
 }
 
-/// y = the sums of x up to each element, in one pass, by decoupled look-back (Merrill and Garland, 2016), 32 parts at a
-/// time. `next` [1] and `words`, one for each part of `size`, are 0 before.
+/// y = the inclusive sums of x, in one pass, by decoupled look-back (Merrill and Garland, 2016), 32 parts at a time.
+/// `next` [1] and `words`, one for each part of `size`, must be 0 before.
 inline auto running_sum_kernel(int size) {
   return kernel("running_sum", [=](In<f32, 1> x, Out<f32, 1> y, InOut<i32, 1> next, InOut<u64, 1> words) {
-    // Warps wait for one another at each barrier: 2^26 elements take 0.226 ms by blocks of 32 on an H200, 0.143 by these.
+    // Warps wait for one another at each barrier: 2^26 elements take 0.226 ms with CTAs of 32 warps on an H200, 0.143
+    // with these.
     hints({.warps = 4});
     same_extents(x, y);
     require(words.extent(0) == cdiv(x.extent(0), size), "a word for each part");
@@ -60,10 +62,10 @@ inline auto running_sum_kernel(int size) {
     Var at = part - 1;
     while_([&] { return at >= 0; },
            [&] {
-      Tile place = at - iota({window}, 0);  // the nearest first; beyond the first part there is nothing
+      Tile place = at - iota({window}, 0);  // the nearest first; those below 0 do not exist
       Tile word = atomic_or(words, {place}, zeros<u64>({window}));
       Tile what = where(place < 0, sum_up_to_part, cast<i32>(word >> 32));
-      // What stands ahead of the first part that has told nothing, and up to the first that knows all before it.
+      // The parts nearer than the first that has reported nothing, up to and including the first whose prefix is known.
       Tile open = cumsum(where(what == 0, 1, 0), 0);
       Tile known = cumsum(where(what == sum_up_to_part, 1, 0), 0, {.exclusive = true});
       Tile taken_in = (open == 0) & (known == 0);

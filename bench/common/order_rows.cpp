@@ -29,7 +29,7 @@ Sets<T, R> filled(const Device& device, const Turns& turns, const std::array<std
   return sets;
 }
 
-/// Elements in order and where they stood: checked by their places.
+/// Sorted elements and their original positions: checked by the positions.
 Row sort(std::int64_t rows, std::int64_t width) {
   const double size = static_cast<double>(rows * width);
   Row row = row_of("sort", "f32", {rows, width}, size * 12, 0);
@@ -52,7 +52,7 @@ Row sort(std::int64_t rows, std::int64_t width) {
   return row;
 }
 
-/// How often each number of 8 bits occurs: checked to be exact.
+/// How often each 8-bit number occurs: checked to be exact.
 Row histogram(std::int64_t size) {
   Row row = row_of("histogram", "u8", {size}, static_cast<double>(size), 0);
   row.make = [=](const Device& device, const Turns& turns) {
@@ -82,7 +82,7 @@ Row histogram(std::int64_t size) {
   return row;
 }
 
-/// Sums up to each element of a long vector.
+/// Inclusive sums over a long vector.
 Row running_sums(std::int64_t size) {
   Row row = row_of("cumsum", "f32", {size}, static_cast<double>(size) * 8, allowed<f32>);
   row.make = [=](const Device& device, const Turns& turns) {

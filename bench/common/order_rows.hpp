@@ -1,10 +1,10 @@
-// Rows in which elements meet across a line: sorted, counted, added up one after another.
+// Rows that sort, count, and scan: elements interact across a line.
 #pragma once
 #include "common/row.hpp"
 
 namespace tessera::internal::bench {
 
-/// All are of the group "order".
+/// All belong to the group "order".
 std::vector<Row> order_rows(bool small);
 
 }  // namespace tessera::internal::bench

@@ -24,7 +24,7 @@ json ask(Child& child, const json& request) {
   return answer(child);
 }
 
-/// "cuda:0" of "cuda:0 (NVIDIA H200, sm_90)"
+/// "cuda:0 (NVIDIA H200, sm_90)" -> "cuda:0"
 std::string place(const Device& device) { return device.name().substr(0, device.name().find(' ')); }
 
 }  // namespace

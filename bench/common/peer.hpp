@@ -1,6 +1,7 @@
-// The other side of each row: a program that does the same work another way, on the same device, in turns with us.
+// The other side of each row: a program that does the same work another way, on the same device, in alternation with
+// us.
 //
-// It is asked, and answers, one line of JSON at a time, unasked first with {"name": "PyTorch 2.11.0"}:
+// It answers each request with one line of JSON, and first sends {"name": "PyTorch 2.11.0"} unprompted:
 //   {"do": "prepare", "op": ..., "type": ..., "shape": [...], "sets": n, "calls": n}  ->  {"peer": "how it computes"}
 //   {"do": "turn"}      ->  {"ms": as Workload::turn()}
 //   {"do": "launched"}  ->  {"ms": as Workload::launched(), or null}
@@ -13,8 +14,8 @@ namespace tessera::internal::bench {
 
 class Peer {
  public:
-  /// Starts `program`, a Python script, for a device by its name. Throws Error with the reason if there is no such peer
-  /// here. So do all others.
+  /// Starts `program`, a Python script, for a device by its name. Throws Error with the reason if that peer is not
+  /// available here, as do all other functions.
   Peer(const std::string& program, const Device& device);
 
   /// "PyTorch 2.11.0"

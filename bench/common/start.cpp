@@ -30,7 +30,7 @@ json compile_times(Arch gpu) {
         .compile(generate(graph, kernel.variant(graph), gpu, generate_options()), gpu)
         .entry->code.report;
   };
-  compile(named_kernels().front());  // what NVRTC does once in a process
+  compile(named_kernels().front());  // NVRTC's one-time work in a process
   json times = json::array();
   for (const NamedKernel& kernel : named_kernels()) {
     if (!kernel.is_of(gpu)) continue;

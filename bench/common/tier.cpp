@@ -13,7 +13,7 @@ Device without_wgmma(const Device& device) {
     options.warp_specialize = false;
     return Compiler::instance().compile(generate(graph, variant, gpu, options), gpu);
   };
-  // Never destroyed, as those of the process.
+  // Never destroyed, like the devices of the process.
   static CudaDevices& devices = *new CudaDevices({"libcuda.so.1"}, {.compile = compile, .recompile = compile});
   const std::string_view name = device.name();  // "cuda:0 (NVIDIA H200, sm_90)"
   const std::size_t begin = name.find(':') + 1;

@@ -7,7 +7,7 @@ namespace tessera::internal::bench {
 class Timed final : public Workload {
  public:
   using Call = std::function<void()>;
-  /// Makes one call at once. `error` is Workload::error(), or nothing.
+  /// Makes one call immediately. `error` is Workload::error(), or nothing.
   explicit Timed(Call call, std::function<double()> error = {});
 
   double turn() override;

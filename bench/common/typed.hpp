@@ -1,4 +1,4 @@
-// What rows share by element type: names, limits, and sets of operands.
+// Common to rows of an element type: names, limits, and sets of operands.
 #pragma once
 #include "common/captured.hpp"
 #include "common/operands.hpp"
@@ -18,7 +18,7 @@ constexpr Resource resource_of = std::same_as<T, f32>    ? Resource::f32
                                  : std::same_as<T, i8>   ? Resource::i8
                                                          : Resource::bf16;
 /// The largest error of a result in T, in units of its root mean square: elements of up to four times that are rounded
-/// to T, and factors were before.
+/// to T, as the operands were.
 template <class T>
 constexpr double allowed = std::same_as<T, f32>    ? 1e-5
                            : std::same_as<T, tf32> ? 2.5e-3

@@ -1,5 +1,5 @@
-// A second library of kernels, beside that of samples/python: one kernel of each kind of parameter, and one that cannot
-// be traced.
+// A second library of kernels, besides that of samples/python: one kernel for each kind of parameter, and one that
+// cannot be traced.
 #include <tessera/c/export.hpp>
 
 using namespace tessera;

@@ -1,5 +1,5 @@
 // Generated code as compilers see it: the kernels of model and lessons through NVRTC for every architecture, and as
-// plain C++. What it computes is tested by running it: see devices.hpp.
+// plain C++. Its results are tested by running it: see devices.hpp.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,8 +27,9 @@ namespace {
 
 const Arch hopper = Arch::parse("sm_90a");
 
-/// Checks that the kernels of the table compile for tensors as `variant` has them, or else as each has them itself, for
-/// each architecture that has the kernel; those that one GPU alone has for other tensors only `of_name`.
+/// Checks that the kernels of the table compile for tensors with `variant`, or else with each kernel's own variant, for
+/// each architecture that has the kernel; for other tensors, kernels that only one GPU has are skipped except
+/// `of_name`.
 void check_table(const char* tensors, Variant (*variant)(const Graph&), const std::vector<Arch>& archs,
                  std::string_view of_name = {}) {
   struct Job {
@@ -59,7 +60,7 @@ void check_table(const char* tensors, Variant (*variant)(const Graph&), const st
   }
 }
 
-/// What the generator wrote for this kernel, behind the prelude.
+/// The generated text of this kernel, after the prelude.
 std::string kernel_part(const KernelSource& source) {
   constexpr std::string_view mark = "// ---- kernel ----\n";
   const std::size_t at = source.text.find(mark);
@@ -67,7 +68,7 @@ std::string kernel_part(const KernelSource& source) {
   return source.text.substr(at + mark.size());
 }
 
-/// The words of CUDA in a text that stand for hardware and belong into the prelude.
+/// The CUDA words in a text that name hardware features and belong in the prelude.
 std::vector<std::string> hardware_words(const std::string& text) {
   std::vector<std::string> words;
   for (const Match& match : matches(text, R"(\b(asm|threadIdx|blockIdx|blockDim|gridDim|atomicAdd|__shared__|)"
@@ -83,7 +84,7 @@ TEST_CASE("every kernel compiles for every architecture that is tested", "[gener
   if (nvrtc_here()) check_table("its own", nullptr, test_archs());
 }
 
-TEST_CASE("the table's products of one GPU alone go by roles", "[generate]") {
+TEST_CASE("the table's matmuls that only one GPU has are warp-specialized", "[generate]") {
   for (const NamedKernel& kernel : named_kernels()) {
     if (!kernel.only) continue;
     INFO(kernel.name);
@@ -98,11 +99,11 @@ TEST_CASE("every kernel compiles for awkward tensors", "[generate]") {
   if (!nvrtc_here()) return;
   check_table("ragged", ragged_variant, {hopper});
   check_table("strided", strided_variant, {hopper});
-  // Offsets of 64 bits beside operands that threads copy.
+  // 64-bit offsets, with operands that threads copy.
   for (const char* tiles : {"-64x64x128", "-128x64x64"}) check_table("strided", strided_variant, {hopper}, tiles);
 }
 
-TEST_CASE("a compilation that is not clean is seen", "[generate]") {
+TEST_CASE("compilations with warnings or spills are detected", "[generate]") {
   if (!nvrtc_here()) return;
   const auto check = [](const std::string& body, bool may_spill = false) {
     return compile_check({.author = "bad",
@@ -131,7 +132,7 @@ TEST_CASE("the same graph gives the same bytes", "[generate]") {
   }
 }
 
-TEST_CASE("a kernel further down its file differs in places alone", "[generate]") {
+TEST_CASE("a kernel further down its file differs only in line numbers", "[generate]") {
   const Graph up = run_passes(trace_kernel("twin", [](In<f32, 1> x, Out<f32, 1> y) {
     Index i = blocks(cdiv(y.extent(0), 256));
     Tile t = load(x, {i}, {256});
@@ -153,15 +154,15 @@ TEST_CASE("a kernel further down its file differs in places alone", "[generate]"
 
 #ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
-  // Of each: a kernel of x and y, f32 or bf16 of those extents; the place in x where a NaN is stored, and one where it
-  // is not.
+  // For each: a kernel of x and y, f32 or bf16, with those extents; the index in x where a NaN is stored, and one where
+  // it is not.
   struct Case {
     const char* name;
     Graph graph;
     ElementType type;
     std::vector<std::int64_t> extents, grid = {};
     std::int64_t stored, not_stored;
-    const char* text;  ///< of the kernel, which shows that this is the way it stores
+    const char* text;  ///< part of the kernel, which shows that it stores in this way
     Arch arch = hopper;
   };
   const auto matmul = [](In<bf16, 2> x, Out<bf16, 2> y) {
@@ -190,7 +191,7 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
            trace_kernel(
                "beyond",
                [](X x, Out<f32, 1> y) {
-    Tile a = load(x, {0}, {64}, -1);  // whose roots are NaN
+    Tile a = load(x, {0}, {64}, -1);  // the square roots are NaN
     store(y, {0}, sqrt(a));
                },
                here),
@@ -289,7 +290,7 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
     std::ranges::copy(strides, result.stride.begin());
     return result;
   };
-  std::vector<double> x(128 * 128), y(128 * 128);  // of any type
+  std::vector<double> x(128 * 128), y(128 * 128);  // enough for any type
   for (Case& of : cases) {
     of.graph = run_passes(of.graph);
     const Argument arguments[] = {argument(of, x.data()), argument(of, y.data())};
@@ -325,7 +326,7 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
 }
 #endif
 
-TEST_CASE("long functions of which there would be very many copies are called", "[generate]") {
+TEST_CASE("long functions that would be copied very often are called instead", "[generate]") {
   const auto chain = [](auto type, int length, const auto& function) {
     using T = decltype(type);
     return cuda_source(kernel("chain",
@@ -360,7 +361,7 @@ TEST_CASE("long functions of which there would be very many copies are called", 
   each(f32{});
   each(f64{});
   check(f64{}, "log1p", [](const auto& a) { return log1p(a); });
-  // Short functions never are.
+  // Short functions are never called.
   CHECK(count(chain(f32{}, 200, [](const auto& a) { return exp2(a); }), "called_") == 0);
   if (!nvrtc_here()) return;
   const auto k = kernel("chain", [](In<f32, 2> x, Out<f32, 2> y) {
@@ -372,7 +373,7 @@ TEST_CASE("long functions of which there would be very many copies are called", 
     CHECK(compile_check(generate(k.executable().graph(), dense_variant(k.graph()), arch), arch) == "");
 }
 
-// prelude/device/select.cuh says why it must see none.
+// prelude/device/select.cuh explains why.
 TEST_CASE("no max or min of integers reaches ptxas", "[generate]") {
   if (!nvrtc_here()) return;
   const auto ptx_of = [](const auto& combine) {
@@ -433,7 +434,7 @@ TEST_CASE("a kernel's own text is plain C++", "[generate]") {
       kernels += fmt::format("namespace {}_{} {{\n{}\n}}\n", file_stem(kernel.name), number++,
                              kernel_part(generate(graph, variant(graph), hopper)));
   }
-  // Names of extern "C" functions are one namespace.
+  // Names of extern "C" functions share one namespace.
   kernels = replaced(kernels, "extern \"C\" ", "");
   for (const std::string compiler : {"g++", "clang++ -mavx512fp16"}) {  // without it clang 14 has no _Float16
     if (std::system((compiler + " --version >/dev/null 2>&1").c_str()) != 0) {

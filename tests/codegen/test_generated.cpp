@@ -1,5 +1,5 @@
-// What generated code must not get wrong where two decisions of its plan meet: kernels that run on the test's device
-// and on the CPU, which defines what they compute, from the same numbers.
+// Interactions between two decisions of a plan that generated code must handle: kernels run on the test's device and on
+// the CPU, which defines their results, with the same inputs.
 #include <fmt/format.h>
 
 #include <array>
@@ -41,8 +41,9 @@ Twins<T, R> twins(const std::array<std::int64_t, R>& extents, const std::vector<
   return made;
 }
 
-/// Makes tensors of random numbers, for outputs too: what a kernel leaves alone must stay as it is. Floats are normal,
-/// integers between -1000 and 1000, and bytes those modulo 256. Each test has its own, and so the same numbers always.
+/// Makes tensors of random numbers, also for outputs: elements that a kernel does not write must stay unchanged. Floats
+/// are normal, integers between -1000 and 1000, and bytes those modulo 256. Each test has its own generator, and so
+/// always the same numbers.
 class Random {
  public:
   template <Stored T, int R>
@@ -68,7 +69,7 @@ void run(const K& kernel, const T&... twins) {
   launch(test_device().stream(), kernel, twins.device...);
 }
 
-/// The norm of the difference over the norm of what the CPU computed.
+/// The norm of the difference over the norm of the CPU's result.
 template <Stored T, int R>
 double error(const Twins<T, R>& result) {
   const std::vector<T> expected = result.cpu.to_vector(), actual = result.device.to_vector();
@@ -82,16 +83,17 @@ double error(const Twins<T, R>& result) {
   return std::sqrt(difference / norm);
 }
 
-/// Of sums of so many random terms in f32, in any two orders: each partial sum may be wrong by half a unit of its last
+/// For sums of so many random terms in f32, in any two orders: each partial sum may be wrong by half a unit in its last
 /// place, and terms that cancel leave a sum smaller than they are.
 double of_sums(int terms) { return std::pow(terms, 1.5) * 0x1p-23; }
 
-/// Of numbers rounded to bf16 so many times in a row: sums that differ by little may round to neighbours.
+/// For numbers rounded to bf16 so many times in a row: sums that differ slightly may round to neighbors.
 double of_bf16(int times) { return times * 0x1p-8; }
 
 }  // namespace
 
-TEST_CASE("a carried value keeps what another was made of, in either order of assignment", "[cpu][emulated]") {
+TEST_CASE("a carried value keeps the values that another was made of, in either order of assignment",
+          "[cpu][emulated]") {
   Random random;
   const auto row = random.twins<f32, 1>({32});
   const auto check = [&](const auto& kernel) {
@@ -124,7 +126,7 @@ TEST_CASE("a carried value keeps what another was made of, in either order of as
   }));
 }
 
-TEST_CASE("a loop adds to a product that was spread otherwise than its own", "[cpu][emulated]") {
+TEST_CASE("a loop accumulates onto a matmul whose layout differs from its own", "[cpu][emulated]") {
   Random random;
   const auto k = kernel("continued", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> u, In<f32, 2> v, Out<f32, 2> y) {
     Var acc = mma(load(x, {0, 0}, {1, 32}), load(w, {0, 0}, {32, 64}), zeros<f32>({1, 64}));
@@ -162,7 +164,7 @@ TEST_CASE("gathered rows are added to each part of a tile too large for register
   CHECK(error(y) == 0);
 }
 
-TEST_CASE("gathered rows whose numbers no memory holds are used twice among other reads", "[cpu][emulated]") {
+TEST_CASE("gathered rows that fit in no memory are used twice among other reads", "[cpu][emulated]") {
   Random random;
   const auto check = [&](const auto& rows) {
     const auto k = kernel("gathered_twice", [&](In<f32, 2> x, In<f32, 2> w, In<i32, 1> ids, Out<f32, 2> y) {
@@ -178,7 +180,7 @@ TEST_CASE("gathered rows whose numbers no memory holds are used twice among othe
   check([](const auto& ids) { return broadcast(load(ids, {0}, {1}), {256}); });
 }
 
-TEST_CASE("a column is read by products along each of its axes", "[cpu][emulated]") {
+TEST_CASE("a column is read by matmuls along each of its axes", "[cpu][emulated]") {
   Random random;
   const auto k = kernel("column", [](In<f32, 2> x, Out<f32, 2> y) {
     const Tile column = load(x, {0, 0}, {32, 1}), row = reshape(column, {1, 32});
@@ -190,7 +192,7 @@ TEST_CASE("a column is read by products along each of its axes", "[cpu][emulated
   CHECK(error(y) < of_sums(3));
 }
 
-TEST_CASE("either operand of a product is cast from a type of another size", "[cpu][emulated]") {
+TEST_CASE("either operand of a matmul is cast from a type of another size", "[cpu][emulated]") {
   Random random;
   const auto numbers = random.twins<i64, 2>({32, 32});
   const auto weights = random.twins<f32, 2>({32, 32});
@@ -207,7 +209,7 @@ TEST_CASE("either operand of a product is cast from a type of another size", "[c
   CHECK(error(y) < of_sums(32));
 }
 
-TEST_CASE("each cast of an operand of a product counts", "[cpu][emulated]") {
+TEST_CASE("each cast of an operand of a matmul counts", "[cpu][emulated]") {
   Random random;
   const auto k = kernel("i32_u8_f32", [](In<i32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     Tile bytes = cast<u8>(load(x, {0, 0}, {32, 32}));
@@ -218,11 +220,11 @@ TEST_CASE("each cast of an operand of a product counts", "[cpu][emulated]") {
   CHECK(error(y) < of_sums(32));
 }
 
-TEST_CASE("a reshape drops an axis that lanes were spread over", "[cpu][emulated]") {
+TEST_CASE("a reshape drops an axis that was distributed over lanes", "[cpu][emulated]") {
   Random random;
   const auto x = random.twins<bf16, 2>({32, 16});
   const auto w = random.twins<bf16, 2>({16, 1});
-  SECTION("to the numbers of a column") {
+  SECTION("to a column vector") {
     const auto y = random.twins<f32, 1>({32});
     const auto k = kernel("column", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 1> y) {
       Tile p = mma(load(x, {0, 0}, {32, 16}), load(w, {0, 0}, {16, 1}), zeros<f32>({32, 1}));
@@ -231,7 +233,7 @@ TEST_CASE("a reshape drops an axis that lanes were spread over", "[cpu][emulated
     run(k, x, w, y);
     CHECK(error(y) < of_sums(16));
   }
-  SECTION("to the numbers of a row") {
+  SECTION("to a row vector") {
     const auto y = random.twins<f32, 1>({256}), z = random.twins<f32, 1>({256});
     const auto k = kernel("row", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 1> y, Out<f32, 1> z) {
       Tile p = mma(load(x, {0, 0}, {1, 128}), load(w, {0, 0}, {128, 256}), zeros<f32>({1, 256}));
@@ -242,7 +244,7 @@ TEST_CASE("a reshape drops an axis that lanes were spread over", "[cpu][emulated
     CHECK(error(y) < of_sums(128));
     CHECK(error(z) < of_sums(128 + 256));
   }
-  SECTION("to one number that all need") {
+  SECTION("to one number that all threads need") {
     const auto y = random.twins<f32, 1>({64});
     const auto k = kernel("total", [](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> z, Out<f32, 1> y) {
       Tile p = mma(load(x, {0, 0}, {32, 16}), load(w, {0, 0}, {16, 1}), zeros<f32>({32, 1}));
@@ -251,7 +253,7 @@ TEST_CASE("a reshape drops an axis that lanes were spread over", "[cpu][emulated
     run(k, x, w, random.twins<f32, 1>({64}), y);
     CHECK(error(y) < of_sums(16 * 32));
   }
-  SECTION("and makes the column a row of the next product") {
+  SECTION("and makes the column a row of the next matmul") {
     const auto y = random.twins<f32, 2>({1, 16});
     const auto z = random.twins<f32, 1>({1});
     const auto k = kernel("transposed", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> v, Out<f32, 2> y, Out<f32, 1> z) {
@@ -284,7 +286,7 @@ TEST_CASE("a loop reuses more right operands than shared memory holds", "[cpu][e
   CHECK(error(y) < of_sums(144) + of_bf16(5));
 }
 
-TEST_CASE("a hundred carried values change places", "[cpu][emulated]") {
+TEST_CASE("a hundred carried values are permuted", "[cpu][emulated]") {
   Random random;
   const auto k = kernel("places", [](In<f32, 2> x, Out<f32, 2> y) {
     std::vector<std::unique_ptr<Var<f32, 2>>> carried;
@@ -297,13 +299,13 @@ TEST_CASE("a hundred carried values change places", "[cpu][emulated]") {
     for (int i = 0; i < 100; ++i) store(y, {i, 0}, *carried[static_cast<std::size_t>(i)]);
   });
   for (const int rounds : {0, 3}) {
-    const auto y = random.twins<f32, 2>({100, 9});  // of which no two elements are read at a time
+    const auto y = random.twins<f32, 2>({100, 9});  // no two of its elements are neighbors in memory
     run(k, random.twins<f32, 2>({100 + rounds, 9}), y);
     CHECK(error(y) == 0);
   }
 }
 
-TEST_CASE("persistent blocks keep large tiles in their workspace and read again what they wrote", "[cpu][emulated]") {
+TEST_CASE("persistent CTAs keep large tiles in their workspace and read again what they wrote", "[cpu][emulated]") {
   Random random;
   const auto k = kernel("workspace", [](In<f32, 2> x, InOut<f32, 2> y) {
     Index b = blocks(cdiv(x.extent(0), 256));
@@ -321,7 +323,7 @@ TEST_CASE("persistent blocks keep large tiles in their workspace and read again 
   CHECK(error(y) < of_sums(1024));
 }
 
-TEST_CASE("numbers of 1 and 8 bytes and predicates change threads", "[cpu][emulated]") {
+TEST_CASE("numbers of 1 and 8 bytes and predicates are exchanged between threads", "[cpu][emulated]") {
   Random random;
   const auto k = kernel("small_types", [](In<i64, 2> x, In<u8, 2> u, Out<i64, 2> y, Out<u8, 2> z, Out<u8, 2> t) {
     Tile a = load(x, {0, 0}, {24, 40});
@@ -362,7 +364,7 @@ TEST_CASE("the largest tiles are planned", "[generate]") {
   plans([](In<f64, 2> x, Out<f64, 2> y) { store(y, {0, 0}, transpose(load(x, {0, 0}, {1 << 15, 1 << 15}))); });
 }
 
-TEST_CASE("what the text does not name is not declared", "[nvrtc]") {
+TEST_CASE("names that the text does not use are not declared", "[nvrtc]") {
   const auto of = [](const auto& kernel) {
     const Graph graph = run_passes(kernel.graph());
     return generate(graph, dense_variant(graph), Arch::sm_90a);
@@ -376,7 +378,7 @@ TEST_CASE("what the text does not name is not declared", "[nvrtc]") {
   if (nvrtc_here()) CHECK(compile_check(source, Arch::sm_90a) == "");
 }
 
-TEST_CASE("a kernel may have a name that CUDA C++ has for something else", "[nvrtc]") {
+TEST_CASE("a kernel may have a name that CUDA C++ uses for something else", "[nvrtc]") {
   if (!nvrtc_here()) return;
   for (const char* name : {"exp", "round", "float", "std", "main", "memory", "u8"}) {
     const Graph graph = run_passes(trace_kernel(name, [](In<f32, 1> x, Out<f32, 1> y) {
@@ -407,7 +409,7 @@ TEST_CASE("a kernel may have any name that C++ allows, and words of CUDA C++ as 
 #ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("a grid may take several launches", "[emulator][planted]") {
   const auto grouped = kernel("grouped", [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> c) {
-    auto [i, j, h] = blocks(9, 3, 2);  // a group of eight rows and one that is not full
+    auto [i, j, h] = blocks(9, 3, 2);  // a group of eight rows and a partial one
     Var sums = zeros<f32>({16, 16});
     for (Index r : range(2)) sums = mma(load(a, {i, h * 2 + r}, {16, 16}), load(b, {h * 2 + r, j}, {16, 16}), sums);
     store(c, {h * 9 + i, j}, sums);

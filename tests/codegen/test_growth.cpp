@@ -1,5 +1,5 @@
-// Kernels that are four times as large take about four times as long: to trace, to optimise, to make ready for the CPU
-// and to generate. What would take more than its share is refused in a sentence.
+// Kernels that are four times as large take about four times as long: to trace, to optimize, to prepare for the CPU and
+// to generate. Kernels that would take too much are rejected in a sentence.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -21,19 +21,19 @@ using namespace tessera::internal;
 namespace {
 
 #ifdef __SANITIZE_ADDRESS__
-constexpr int slowdown = 10;  // by sanitizers, about
+constexpr int slowdown = 10;  // of sanitizers, about
 #else
 constexpr int slowdown = 1;
 #endif
 
-/// Of this thread: what else the machine does costs nothing.
+/// CPU time of this thread: other work of the machine does not count.
 double seconds() {
   timespec time;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-/// What each stage of a kernel of this size takes.
+/// The time of each stage for a kernel of this size.
 std::vector<std::pair<std::string, double>> times_of(const Growing& kernel, int size) {
   std::vector<std::pair<std::string, double>> times;
   double last = seconds();
@@ -59,7 +59,7 @@ std::vector<std::pair<std::string, double>> times_of(const Growing& kernel, int 
 
 /// The stages that take far more than four times as long for a kernel that is four times as large.
 std::string too_long(const Growing& kernel) {
-  constexpr double too_short = 0.03;  // to tell anything
+  constexpr double too_short = 0.03;  // to measure anything
   const int size = kernel.size / (slowdown == 1 ? 2 : 8);
   const auto small = times_of(kernel, size / 4), large = times_of(kernel, size);
   std::string report;
@@ -80,7 +80,7 @@ TEST_CASE("a kernel four times as large takes about four times as long", "[passe
   for (const Growing& kernel : growing_kernels()) {
     if (!in_share(kernel.name, share)) continue;
     ++tried;
-    // Times vary on a machine that does other work: what is too long is so three times.
+    // Times vary on a machine that does other work: only a stage that is too slow three times is an error.
     std::string report = too_long(kernel);
     for (int again = 0; again < 2 && !report.empty(); ++again) report = too_long(kernel);
     INFO(kernel.name);
@@ -89,11 +89,11 @@ TEST_CASE("a kernel four times as large takes about four times as long", "[passe
   CHECK(tried > 1);
 }
 
-TEST_CASE("a kernel that grows is one by roles", "[passes][growth]") {
+TEST_CASE("a kernel that grows is warp-specialized", "[passes][growth]") {
   const Graph graph = run_passes(growing("what is computed of a product by roles").traced(8));
   const codegen::Plan plan = codegen::make_plan(graph, dense_variant(graph), Arch::sm_90a, {});
   CHECK(plan.phases[0].roles.size() == 2);
-  CHECK(plan.tensor_maps.size() == 4);  // of both stores, too
+  CHECK(plan.tensor_maps.size() == 4);  // including those of both stores
 }
 
 TEST_CASE("a hundred thousand ops in a row become a program in seconds", "[passes][growth]") {
@@ -103,7 +103,7 @@ TEST_CASE("a hundred thousand ops in a row become a program in seconds", "[passe
   }
 }
 
-TEST_CASE("what is nested too deep is refused", "[graph][growth]") {
+TEST_CASE("too deep nesting is rejected", "[graph][growth]") {
   const auto error = [](std::string_view name, int depth) { return error_of([&] { growing(name).traced(depth); }); };
   for (const auto name : {"loops in one another", "loops in one another that store"}) {
     CHECK(error(name, 100) == "(no error)");

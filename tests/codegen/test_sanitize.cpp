@@ -1,5 +1,5 @@
-// One kernel for each kind of op and element type: few and small enough to run under a sanitizer of GPUs or in the
-// emulator. What the ops mean is tested elsewhere, with more shapes and values.
+// One kernel for each kind of op and element type: few and small enough to run under compute-sanitizer or in the
+// emulator. The ops' results are tested elsewhere, with more shapes and values.
 
 #include "support/catch.hpp"
 #include "support/oracle.hpp"
@@ -21,7 +21,7 @@ constexpr ElementType all_types[] = {
 constexpr ElementType computing[] = {ElementType::f32, ElementType::i32, ElementType::i64, ElementType::u32,
                                      ElementType::u64};
 
-/// A kernel of several results from the same inputs, and what each is to be.
+/// A kernel of several results from the same inputs, and their expected values.
 class Results {
  public:
   explicit Results(std::vector<Array> inputs) : inputs_(std::move(inputs)) {}
@@ -182,7 +182,7 @@ TEST_CASE("reductions and scans of each type", "[cpu][sanitize][emulated]") {
 
 namespace {
 
-/// Products of P, of tensors of T.
+/// Matmuls of P, with tensors of T.
 template <Element P, Stored T>
 void check_matmul() {
   const auto k = kernel("product", [](In<T, 2> x, In<T, 2> w, Out<f32, 2> y) {
@@ -222,7 +222,7 @@ TEST_CASE("mma of each type, in a loop over ragged tensors", "[cpu][sanitize][em
 TEST_CASE("loads, stores, gathers and scatters of each type", "[cpu][sanitize]") {
   const auto check = []<class T>(T) {
     INFO(name(element_type<T>));
-    // y gets x, its rows turned round by a gather; z gets them turned back by a scatter; both through slices.
+    // y gets x with its rows reversed by a gather; z gets them reversed back by a scatter; both through slices.
     const auto k = kernel("memory", [](In<T, 2> x, In<i32, 1> rows, Out<T, 2> y, Out<T, 2> z, Scalar<i32> from) {
       auto [m, n] = blocks(cdiv(x.extent(0), 4), cdiv(x.extent(1), 16));
       const Tile r = load(rows, {m}, {4}, -1);
@@ -264,7 +264,7 @@ TEST_CASE("loads, stores, gathers and scatters of each type", "[cpu][sanitize]")
   check(u64{});
 }
 
-TEST_CASE("atomics of each type from many blocks", "[cpu][sanitize]") {
+TEST_CASE("atomics of each type from many CTAs", "[cpu][sanitize]") {
   const auto check = []<class T>(T) {
     const auto k = kernel("count", [](In<T, 2> x, InOut<T, 1> total) {
       auto [m, n] = blocks(cdiv(x.extent(0), 4), cdiv(x.extent(1), 8));

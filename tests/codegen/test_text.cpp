@@ -1,4 +1,4 @@
-// The text of small kernels: what is known is folded, and computed once.
+// The text of small kernels: known values are folded, and computed once.
 #include <sstream>
 
 #include "codegen/generate.hpp"
@@ -11,7 +11,7 @@ using namespace tessera::internal;
 
 namespace {
 
-/// What a kernel's body says, without the author's lines.
+/// A kernel's body, without the author's lines.
 template <class F>
 std::string body_of(const F& function) {
   const Graph graph = run_passes(trace_kernel("small", function));
@@ -33,8 +33,8 @@ std::size_t count(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("what is known of a tile's place is not asked", "[generate]") {
-  // One row is there or not; columns from the first end where the tensor does.
+TEST_CASE("a tile's known bounds are not checked", "[generate]") {
+  // One row exists or not; columns after the first end where the tensor does.
   const std::string rows = body_of([](In<f32, 2> x, Out<f32, 2> y) {
     Index b = blocks(x.extent(0));
     store(y, {b, 0}, load(x, {b, 0}, {1, 64}) + 1);
@@ -43,13 +43,13 @@ TEST_CASE("what is known of a tile's place is not asked", "[generate]") {
   CHECK(has(rows, "_in0 = block0 < in0_extent0;"));
   CHECK(has(rows, " < in0_extent1, in0_priority)"));
   CHECK(has(rows, "_in0 = block0 < out1_extent0;"));
-  // Positions that a layout has beyond the tile are none of it.
+  // Positions of a layout beyond the tile are masked.
   const std::string odd = body_of([](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, exp(load(x, {0}, {1000}))); });
   CHECK(has(odd, " < minimum(in0_extent0, 1000)"));
-  // A place that may be negative is asked for both ends.
+  // An index that may be negative is checked at both ends.
   const std::string any = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) { store(y, {0}, load(x, {n}, {1})); });
   CHECK(has(any, "_in0 = scalar2 >= 0 && scalar2 < in0_extent0;"));
-  // Of a view of known extent its tiles are inside, or in part, or not at all.
+  // For a view of known extent a tile is inside, partially inside, or outside.
   const auto of_view = [](int index, int tile) {
     return body_of([=](In<f32, 2> x, Out<f32, 2> y) {
       Index b = blocks(x.extent(0));
@@ -62,14 +62,14 @@ TEST_CASE("what is known of a tile's place is not asked", "[generate]") {
     CHECK_FALSE(has(text, "96 "));
     CHECK(has(text, " < in0_extent1)"));
   }
-  // What lies between numbers is known: the rest is asked.
+  // Bounds between constants are known: only the rest is checked.
   CHECK_FALSE(has(of_view(0, 128), "Window"));
   CHECK(has(of_view(0, 128), " < minimum(in0_extent1, 96)"));
   CHECK(has(of_view(1, 64), " = window(64ll, 32, in0_extent1);"));
   CHECK_FALSE(has(of_view(3, 32), "indow"));
   CHECK(has(of_view(3, 32), ", false)"));
   CHECK_FALSE(has(of_view(-1, 64), "indow"));
-  // A view that begins ahead of the one that it is of.
+  // A view that begins before the one that it is a slice of.
   const auto of_views = [](int first, int second) {
     return body_of([=](In<f32, 1> x, Out<f32, 1> y) {
       store(y, {0}, load(x.slice(0, first, 96).slice(0, second, 40), {0}, {64}));
@@ -81,18 +81,18 @@ TEST_CASE("what is known of a tile's place is not asked", "[generate]") {
   CHECK(has(of_views(30, -40), ", false)"));
 }
 
-TEST_CASE("where a tile starts is said once", "[generate]") {
+TEST_CASE("a tile's start is computed once", "[generate]") {
   const std::string text = body_of([](In<f32, 2> x, Out<f32, 2> y) {
     auto [i, j] = blocks(cdiv(x.extent(0), 32), cdiv(x.extent(1), 64));
     store(y, {i, j}, exp(load(x, {i, j}, {32, 64})));
   });
-  CHECK(count(text, "static_cast<i64>(block0) * 32") == 2);  // of the tile that is loaded, and of that which is stored
+  CHECK(count(text, "static_cast<i64>(block0) * 32") == 2);  // for the loaded tile, and for the stored one
   CHECK(count(text, "static_cast<i64>(block1) * 64") == 2);
   CHECK(has(text, "_in0 = window("));
   CHECK(has(text, "_at0, 32, in0_extent0);"));
 }
 
-TEST_CASE("there are no parentheses that say nothing", "[generate]") {
+TEST_CASE("there are no redundant parentheses", "[generate]") {
   const std::string one = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<f32> s) {
     Index b = blocks(cdiv(x.extent(0), 256));
     const Tile<f32, 1> v = load(x, {b}, {256});
@@ -108,7 +108,7 @@ TEST_CASE("there are no parentheses that say nothing", "[generate]") {
   CHECK(finds(minus, R"((\S+) - \(scalar2 - \1\) - \(\1 \+ scalar2\))"));
 }
 
-TEST_CASE("one round is no loop", "[generate]") {
+TEST_CASE("a single iteration is no loop", "[generate]") {
   for (const int m : {16, 64, 128})
     for (const int n : {8, 64}) {
       const std::string text = body_of([=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
@@ -124,7 +124,7 @@ TEST_CASE("one round is no loop", "[generate]") {
     }
 }
 
-TEST_CASE("a place that is a number is one, of 64 bits", "[generate]") {
+TEST_CASE("a constant index is a 64-bit literal", "[generate]") {
   const std::string far = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) {
     store(y, {0}, load(x, {-3}, {32768}));
     store(y.slice(0, n, 32768), {-3}, full<f32>({32768}, 1));

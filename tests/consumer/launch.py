@@ -1,4 +1,4 @@
-"""A program of a project that uses Tessera from Python, with the module as it is installed. Usage: launch.py KERNELS [DEVICE]"""
+"""A program of a project that uses Tessera from Python, with the installed module. Usage: launch.py KERNELS [DEVICE]"""
 
 import sys
 

@@ -1,4 +1,4 @@
-// A program of a project that uses the model: it reads the folder of one, tokenizer included.
+// A program of a project that uses the model: it reads a model's folder, tokenizer included.
 #include <cstdio>
 
 #include <tessera/model.hpp>

@@ -1,4 +1,4 @@
-// A file of a project that has names of its own, which mean other things inside of Tessera.
+// A file of a project whose own names mean other things inside of Tessera.
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

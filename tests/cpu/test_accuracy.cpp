@@ -1,5 +1,6 @@
-// Functions of reals against their documented bounds, over all of their domain: every f16 and bf16, a sample of each binade
-// of f32 and f64 with each number's neighbor, and edges. Where a function rises, no step back is larger than its bound.
+// Functions of reals against their documented bounds, over their whole domain: every f16 and bf16, a sample of each
+// binade of f32 and f64 with each number's neighbor, and edges. Where a function rises, no step back is larger than its
+// bound.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -20,18 +21,18 @@ namespace {
 template <class T>
 constexpr T infinity = std::numeric_limits<T>::infinity();
 
-/// What a function of the language has to be: of a number x the exact value, and how far off a result may be.
+/// The specification of a function of the language: the exact value for x, and the error bound.
 struct Function {
   std::string name;
   std::function<std::vector<Real>(const Array&)> exact;
-  double tolerance;                 ///< as in ops.def, of f32
-  Real may_be_zero = 0;             ///< in smallest normal numbers: where a result below may be 0
+  double tolerance;                 ///< as in ops.def, for f32
+  Real may_be_zero = 0;             ///< in smallest normal numbers: a result below may be 0
   double by_exponent = 0;           ///< added to the tolerance for each unit of `exponent`
   Real (*exponent)(Real) = nullptr;
-  Op op = Op::neg;                  ///< which has a tolerance of its own for its argument, if any
+  Op op = Op::neg;                  ///< the op that has a tolerance of its own for its argument, if any
 };
 
-/// All values of a type of 16 bits, as f32.
+/// All values of a 16-bit type, as f32.
 template <class Narrow>
 void add_all(std::vector<float>& to, std::size_t one_of) {
   for (std::size_t bits = 0; bits < 65536; bits += one_of) {
@@ -65,12 +66,12 @@ std::vector<T> arguments() {
     const T first = std::ldexp(T(1), exponent);
     with_neighbors(first);
     with_neighbors(std::nextafter(first, T(0)));
-    // Another part of each binade, so that a share sees all bits.
+    // Another part of each binade, so that a share covers all bits.
     for (std::size_t i = static_cast<std::size_t>(exponent - lowest) * 7 % share; i < of_a_binade; i += share)
       with_neighbors(std::ldexp(1 + (static_cast<T>(i) + T(0.37)) / static_cast<T>(of_a_binade), exponent));
   }
   for (int i = 0; i <= 1100; i += device == "cpu" ? 1 : 7) with_neighbors(static_cast<T>(i));
-  // Where functions overflow, vanish, or change how they are computed; near to multiples of pi / 2.
+  // Where functions overflow, vanish, or change how they are computed; near multiples of pi / 2.
   for (const double edge :
        {88.72283,    88.3762626647949, 87.33654,    103.97208,   103.27893, 89.415985, 10.0546, 9.01,      9.19454,
         0.70710678,  1.41421356,       0.69314718,  0.34657359,  2.4142137, 0.41421357, 1.5707964, 3.1415927, 4.712389,
@@ -78,7 +79,7 @@ std::vector<T> arguments() {
         1.2784645,   0.7517916,        6.28,        314.0,         0x1.f9cbe2p+7, 0x1.47d0fep+34, 0x1.0f79ap+57,
         0x1.f37c8ap+95, 0x1.7b9b4p+126})
     with_neighbors(static_cast<T>(edge));
-  // The worst of all f64. (In the emulator a function of f64 is the C library's, which leaves 48 digits here.)
+  // The worst case of all f64. (In the emulator a function of f64 is the C library's, which leaves 48 digits here.)
   if (device != "emulated") with_neighbors(static_cast<T>(0x1.6ac5b262ca1ffp+849));
   x.push_back(limits::max()), x.push_back(limits::lowest()), x.push_back(infinity<T>), x.push_back(-infinity<T>);
   std::erase_if(x, [](T v) { return std::isnan(v); });
@@ -89,7 +90,7 @@ std::vector<T> arguments() {
   return x;
 }
 
-/// Empty if y is what it may be, else the first that is not.
+/// Empty if y is within its bounds, else the first violation.
 template <class T>
 std::string wrong(const Function& f, const std::vector<T>& x, std::span<const T> y, const std::vector<Real>& exact) {
   using limits = std::numeric_limits<T>;
@@ -131,7 +132,7 @@ std::string wrong(const Function& f, const std::vector<T>& x, std::span<const T>
   return text.str();
 }
 
-/// The functions, and the kernel that stores each of them of x to a row of y.
+/// The functions, and the kernel that stores each function of x to a row of y.
 template <class T>
 struct Functions {
   std::vector<Function> all;

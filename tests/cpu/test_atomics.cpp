@@ -1,10 +1,10 @@
-// Atomics as authors write them: what they give back, how blocks meet by them, and what orders they keep.
+// Atomics as authors write them: the values that they return, how CTAs synchronize by them, and their memory orders.
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
 #include "../bench/common/order_kernels.hpp"
-#include "../samples/gallery/prefix_sum_single_pass.cpp"  // of which the kernel is
+#include "../samples/gallery/prefix_sum_single_pass.cpp"  // the kernel under test
 #include "support/catch.hpp"
 #include "support/devices.hpp"
 #include "support/support.hpp"
@@ -14,7 +14,7 @@
 
 using namespace tessera::internal;
 
-// What else the sample takes of its gallery: its own launch is not made here.
+// The sample's dependencies on its gallery: its own launch is not made here.
 namespace gallery {
 Example::Example(std::string, double, double (*)(const tessera::Device&)) {}
 std::vector<f32> normal_values(std::int64_t, unsigned) { return {}; }
@@ -29,7 +29,7 @@ std::vector<T> sorted(std::vector<T> values) {
   return values;
 }
 
-/// Text of what is thrown where the kernel is traced.
+/// The message that is thrown when the kernel is traced.
 template <class F>
 std::string refusal(const char* name, const F& f) {
   try {
@@ -42,9 +42,9 @@ std::string refusal(const char* name, const F& f) {
 
 }  // namespace
 
-// --- what they give back
+// --- returned values
 
-TEST_CASE("atomics give back what was there", "[cpu][atomics]") {
+TEST_CASE("atomics return the old value", "[cpu][atomics]") {
   const auto k = kernel("old_values", [](InOut<i32, 2> y, Out<i32, 2> old) {
     Index i = blocks(9);
     Tile x = full<i32>({1, 8}, 6) + iota({1, 8}, 1);
@@ -58,7 +58,7 @@ TEST_CASE("atomics give back what was there", "[cpu][atomics]") {
     keep(atomic_xor(y, {i, 0}, x * 2));
     keep(atomic_exchange(y, {i, 0}, x));
     keep(atomic_compare_exchange(y, {i, 0}, where(iota({1, 8}, 1) < 4, x, 0), x + 1));
-    keep(atomic_add(y, {i, 1}, x));  // nowhere
+    keep(atomic_add(y, {i, 1}, x));  // out of bounds
   });
   const auto y = tensor<i32, 2>({9, 8}, std::vector<i32>(72, 5)), old = tensor<i32, 2>({81, 8}, std::vector<i32>(648));
   launch(test_device().stream(), k, y, old);
@@ -79,7 +79,7 @@ TEST_CASE("atomics give back what was there", "[cpu][atomics]") {
     }
 }
 
-TEST_CASE("elements that meet in one place each find what another has left", "[cpu][atomics]") {
+TEST_CASE("elements with the same index each see the previous one's result", "[cpu][atomics]") {
   const auto k = kernel("tickets", [](InOut<u32, 1> next, Out<u32, 2> drawn, InOut<i64, 1> least) {
     Index i = blocks(drawn.extent(0));
     Tile place = zeros<i32>({96});
@@ -99,7 +99,7 @@ TEST_CASE("elements that meet in one place each find what another has left", "[c
   CHECK(least.to_vector()[0] == -1000 * (blocks - 1));
 }
 
-TEST_CASE("the larger and the smaller of reals ignore NaN", "[cpu][atomics]") {
+TEST_CASE("max and min by atomics ignore NaN", "[cpu][atomics]") {
   constexpr f32 nan = std::numeric_limits<f32>::quiet_NaN(), infinity = std::numeric_limits<f32>::infinity();
   const auto k = kernel("reals", [](In<f32, 1> x, InOut<f32, 1> most, InOut<f32, 1> least, Out<f32, 1> old) {
     Tile t = load(x, {0}, {7});
@@ -120,7 +120,7 @@ TEST_CASE("the larger and the smaller of reals ignore NaN", "[cpu][atomics]") {
   CHECK(same(least.to_vector(), {3, 1, nan, -infinity, 4, -2, -1e-40f}));
 }
 
-TEST_CASE("what is compared are bits", "[cpu][atomics]") {
+TEST_CASE("compare_exchange compares bits", "[cpu][atomics]") {
   constexpr f32 nan = std::numeric_limits<f32>::quiet_NaN();
   const auto k = kernel("bits", [](In<f32, 1> expected, InOut<f32, 1> y) {
     atomic_compare_exchange(y, {0}, load(expected, {0}, {4}), full<f32>({4}, 9));
@@ -130,15 +130,15 @@ TEST_CASE("what is compared are bits", "[cpu][atomics]") {
   CHECK(y.to_vector() == std::vector<f32>{0, 9, 9, 9});
 }
 
-// --- order within a block
+// --- order within a CTA
 
-TEST_CASE("atomics of a block happen in its order, whichever threads have the elements", "[cpu][atomics]") {
+TEST_CASE("atomics of a CTA happen in program order, whichever threads have the elements", "[cpu][atomics]") {
   const auto k = kernel("in_order", [](InOut<i32, 1> y, InOut<i32, 1> z, Out<i32, 2> seen) {
     Tile transposed = 255 - iota({256}, 0);
     Tile first = atomic_exchange(y, {0}, iota({256}, 0) * 10);
     Tile second = atomic_add(y, {transposed}, full<i32>({256}, 1));  // by other threads than those that exchanged
     atomic_max(z, {0}, iota({256}, 0));
-    atomic_add(z, {transposed}, full<i32>({256}, 1000));  // another op: it may not change places
+    atomic_add(z, {transposed}, full<i32>({256}, 1000));  // another op: it must not be reordered
     Tile after = load(z, {0}, {256});
     Tile third = atomic_add(y, {0}, full<i32>({256}, 1));
     atomic_exchange(z, {0}, iota({256}, 0));
@@ -164,8 +164,8 @@ TEST_CASE("atomics of a block happen in its order, whichever threads have the el
   }
 }
 
-TEST_CASE("an old value decides for all threads of a block", "[cpu][atomics]") {
-  // The first of the blocks that come to a row fills all of it.
+TEST_CASE("an old value decides for all threads of a CTA", "[cpu][atomics]") {
+  // The first CTA that reaches a row fills all of it.
   const auto k = kernel("first_fills", [](InOut<i32, 1> taken, InOut<i32, 2> rows, InOut<i32, 1> fills) {
     Index i = blocks(40);
     Index row = i % 5;
@@ -183,7 +183,7 @@ TEST_CASE("an old value decides for all threads of a block", "[cpu][atomics]") {
   for (std::size_t i = 0; i < filled.size(); ++i) CHECK(filled[i] == static_cast<i32>(i / 300) + 7);
 }
 
-TEST_CASE("a product of tensor cores, whose place a ticket says", "[cpu][atomics]") {
+TEST_CASE("a matmul on tensor cores, whose index comes from a ticket", "[cpu][atomics]") {
   const auto k = kernel("drawn_product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, InOut<i32, 1> next) {
     [[maybe_unused]] Index block = blocks(cdiv(y.extent(0), 64));
     Var sums = zeros<f32>({64, 64});
@@ -201,7 +201,7 @@ TEST_CASE("a product of tensor cores, whose place a ticket says", "[cpu][atomics
   for (std::size_t i = 0; i < sums.size(); ++i) CHECK(sums[i] == 256 + static_cast<f32>(i / (64 * 64)));
 }
 
-TEST_CASE("a loop of compare_exchange is any function of what memory holds", "[cpu][atomics]") {
+TEST_CASE("a loop of compare_exchange implements any function of a value in memory", "[cpu][atomics]") {
   const auto k = kernel("products", [](InOut<f32, 1> y) {
     [[maybe_unused]] Index i = blocks(20);
     Var held = zeros<f32>({1});
@@ -218,11 +218,11 @@ TEST_CASE("a loop of compare_exchange is any function of what memory holds", "[c
   CHECK(y.to_vector()[0] == 3.0f * (1 << 20));
 }
 
-// --- order between blocks
+// --- order between CTAs
 
 namespace {
 
-/// Each block waits for the one before it, reads all that it wrote by whichever thread, and tells the next one.
+/// Each CTA waits for the one before it, reads everything that it wrote by any thread, and signals the next one.
 auto relay(MemoryOrder release, MemoryOrder acquire, MemoryScope scope) {
   return kernel("relay", [=](InOut<i32, 1> next, InOut<i32, 1> flags, InOut<i32, 2> rows) {
     [[maybe_unused]] Index block = blocks(rows.extent(0));
@@ -252,7 +252,7 @@ std::vector<i32> relayed(int rows) {
 
 }  // namespace
 
-TEST_CASE("what is released is seen by who acquires it", "[cpu][atomics]") {
+TEST_CASE("released writes are visible after an acquire", "[cpu][atomics]") {
   const bool on_cpu = test_device_name() == "cpu";
   const int rows = on_cpu ? 150 : 24, launches = on_cpu && !sanitized ? 50 : 6;  // by all threads of the executor
   for (const MemoryScope scope : {MemoryScope::device, MemoryScope::system}) {
@@ -268,8 +268,8 @@ TEST_CASE("what is released is seen by who acquires it", "[cpu][atomics]") {
 
 namespace {
 
-/// Launches a kernel that adds up in one pass, parts of `size`, over so many elements: integers, so that any order of
-/// sums is exact. Empty, or what is wrong.
+/// Launches a single-pass scan with parts of `size` over so many elements: integers, so that sums are exact in any
+/// order. Returns nothing, or the errors.
 template <class K>
 std::string wrong_sums(const K& k, const Device& device, int count, int size, int seed) {
   const std::int64_t parts = cdiv(count, size);
@@ -300,7 +300,7 @@ std::string wrong_sums(const K& k, const Device& device, int count, int size, in
 
 }  // namespace
 
-TEST_CASE("sums in one pass by looking back are right, whichever blocks wait", "[cpu][atomics]") {
+TEST_CASE("scans in a single pass by look-back are right, whichever CTAs wait", "[cpu][atomics]") {
   const bool on_cpu = test_device_name() == "cpu";
   const auto alone = gallery::single_pass(64);
   const auto windowed = bench::running_sum_kernel(64);
@@ -314,8 +314,8 @@ TEST_CASE("sums in one pass by looking back are right, whichever blocks wait", "
 
 #ifdef TESSERA_HAS_EMULATOR
 
-TEST_CASE("sums in one pass come out in the emulator in any order of blocks and warps", "[emulator][atomics]") {
-  // A kernel's launches are each in an order of its own, of one to four blocks in flight.
+TEST_CASE("scans in a single pass are right in the emulator in any order of CTAs and warps", "[emulator][atomics]") {
+  // Each launch of a kernel has an order of its own, with one to four CTAs in flight.
   const auto looks_back = [](const auto& k, int size, const std::vector<int>& counts) {
     const Device device = emulated_device();
     for (const int count : counts)
@@ -330,7 +330,7 @@ TEST_CASE("sums in one pass come out in the emulator in any order of blocks and 
 
 namespace {
 
-/// What the emulator says of the relay.
+/// The emulator's report on the relay.
 std::string said_of_relay(MemoryOrder release, MemoryOrder acquire, MemoryScope scope) {
   const auto k = relay(release, acquire, scope);
   constexpr int rows = 6;
@@ -352,7 +352,7 @@ std::string said_of_relay(MemoryOrder release, MemoryOrder acquire, MemoryScope 
 
 }  // namespace
 
-TEST_CASE("the emulator sees what an order or a scope too small leaves open", "[emulator][atomics]") {
+TEST_CASE("the emulator reports races that a too weak order or too small scope allows", "[emulator][atomics]") {
   using enum MemoryOrder;
   using enum MemoryScope;
   CHECK(said_of_relay(release, acquire, device) == "");

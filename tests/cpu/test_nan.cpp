@@ -1,5 +1,5 @@
-// NaN where the range of a value's numbers is known: of |x| a compiler knows that it is not below 0, and may forget
-// that it may be NaN (prelude/device/compare.cuh).
+// NaN where a value's range is known: a compiler knows that |x| is not below 0, and may forget that it may be NaN
+// (prelude/device/compare.cuh).
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,16 +21,16 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
 
-/// NaN in the first, in the second, in both.
+/// NaN in the first operand, in the second, in both.
 const std::vector<float> first{nan, nan, nan, nan, nan, 0.0f, -0.0f, 0.25f, -3, 3, infinity, -infinity, nan, 1, -1, 7};
 const std::vector<float> second{nan, 0, 1, -5, infinity, nan, 1, 0, -3, 7, infinity, 2, -infinity, nan, nan, -7};
 constexpr int length = 16;
 
-/// What an op is compared with: numbers beside and within the ranges, and tiles whose ranges are known, too.
+/// The other operands of an op: numbers outside and within the ranges, and tiles whose ranges are known, too.
 constexpr float numbers[] = {-1, 0, 2};
 constexpr int operands = 5;
 
-/// What the kernel below stores for two operands, by the ops' definitions.
+/// The expected results of the kernel below for two operands, by the ops' definitions.
 std::vector<float> expected(float a, float b) {
   const bool unordered = std::isnan(a) || std::isnan(b);
   return {static_cast<float>(a < b),
@@ -51,14 +51,14 @@ std::vector<float> expected(float a, float b) {
 }
 const int results = static_cast<int>(expected(0, 0).size());
 
-/// What it stores for one.
+/// The expected results for one operand.
 std::vector<float> expected(float a) {
   return {std::fmax(std::fmin(a, 1.0f), 0.0f), std::fmin(std::fmax(a, 0.0f), 1.0f),
           std::isnan(a) ? nan : std::min(std::max(a, 0.0f), 1.0f), a > 0 ? std::min(std::trunc(a), 255.0f) : 0.0f};
 }
 const int further = static_cast<int>(expected(0).size());
 
-/// Compares make(x) with the operands; `make` is one op whose numbers have bounds.
+/// Compares make(x) with the operands; `make` is one op with bounded results.
 template <class Make>
 void check(const char* what, const Make& make) {
   INFO(what);
@@ -121,7 +121,7 @@ void check(const char* what, const Make& make) {
 
 }  // namespace
 
-TEST_CASE("NaN of an op whose numbers have bounds is compared as NaN", "[cpu][nan]") {
+TEST_CASE("NaN results of an op with bounded results compare as NaN", "[cpu][nan]") {
   check("x", [](const auto& x) { return x; });
   check("abs", [](const auto& x) { return abs(x); });
   check("minus abs", [](const auto& x) { return -abs(x); });
@@ -139,7 +139,7 @@ TEST_CASE("NaN of an op whose numbers have bounds is compared as NaN", "[cpu][na
   check("a tile clamped", [](const auto& x) { return clamp(x, 0.0f, 1.0f); });
 }
 
-TEST_CASE("no comparison of reals that is false of NaN reaches ptxas, nor a minimum that it saturates",
+TEST_CASE("no comparison of reals that would be false for NaN reaches ptxas, nor a minimum that it saturates",
           "[generate][nan]") {
   if (!nvrtc_here()) return;
   const auto ptx_of = [](const auto& compute) {

@@ -1,5 +1,5 @@
-// The ops that work element by element, against the fine print of ops.def: every op, every element type, shapes that no
-// vector width divides, broadcasting, literals, special values, accuracy, conversions, random numbers.
+// Elementwise ops against the fine print of ops.def: every op, every element type, shapes that no vector width divides,
+// broadcasting, literals, special values, accuracy, conversions, random numbers.
 #include <cfloat>
 #include <set>
 
@@ -85,7 +85,7 @@ std::string difference(Op op, const Array& a, const Array& b, const Array& c) {
 }
 std::string difference(Op op, const Array& a) {
   const Array exact = oracle::unary(op, a);
-  // For what of exp2 and sigmoid2 is subnormal, or is once it is rounded, 0 may stand.
+  // Results of exp2 and sigmoid2 that are subnormal, possibly after rounding, may be 0.
   std::vector<Real> bound(op == Op::exp2 || op == Op::sigmoid2 || has_absolute_tolerance(op) ? exact.size() : 0);
   for (std::size_t i = 0; i < bound.size(); ++i)
     if (has_absolute_tolerance(op)) {
@@ -96,7 +96,7 @@ std::string difference(Op op, const Array& a) {
   return oracle::difference(on_device(op, a), exact, tolerance_of(op), bound);
 }
 std::string difference(Op op, const Array& a, const Array& b) {
-  // How the 32 bits of a word become a number is the implementation's choice, as long as they are its upper bits.
+  // How a 32-bit word becomes a number is the implementation's choice, as long as it uses the upper bits.
   const std::vector<Real> bound(
       op == Op::random_uniform ? oracle::size_of(oracle::common_shape(a.shape, b.shape).value()) : 0, 0x1p-23L);
   return oracle::difference(on_device(op, a, b), oracle::binary(op, a, b), tolerance_of(op), bound);
@@ -144,7 +144,7 @@ Array special_array(ElementType type) {
 constexpr ElementType wide_types[] = {ElementType::f32, ElementType::f64, ElementType::i32,
                                       ElementType::i64, ElementType::u32, ElementType::u64};
 
-/// Which of their special values are constants: of types without a sign one of three, as there are so many kernels.
+/// Which of the special values are constants: one of three for types without a sign, as there are so many kernels.
 std::size_t step_of(ElementType type) { return type == ElementType::u32 || type == ElementType::u64 ? 3 : 1; }
 
 /// An element of an array as a constant of the kernel being traced.
@@ -199,7 +199,7 @@ TEST_CASE("every binary op, every element type, ragged shapes", "[cpu]") {
   }
 }
 
-TEST_CASE("every ternary op, every element type, ragged and stretched shapes", "[cpu]") {
+TEST_CASE("every ternary op, every element type, ragged and broadcast shapes", "[cpu]") {
   Cases cases(200);
   oracle::Rng rng(12);
   const std::array<Extents, 3> stretched[] = {{Extents{3, 5}, Extents{5}, Extents{}},
@@ -229,9 +229,9 @@ TEST_CASE("every ternary op, every element type, ragged and stretched shapes", "
   }
 }
 
-TEST_CASE("fma rounds once, and clamp holds what is between its limits", "[cpu]") {
+TEST_CASE("fma rounds once, and clamp keeps values between its limits", "[cpu]") {
   const auto reals = [](std::vector<Real> values) { return oracle::reals({static_cast<int>(values.size())}, values); };
-  // (1 + u)(1 - u) - 1 = -u^2, of which the product rounded first would leave nothing.
+  // (1 + u)(1 - u) - 1 = -u^2, which would be 0 if the product were rounded first.
   const Real u = 0x1p-23L;
   const Array x = reals({1 + u}), y = reals({1 - u}), z = reals({-1});
   CHECK(on_device(Op::fma, x, y, z).real[0] == -u * u);
@@ -322,7 +322,7 @@ TEST_CASE("operands of five and of six axes are broadcast, of every element type
       CHECK(difference(t.op, b, a) == "");
     }
   }
-  // Types that do not compute are moved alone: from where they are, stretched, to where they go.
+  // Types without arithmetic are only moved: loaded, broadcast and stored.
   for (ElementType type : all_types) {
     if (type == ElementType::pred || cases.skip()) continue;
     INFO(name(type));
@@ -337,7 +337,7 @@ TEST_CASE("operands of five and of six axes are broadcast, of every element type
   }
 }
 
-TEST_CASE("shapes that do not broadcast are refused when traced", "[cpu]") {
+TEST_CASE("shapes that do not broadcast are rejected when traced", "[cpu]") {
   for (const auto& [left, right] :
        {std::pair<Extents, Extents>{{3}, {4}}, {{3, 5}, {3}}, {{2, 3}, {3, 3}}, {{2}, {4}}}) {
     INFO(oracle::text_of(left) << " and " << oracle::text_of(right));
@@ -347,7 +347,7 @@ TEST_CASE("shapes that do not broadcast are refused when traced", "[cpu]") {
   }
 }
 
-TEST_CASE("a function of the language makes the op of its name", "[cpu]") {
+TEST_CASE("each language function makes the op of its name", "[cpu]") {
   const auto check = []<class T>(T) {
     (void)kernel("names", [](In<T, 1> in, Out<T, 1> out) {
       const Tile x = load(in, {0}, {8}), y = load(in, {1}, {8});
@@ -428,7 +428,7 @@ TEST_CASE("special values", "[cpu]") {
     const Array column = oracle::reshape(a, {static_cast<int>(a.size()), 1});
     for (const TableOp& t : unary_ops) {
       if (!accepts(t.op, type)) continue;
-      if (t.op == Op::rsqrt) continue;  // of -0 either infinity will do: below
+      if (t.op == Op::rsqrt) continue;  // for -0 either infinity is valid: see below
       INFO(name(t.op) << " of " << name(type));
       CHECK(difference(t.op, a) == "");
     }
@@ -436,7 +436,7 @@ TEST_CASE("special values", "[cpu]") {
       if (!accepts(t.op, type)) continue;
       INFO(name(t.op) << " of " << name(type));
       CHECK(difference(t.op, column, a) == "");
-      // Once more with one operand a constant of the kernel, on either side.
+      // Again with one operand a constant of the kernel, on either side.
       for (std::size_t i = 0; i < a.size(); i += step_of(type)) {
         if (cases.skip()) continue;
         INFO("with constant " << a.as_real(i));
@@ -485,7 +485,7 @@ TEST_CASE("special values of three operands", "[cpu]") {
       if (!accepts(t.op, type)) continue;
       INFO(name(t.op) << " of " << name(type));
       if (!cases.skip()) CHECK(difference(t.op, deep, column, a) == "");
-      // Once more with two of three operands constants of the kernel, whichever these are.
+      // Again with two of three operands constants of the kernel, in all combinations.
       for (std::size_t i = 0; i < a.size(); ++i) {
         const std::size_t j = (i * 5 + 3) % a.size();
         const int place = static_cast<int>(i % 3);
@@ -506,7 +506,7 @@ TEST_CASE("special values of three operands", "[cpu]") {
                                      }),
                                  expected, t.tolerance) == "");
       }
-      // And all of them.
+      // And all three.
       if (cases.skip()) continue;
       std::vector<Array> wanted;
       for (std::size_t i = 0; i < a.size(); ++i) {
@@ -533,7 +533,7 @@ TEST_CASE("special values of three operands", "[cpu]") {
     CHECK(oracle::difference(oracle::evaluate({condition, column, a}, expected,
                                               [&](const Values& v) { return oracle::apply(Op::select, type, v); }),
                              expected) == "");
-    for (const bool holds : {false, true}) {  // one way a constant, and with a condition that is one, too
+    for (const bool holds : {false, true}) {  // once as a constant, and with a constant condition, too
       const Array known = oracle::select(oracle::wholes(ElementType::pred, {1}, {holds}), a, deep);
       CHECK(oracle::difference(oracle::evaluate(
                                    {a, deep}, known,
@@ -543,7 +543,7 @@ TEST_CASE("special values of three operands", "[cpu]") {
                                known) == "");
     }
   }
-  SECTION("fma rounds once where its product overflows, or leaves the sign of a zero") {
+  SECTION("fma rounds once where its product overflows, or determines the sign of a zero") {
     const Array x = oracle::reals({6}, {FLT_MAX, FLT_MAX, -0.0L, 0, oracle::real_inf, 0x1p-149L});
     const Array y = oracle::reals({6}, {2, 2, 5, -5, 0, 0.5L});
     const Array z = oracle::reals({6}, {-FLT_MAX, -oracle::real_inf, -0.0L, 0, 1, 0x1p-149L});
@@ -553,7 +553,7 @@ TEST_CASE("special values of three operands", "[cpu]") {
     CHECK((got.real[2] == 0 && std::signbit(got.real[2])));
     CHECK((got.real[3] == 0 && !std::signbit(got.real[3])));
     CHECK(std::isnan(got.real[4]));
-    CHECK(got.real[5] == 0x1p-148L);  // 1.5 of the smallest, to even
+    CHECK(got.real[5] == 0x1p-148L);  // 1.5 times the smallest, to even
   }
 }
 
@@ -625,7 +625,7 @@ TEST_CASE("accuracy over the whole domain and at its edges", "[cpu]") {
     double low, high;
   };
   oracle::Rng rng(5);
-  const auto next = [](std::vector<Real>& values, float x) {  // x and its neighbours
+  const auto next = [](std::vector<Real>& values, float x) {  // x and its neighbors
     values.push_back(x);
     values.push_back(std::nextafter(x, 1e38f));
     values.push_back(std::nextafter(x, -1e38f));
@@ -705,7 +705,7 @@ TEST_CASE("accuracy over the whole domain and at its edges", "[cpu]") {
   for (float x : {0.75f, 0.8f, 2.4142137f, 0.41421357f, 1.5707964f, 3.1415927f, 4.712389f, 89.415985f, 10.0546f, 2.5f,
                   8388608.0f})
     next(edges, x), next(edges, -x);
-  // Near to multiples of pi / 2, by all bits of 2 / pi that there are.
+  // Near multiples of pi / 2, to all known bits of 2 / pi.
   for (float x : {0x1.f9cbe2p+7f, 0x1.47d0fep+34f, 0x1.0f79ap+57f, 0x1.f37c8ap+95f, 0x1.f37c8ap+96f, 0x1.7b9b4p+126f})
     next(edges, x), next(edges, -x);
   const Array a = oracle::reals({static_cast<int>(edges.size())}, edges);
@@ -719,7 +719,7 @@ TEST_CASE("accuracy over the whole domain and at its edges", "[cpu]") {
       for (Real& x : b.real) x += x == 0;
     CHECK(difference(op, b) == "");
   }
-  SECTION("arithmetic, results that are subnormal or overflow included") {
+  SECTION("arithmetic, including subnormal and overflowing results") {
     for (Op op : {Op::add, Op::sub, Op::mul, Op::div}) {
       INFO(name(op));
       CHECK(difference(op, oracle::random_array(rng, ElementType::f32, {20001}, 1e-45, 3.4e38),
@@ -767,7 +767,7 @@ TEST_CASE("literals take the other operand's type", "[cpu]") {
          [](float v) { return (v != v ? 2.0f : std::max(std::min(v, 2.0f), -1.5f)) + 16777216.0f; });
   expect(results([](auto t) { return t * 0.1; }), [](float v) { return v * 0.1f; });
 
-  SECTION("of integers") {
+  SECTION("integers") {
     const auto k = kernel("integers", [](In<i64, 1> in, Out<i64, 1> out, Scalar<i64> s, Scalar<i32> t, Scalar<f32> u) {
       const Tile v = load(in, {0}, {5});
       store(out, {0}, v * 3000000000 + (7 - v) % 4 + s - cast<i64>(t * 2) + cast<i64>(u * 2));
@@ -782,7 +782,7 @@ TEST_CASE("literals take the other operand's type", "[cpu]") {
             oracle::wrapped(v * 3000000000 + ((left % 4) + 4) % 4 + 5'000'000'000 + 14 + 3, ElementType::i64));
     }
   }
-  SECTION("that do not fit") {
+  SECTION("out of range") {
     const auto refused = [](const auto& body) {
       return error_of([&] {
                (void)kernel("literal", [&](In<f32, 1> in, Out<f32, 1> out) {
@@ -809,8 +809,8 @@ TEST_CASE("literals take the other operand's type", "[cpu]") {
   }
 }
 
-TEST_CASE("chains of ops mean what their ops mean", "[cpu]") {
-  // Close to the exact value, whatever is contracted: well-conditioned chains.
+TEST_CASE("sequences of ops equal their ops' definitions", "[cpu]") {
+  // Close to the exact value, whatever is contracted: well-conditioned sequences.
   const auto gelu = kernel("gelu", [](In<f32, 1> in, Out<f32, 1> out) {
     const Tile x = load(in, {0}, {1537});
     store(out, {0}, 0.5f * x * (1.0f + tanh(0.7978845608f * (x + 0.044715f * x * x * x))));
@@ -868,7 +868,7 @@ TEST_CASE("activations", "[cpu]") {
         [](double v) { return v / 2 * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v))); });
 }
 
-TEST_CASE("activations and means of f64 are as exact as their type", "[cpu]") {
+TEST_CASE("activations and means of f64 are as accurate as their type", "[cpu]") {
   constexpr int rows = 7, columns = 219, size = rows * columns;
   const auto k = kernel("activations",
                         [](In<f64, 2> x, Out<f64, 3> y, Out<f64, 2> by_row, Out<f64, 2> by_column, Out<f64, 1> whole) {
@@ -898,7 +898,7 @@ TEST_CASE("activations and means of f64 are as exact as their type", "[cpu]") {
     std::ostringstream first;
     for (std::size_t i = 0; i < size; ++i) {
       const Real v = x[i], wanted = exact(v), got = y[static_cast<std::size_t>(which) * size + i];
-      // As of f32, by 2^-29; of sigmoid to its own size, and the exponent, which was rounded, by as much as it is.
+      // As for f32, times 2^-29; for sigmoid relative to its value, plus the rounding error of the exponent.
       const Real allowed = which == 3 ? (2 + std::abs(v)) * 0x1p-52L * wanted : 1e-6L * 0x1p-29L * std::abs(v);
       if (std::abs(got - wanted) <= std::max<Real>(allowed, 0x1p-1074L)) continue;
       if (wrong++ == 0) first << name << " of " << v << " is " << got << ", not " << wanted;
@@ -952,7 +952,7 @@ TEST_CASE("a bitcast keeps the bits, in memory and of constants", "[cpu]") {
                                    Out<f16, 1> s, Out<i32, 1> f) {
     const Tile number = bitcast<i32>(load(v, {0}, {n}));
     store(b, {0}, number);
-    store(r, {0}, bitcast<f32>(number ^ (-2147483647 - 1)));  // the sign flipped
+    store(r, {0}, bitcast<f32>(number ^ (-2147483647 - 1)));  // flips the sign
     const Tile rest = load(h, {0}, {n});
     store(o, {0}, bitcast<bf16>(rest));
     store(s, {0}, bitcast<f16>(bitcast<bf16>(rest)));
@@ -979,7 +979,7 @@ TEST_CASE("zeros keep their sign where the function is odd", "[cpu]") {
   }
 }
 
-TEST_CASE("a long chain of integer ops, with values used again late", "[cpu]") {
+TEST_CASE("a long sequence of integer ops, with values used again late", "[cpu]") {
   const auto k = kernel("hash", [](In<i32, 2> in, In<i32, 1> salt, Out<i32, 2> out, Out<i32, 2> middle) {
     const Tile x = load(in, {0, 0}, {7, 211});
     const Tile s = load(salt, {0}, {211});
@@ -1060,12 +1060,12 @@ TEST_CASE("select takes every element type", "[cpu]") {
 
 namespace {
 
-/// Values of a type that conversions may go wrong on.
+/// Values of a type for which conversions may go wrong.
 Array awkward(oracle::Rng& rng, ElementType type) {
   if (!oracle::is_real(type)) {
     Array a = oracle::random_bits_array(rng, type, {1537});
     if (info(type).computes) {
-      // Around what floats hold exactly, around ties of f32, f16 and bf16, and around the ranges of narrower integers.
+      // Near the limits of exact floats, near ties of f32, f16 and bf16, and near the ranges of narrower integers.
       std::size_t at = 0;
       for (int bit : {7, 8, 9, 11, 12, 15, 16, 24, 25, 26, 30, 31, 32, 33, 40, 53, 54, 62})
         for (i64 delta = -4; delta <= 4; ++delta)
@@ -1083,7 +1083,7 @@ Array awkward(oracle::Rng& rng, ElementType type) {
          {format.lowest - format.fraction - 2, format.lowest - format.fraction - 1, format.lowest - format.fraction,
           format.lowest - 3, format.lowest - 1, format.lowest, -3, 0, 5, format.highest - 1, format.highest}) {
       for (int step : {0, 1, 2, 3, 62, 63, 126, 127, (1 << format.fraction) - 2, (1 << format.fraction) - 1}) {
-        // A number of the format, the tie behind it, and the f32 beside the tie.
+        // A number of the format, the tie after it, and the neighboring f32.
         const Real scale = std::ldexp(Real(1), std::max(exponent, format.lowest) - format.fraction);
         const Real number = std::ldexp(Real(1), exponent) + scale * step, tie = number + scale / 2;
         for (Real x : {number, tie, tie - scale / 64, tie + scale / 64, tie - std::ldexp(scale, -28),
@@ -1211,7 +1211,7 @@ void check_patterns() {
 
 }  // namespace
 
-TEST_CASE("every number of 8 and 16 bits becomes one of every other type, by its value and by its bits", "[cpu]") {
+TEST_CASE("every number of 8 and 16 bits converts to every other type, by its value and by its bits", "[cpu]") {
   Cases cases(12);
   for (ElementType from : all_types) {
     if (!info(from).stored || info(from).bytes > 2) continue;
@@ -1235,19 +1235,19 @@ TEST_CASE("every number of 8 and 16 bits becomes one of every other type, by its
   }
 }
 
-TEST_CASE("all patterns of f16, bf16, f8e4m3 and f8e5m2 go to f32 and back", "[cpu]") {
+TEST_CASE("all patterns of f16, bf16, f8e4m3 and f8e5m2 convert to f32 and back", "[cpu]") {
   check_patterns<f8e4m3>();
   check_patterns<f8e5m2>();
   check_patterns<f16>();
   check_patterns<bf16>();
 }
 
-TEST_CASE("f32 is narrowed to the nearest, ties to even", "[cpu]") {
+TEST_CASE("f32 is narrowed to the nearest number, ties to even", "[cpu]") {
   oracle::Rng rng(11);
   std::vector<Real> values;
   for (std::uint64_t bits = 0; bits < 1ull << 32; bits += 65521 - bits % 7)
     values.push_back(oracle::number_of(static_cast<std::uint32_t>(bits), ElementType::f32));
-  for (std::uint32_t i = 0; i < 0x7c00; i += 3)  // every third tie between neighbours of f16, and what lies around it
+  for (std::uint32_t i = 0; i < 0x7c00; i += 3)  // every third tie between neighbors of f16, and numbers around it
     for (int delta : {-1, 0, 1}) {
       const Real tie = (oracle::number_of(i, ElementType::f16) +
                         (i == 0x7bff ? 65536 : oracle::number_of(i + 1, ElementType::f16))) /
@@ -1296,7 +1296,7 @@ TEST_CASE("tf32 of NaN has the bits 0x7fffe000", "[cpu]") {
   for (std::uint32_t bits : results) CHECK(bits == 0x7fffe000);
 }
 
-TEST_CASE("a cast to a narrow type and back rounds within a chain", "[cpu]") {
+TEST_CASE("a cast to a narrow type and back rounds within an expression", "[cpu]") {
   oracle::Rng rng(12);
   const Array a = oracle::random_array(rng, ElementType::f32, {1537}, -300, 300);
   for (ElementType through :
@@ -1395,7 +1395,7 @@ TEST_CASE("random_uniform is strictly inside (0, 1), and uniform", "[cpu]") {
     for (int count : ones) CHECK(std::abs(count - size / 2) < 5 * std::sqrt(size) / 2);
   }
   SECTION("words near the ends do not round to 0 or 1") {
-    // Words of many leading ones or zeros, found by search with the test's Philox.
+    // Words with many leading ones or zeros, found by search with the test's Philox.
     std::vector<i64> extremes;
     for (i64 index = 0; index < 12'000'000 && extremes.size() < 24; index += 4) {
       const auto words = oracle::philox({static_cast<std::uint32_t>(index / 4), 0, 0, 0}, {7, 0});

@@ -1,5 +1,5 @@
-// Reductions, the ops that move elements, and mma, against the fine print of ops.def; and random graphs of all of them,
-// whose values are chosen so that every result is exact and nothing that is fused, folded or moved may change it.
+// Reductions, ops that move elements, and mma, against the fine print of ops.def; and random graphs of all of them,
+// with values for which every result is exact, so that fusing, folding or moving ops may not change it.
 #include "support/catch.hpp"
 #include "support/oracle.hpp"
 #include "support/support.hpp"
@@ -36,7 +36,7 @@ Array ordinary(oracle::Rng& rng, ElementType type, const Extents& shape) {
   if (!oracle::is_real(type)) return oracle::random_bits_array(rng, type, shape);
   return oracle::random_array(rng, type, shape, -100, 100);
 }
-/// Few different values, NaN and infinities among them.
+/// Few distinct values, NaN and infinities among them.
 Array with_ties(oracle::Rng& rng, ElementType type, const Extents& shape) {
   Array a(type, shape);
   const Real choices[] = {-2, -1, 0, 1, 2, oracle::real_nan, oracle::real_inf, -oracle::real_inf};
@@ -114,7 +114,7 @@ TEST_CASE("reductions, argmax and cumsum along every axis", "[cpu]") {
   }
 }
 
-TEST_CASE("scans from either end, with each element or without", "[cpu]") {
+TEST_CASE("scans in both directions, inclusive or exclusive", "[cpu]") {
   Cases cases(160);
   oracle::Rng rng(27);
   for (ElementType type :
@@ -140,13 +140,13 @@ TEST_CASE("scans from either end, with each element or without", "[cpu]") {
           }
 }
 
-TEST_CASE("scans of tiles of four to six axes, along each", "[cpu]") {
+TEST_CASE("scans of tiles of four to six axes, along each axis", "[cpu]") {
   Cases cases(360);
   oracle::Rng rng(41);
   int which = 0;
   for (ElementType type :
        {ElementType::f32, ElementType::f64, ElementType::i32, ElementType::i64, ElementType::u32, ElementType::u64}) {
-    ++which;  // each axis by each op in all four ways, in those of another type
+    ++which;  // each axis with each op in all four ways, in tiles of another type
     for (Op op : {Op::cumsum, Op::cumprod, Op::cummax, Op::cummin})
       for (const Extents& shape : {Extents{2, 3, 4, 5}, {2, 7, 1, 3, 2}, {2, 3, 1, 5, 2, 3}})
         for (int axis = 0; axis < static_cast<int>(shape.size()); ++axis) {
@@ -169,7 +169,7 @@ TEST_CASE("scans of tiles of four to six axes, along each", "[cpu]") {
   }
 }
 
-TEST_CASE("reductions of NaN, infinities and nothing else", "[cpu]") {
+TEST_CASE("reductions of NaN, of infinities, and of nothing", "[cpu]") {
   Cases cases(500);
   const Real nan = oracle::real_nan, inf = oracle::real_inf;
   for (int length : {1, 2, 8, 33, 1537}) {
@@ -210,7 +210,7 @@ TEST_CASE("reductions of NaN, infinities and nothing else", "[cpu]") {
   }
 }
 
-TEST_CASE("argmax gives the lowest index among equals, wherever they are", "[cpu]") {
+TEST_CASE("argmax returns the lowest index among equals, wherever they are", "[cpu]") {
   Cases cases(90);
   for (int length : {2, 7, 16, 33, 100, 1537}) {
     for (int first : {0, 1, length / 2, length - 2}) {
@@ -232,7 +232,7 @@ TEST_CASE("argmax gives the lowest index among equals, wherever they are", "[cpu
   }
 }
 
-TEST_CASE("sums of long rows lose no more than f32 sums may", "[cpu]") {
+TEST_CASE("sums of long rows are as accurate as f32 sums must be", "[cpu]") {
   Cases cases(20);
   oracle::Rng rng(22);
   for (const Extents& shape : {Extents{5000}, {3, 5000}, {5000, 3}, {2, 5000, 2}, {100'003}}) {
@@ -260,7 +260,7 @@ TEST_CASE("sums of long rows lose no more than f32 sums may", "[cpu]") {
   }
 }
 
-TEST_CASE("reductions of tiles that are transposed, stretched, joined or computed", "[cpu]") {
+TEST_CASE("reductions of tiles that are transposed, broadcast, joined or computed", "[cpu]") {
   Cases cases(1500);
   oracle::Rng rng(23);
   for (ElementType type :
@@ -378,7 +378,7 @@ TEST_CASE("reductions by an author's function: means and variances at once", "[c
 }
 
 TEST_CASE("scans and reductions by a function that is not commutative", "[cpu]") {
-  // x -> m x + b, one after the other.
+  // x -> m x + b, composed in order.
   const auto k = kernel("recurrence", [](In<i32, 2> m, In<i32, 2> b, Out<i32, 2> y, Out<i32, 2> z) {
     const Tile ms = load(m, {0, 0}, {3, 37}), bs = load(b, {0, 0}, {3, 37});
     const auto then = [](const auto& first, const auto& second) {
@@ -388,7 +388,7 @@ TEST_CASE("scans and reductions by a function that is not commutative", "[cpu]")
     };
     const auto all = [&](int axis, ScanOptions options) {
       auto [product, sum] = scan(std::tuple(ms, bs), axis, then, {1, 0}, options);
-      return sum + product;  // of 1
+      return sum + product;  // the composition applied to 1
     };
     store(y, {0, 0}, concat(0, all(1, {}), all(1, {.exclusive = true}), all(1, {true, false}), all(0, {true, true})));
     auto [product, sum] = reduce(std::tuple(ms, bs), 1, then, {1, 0});
@@ -445,13 +445,13 @@ TEST_CASE("scans and reductions by a function that is not commutative", "[cpu]")
 
 namespace {
 
-/// Scans, from either end, and reductions of tiles of T by two functions that are not commutative.
+/// Scans, in both directions, and reductions of tiles of T by two functions that are not commutative.
 template <class T>
 void check_functions() {
   constexpr int rows = 3, columns = 13;
   constexpr ElementType type = element_type<T>;
   INFO("of " << name(type));
-  // What came last of what is not 0, of any type.
+  // The last value that is not 0, of any type.
   const auto last = [](const auto& before, const auto& behind) {
     if constexpr (info(type).computes)
       return where(behind != 0, behind, before);
@@ -483,7 +483,7 @@ void check_functions() {
     return all;
   };
   const std::vector<double> given = numbers(values);
-  // All that stand before the place (or behind it, from the nearest on), and itself where it counts.
+  // All elements before the position (or after it, starting with the nearest), and the element itself if inclusive.
   const auto found = [&](int row, int column, int by_row, int by_column, bool itself) {
     if (!itself) row += by_row, column += by_column;
     for (; row >= 0 && row < rows && column >= 0 && column < columns; row += by_row, column += by_column)
@@ -502,7 +502,7 @@ void check_functions() {
   CHECK(numbers(w.to_vector()) == by_column);
 }
 
-/// Of x -> m x + b, one after the other, in numbers that f32 or 32 bits do not hold, or that wrap.
+/// x -> m x + b, composed in order, with numbers that f32 or 32 bits do not hold, or that wrap.
 template <class T>
 void check_recurrence() {
   constexpr int rows = 3, columns = 13;
@@ -516,7 +516,7 @@ void check_recurrence() {
     };
     const auto all = [&](int axis, ScanOptions options) {
       auto [product, sum] = scan(std::tuple(ms, bs), axis, then, {1, 0}, options);
-      return sum + product * 3;  // of 3
+      return sum + product * 3;  // the composition applied to 3
     };
     store(y, {0, 0}, concat(0, all(1, {}), all(1, {true, false}), all(0, {.exclusive = true})));
     auto [product, sum] = reduce(std::tuple(ms, bs), 1, then, {1, 0});
@@ -599,7 +599,7 @@ TEST_CASE("reductions of the language: the largest or smallest with its index", 
     for (std::size_t i = 0; i < a.size(); ++i) values[i] = oracle::is_real(a.type) ? T(a.real[i]) : T(a.whole[i]);
     x.copy_from(values);
     launch(device.stream(), k, x, value, index);
-    Array transposed = a;  // whose largest are the smallest of a
+    Array transposed = a;  // its largest elements are the smallest of a
     for (Real& r : transposed.real) r = -r;
     for (i64& w : transposed.whole) w = -w - 1;
     const Array high = oracle::reduce(Op::max, a, axis), low = oracle::reduce(Op::min, a, axis);
@@ -628,7 +628,7 @@ TEST_CASE("reductions of the language: the largest or smallest with its index", 
   check(f32{}, none, 1);
 }
 
-TEST_CASE("the language's reductions take negative axes and views that are strided", "[cpu]") {
+TEST_CASE("the language's reductions take negative axes and strided views", "[cpu]") {
   const auto k = kernel("axes", [](In<f32, 3> x, Out<f32, 3> a, Out<i32, 3> b, Out<f32, 3> c, Out<f32, 3> d) {
     const Tile t = load(x.permute({2, 0, 1}), {0, 0, 0}, {5, 3, 7});
     store(a, {0, 0, 0}, sum(t, -1));
@@ -654,7 +654,7 @@ TEST_CASE("the language's reductions take negative axes and views that are strid
   CHECK(same(a, oracle::reduce(Op::sum, t, 2)));
   CHECK(same(b, oracle::argmax(t, 0)));
   Array of_c = oracle::scan(Op::cumsum, t, 1, {.reverse = true});
-  for (std::size_t i = 0; i < 21; ++i) of_c.real[i] = oracle::real_nan;  // 0 times the largest of nothing
+  for (std::size_t i = 0; i < 21; ++i) of_c.real[i] = oracle::real_nan;  // 0 times the maximum of nothing
   CHECK(same(c, of_c));
   const Array span = oracle::binary(Op::sub, oracle::reduce(Op::max, t, 1), oracle::reduce(Op::min, t, 1));
   CHECK(same(d, oracle::binary(Op::add, span, span)));
@@ -724,7 +724,7 @@ TEST_CASE("ops that move elements, of every element type", "[cpu]") {
   }
 }
 
-TEST_CASE("tiles that are wholly known: full, zeros, iota, constants", "[cpu]") {
+TEST_CASE("constant tiles: full, zeros, iota, constants", "[cpu]") {
   Cases cases(400);
   oracle::Rng rng(26);
   for (const Extents& shape : shapes) {
@@ -799,7 +799,7 @@ TEST_CASE("the language's ops that move elements", "[cpu]") {
 // mma
 // --------------------------------------------------------------------------------------------------------------------
 
-TEST_CASE("mma of every type of factor", "[cpu]") {
+TEST_CASE("mma of every operand type", "[cpu]") {
   Cases cases(720);
   oracle::Rng rng(27);
   struct Sizes {
@@ -810,7 +810,7 @@ TEST_CASE("mma of every type of factor", "[cpu]") {
     const ElementType sums = sum_type(type);
     for (const Sizes& s : {Sizes{1, 1, 1}, Sizes{1, 64, 33}, Sizes{77, 53, 130}, Sizes{16, 16, 16}, Sizes{33, 64, 1},
                            Sizes{64, 1, 64}, Sizes{128, 64, 96}, Sizes{2, 700, 3}, Sizes{5, 7, 9}, Sizes{8, 300, 17}}) {
-      for (int turn = 0; turn < 8; ++turn) {  // bit 0: a, 1: b, 2: c come transposed
+      for (int turn = 0; turn < 8; ++turn) {  // bit 0: a, 1: b, 2: c is transposed
         if (cases.skip()) continue;
         INFO(name(type) << " " << s.m << "x" << s.k << "x" << s.n << " transposed " << turn);
         const auto numbers = [&](ElementType of, const Extents& shape) {
@@ -834,7 +834,7 @@ TEST_CASE("mma of every type of factor", "[cpu]") {
   }
 }
 
-TEST_CASE("mma of tiles that are computed, stretched, reshaped, known; and of one tile with itself", "[cpu]") {
+TEST_CASE("mma of tiles that are computed, broadcast, reshaped, constant; and of one tile with itself", "[cpu]") {
   oracle::Rng rng(28);
   const Array a = oracle::random_array(rng, ElementType::f32, {3, 2, 20}, -2, 2),
               row = oracle::random_array(rng, ElementType::f32, {1, 11}, -2, 2);
@@ -874,7 +874,7 @@ TEST_CASE("mma of tiles that are computed, stretched, reshaped, known; and of on
   });
 }
 
-TEST_CASE("mma of NaN and infinities, and products that f16 cannot hold", "[cpu]") {
+TEST_CASE("mma of NaN and infinities, and products beyond the range of f16", "[cpu]") {
   const Real nan = oracle::real_nan, inf = oracle::real_inf;
   for (ElementType type : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16}) {
     INFO(name(type));
@@ -892,7 +892,7 @@ TEST_CASE("mma of NaN and infinities, and products that f16 cannot hold", "[cpu]
   }
 }
 
-TEST_CASE("a product over a loop, in the language, with an epilogue", "[cpu]") {
+TEST_CASE("a matmul in a loop, in the language, with an epilogue", "[cpu]") {
   const auto k = kernel("linear", [](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 16), cdiv(y.extent(1), 24));
     Var acc = zeros<f32>({16, 24});
@@ -929,7 +929,7 @@ TEST_CASE("a product over a loop, in the language, with an epilogue", "[cpu]") {
   }
 }
 
-/// Four products in one kernel, of tiles of both operands that lie this way and that; x and w are cast to Factor.
+/// Four matmuls in one kernel, with tiles of both operands in different storage orders; x and w are cast to Factor.
 template <class T, class Factor, class Sum>
 void check_orders() {
   constexpr int m = 29, k = 45, n = 43, tile_m = 32, tile_k = 48, tile_n = 48;
@@ -967,7 +967,7 @@ void check_orders() {
   CHECK(y.to_vector() == expected);
 }
 
-TEST_CASE("products whichever way both operands lie", "[cpu]") {
+TEST_CASE("matmuls for every storage order of both operands", "[cpu]") {
   check_orders<f16, f16, f32>();
   check_orders<bf16, bf16, f32>();
   check_orders<f32, tf32, f32>();
@@ -1023,7 +1023,8 @@ TEST_CASE("mma of a batch, and without an addend", "[cpu]") {
 
 namespace {
 
-/// Products of a batch in one go, on top of them, and in a loop over k, of T cast to Factor. Small integers are exact.
+/// Batched matmuls in one op, accumulated onto it, and in a loop over k, with T cast to Factor. Small integers are
+/// exact.
 template <class T, class Factor, class Sum>
 void check_batch(int batch, int m, int k, int n) {
   INFO(batch << " of " << name(element_type<T>) << " as " << name(element_type<Factor>) << ", " << m << "x" << k << "x"
@@ -1066,7 +1067,7 @@ void check_batch(int batch, int m, int k, int n) {
 
 }  // namespace
 
-TEST_CASE("mma of a batch of every type of factor", "[cpu]") {
+TEST_CASE("mma of a batch, for every operand type", "[cpu]") {
   Cases cases(11);
   const auto chosen = [&](void (*check)(int, int, int, int), int batch, int m, int k, int n) {
     if (!cases.skip()) check(batch, m, k, n);
@@ -1084,7 +1085,7 @@ TEST_CASE("mma of a batch of every type of factor", "[cpu]") {
   chosen(check_batch<f64, f64, f64>, 3, 1, 17, 4);
 }
 
-TEST_CASE("literals that a type of 8 bits, of 64 bits or without a sign does not hold", "[cpu]") {
+TEST_CASE("literals that an 8-bit, 64-bit or unsigned type does not hold", "[cpu]") {
   const auto traced = [](auto body) { return error_of([&] { (void)trace_kernel("literals", body); }); };
   using tessera::internal::Out;
   CHECK(says(traced([](Out<f8e4m3, 1> y) { store(y, {0}, full<f8e4m3>({4}, 500.0)); }), {"500", "f8e4m3", "range"}));
@@ -1096,7 +1097,7 @@ TEST_CASE("literals that a type of 8 bits, of 64 bits or without a sign does not
   CHECK(traced([](Out<u64, 1> y) { store(y, {0}, full<u64>({4}, 18446744073709551615ull)); }) == "(no error)");
 }
 
-TEST_CASE("a literal is rounded to the nearest number of 8 bits, nearer to zero too", "[cpu]") {
+TEST_CASE("a literal is rounded to the nearest 8-bit number, toward zero if that is nearer", "[cpu]") {
   const auto literals = kernel("literals", [](tessera::internal::Out<f32, 1> y) {
     store(y, {0}, cast<f32>(full<f8e4m3>({1}, 0.7)));
     store(y, {1}, cast<f32>(full<f8e4m3>({1}, -0.7)));
@@ -1119,8 +1120,8 @@ TEST_CASE("a literal is rounded to the nearest number of 8 bits, nearer to zero 
 
 namespace {
 
-/// A random kernel and the exact value of each of its nodes. Reals are whole numbers small enough that no order of
-/// operations and no contraction can round.
+/// A random kernel and the exact value of each of its nodes. Reals are whole numbers so small that they never need
+/// rounding, in any order of operations and with any contraction.
 class RandomGraph {
  public:
   explicit RandomGraph(std::uint64_t seed) : rng_(seed) {
@@ -1141,7 +1142,7 @@ class RandomGraph {
     results_.push_back(known_.size() - 1);
   }
 
-  /// Empty, or the first result that is wrong and the kernel.
+  /// Empty, or the first wrong result and the kernel.
   std::string check() {
     std::vector<Array> like;
     for (std::size_t i : results_) like.push_back(known_[i]);
@@ -1183,7 +1184,7 @@ class RandomGraph {
     return x;
   }
   std::size_t pick() {
-    // Recent ones often, so that chains grow long.
+    // Often recent ones, so that dependent sequences grow long.
     const std::size_t last = known_.size() - 1;
     return oracle::chance(rng_, 50) ? oracle::between<std::size_t>(rng_, 0, last)
                                     : oracle::between<std::size_t>(rng_, last - std::min<std::size_t>(last, 3), last);
@@ -1326,7 +1327,7 @@ class RandomGraph {
 
 }  // namespace
 
-TEST_CASE("random graphs give exactly what their ops say", "[cpu]") {
+TEST_CASE("random graphs return exactly the results of their ops", "[cpu]") {
   const Seeds seeds(1500);
   for (std::uint64_t seed = seeds.first; seed < seeds.end; ++seed) {
     INFO("seed " << seed);

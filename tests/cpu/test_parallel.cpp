@@ -1,5 +1,4 @@
-// Loops over the blocks of a grid: by oneTBB where it is there, and, in a program of their own, by the pool that stands
-// in.
+// Loops over the CTAs of a grid: by oneTBB if available, and, in a program of their own, by the replacement pool.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -35,7 +34,7 @@ std::int64_t sum_to(std::int64_t count) {
   return sum;
 }
 
-// Made before the first loop, so destroyed after what that made.
+// Made before the first loop, so destroyed after everything that the loop made.
 struct AtTheEnd {
   ~AtTheEnd() {
     if (sum_to(1000) != 499500) std::_Exit(3);
@@ -43,7 +42,7 @@ struct AtTheEnd {
 } const at_the_end;
 }  // namespace
 
-TEST_CASE("a parallel loop goes once through each of its indices", "[cpu]") {
+TEST_CASE("a parallel loop visits each of its indices once", "[cpu]") {
   for (std::int64_t count : {0, 1, 2, 7, 64, 1000, 100'003}) {
     std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
     std::atomic<bool> ranges_hold = true;
@@ -56,7 +55,7 @@ TEST_CASE("a parallel loop goes once through each of its indices", "[cpu]") {
   }
 }
 
-TEST_CASE("as many threads as are asked for, of those that there are", "[cpu]") {
+TEST_CASE("as many threads as requested, up to those available", "[cpu]") {
   cpu::set_threads(0);
   const int all = cpu::threads();
   CHECK(all >= 1);
@@ -71,7 +70,7 @@ TEST_CASE("several threads share a parallel loop", "[cpu]") {
   const std::size_t wanted = cpu::threads() > 1 ? 2 : 1;
   std::mutex mutex;
   std::set<std::thread::id> seen;
-  // Who comes first waits for a second one.
+  // The first thread waits for a second one.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   parallel_for(1000, [&](std::int64_t, std::int64_t) {
     for (;;) {
@@ -86,7 +85,7 @@ TEST_CASE("several threads share a parallel loop", "[cpu]") {
   CHECK(seen.size() >= wanted);
 }
 
-TEST_CASE("what is thrown in a parallel loop comes out of it, and the next loop runs", "[cpu]") {
+TEST_CASE("an exception in a parallel loop is rethrown, and the next loop runs", "[cpu]") {
   for (int round = 0; round < 20; ++round) {
     CHECK_THROWS_WITH(parallel_for(
                           1000,
@@ -111,7 +110,7 @@ TEST_CASE("parallel loops of several threads do not mix", "[cpu]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a forked child shares its loops among threads of its own", "[cpu]") {
+TEST_CASE("a forked child runs its loops on threads of its own", "[cpu]") {
   CHECK(sum_to(1000) == 499500);
   const auto status_of = [](const auto& work) {
     const pid_t child = ::fork();
@@ -124,7 +123,7 @@ TEST_CASE("a forked child shares its loops among threads of its own", "[cpu]") {
     return status;
   };
   for (int round = 0; round < 3; ++round) CHECK(status_of([] { return sum_to(1000) == 499500 ? 0 : 1; }) == 0);
-  CHECK(status_of([&] {  // and a child of it
+  CHECK(status_of([&] {  // and in a child of it
           return sum_to(1000) == 499500 ? status_of([] { return sum_to(1000) == 499500 ? 0 : 1; }) : 1;
         }) == 0);
   // While other threads are in a loop.
@@ -140,7 +139,7 @@ TEST_CASE("a forked child shares its loops among threads of its own", "[cpu]") {
   CHECK(sum_to(1000) == 499500);
 }
 
-TEST_CASE("a loop within a loop ends", "[cpu]") {
+TEST_CASE("nested loops end", "[cpu]") {
   std::atomic<std::int64_t> sum = 0;
   parallel_for(8, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) sum += sum_to(100);

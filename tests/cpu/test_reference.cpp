@@ -1,5 +1,5 @@
-// The reference of whole graphs: what it expects, known by hand; that the CPU executor keeps to it; and that results
-// just outside of it are found.
+// The reference for whole graphs: its expectations, computed by hand; that the CPU executor satisfies them; and that
+// results just outside of them are detected.
 #include <climits>
 #include <cmath>
 
@@ -53,7 +53,7 @@ Interval sum_of(std::initializer_list<Real> terms) {
 // Single elements, by hand
 // ------------------------------------------------------------------------------------------------------------
 
-TEST_CASE("what f32 holds exactly is not off, the rest by the tolerance", "[reference]") {
+TEST_CASE("results that f32 holds exactly are exact, others within the tolerance", "[reference]") {
   CHECK(is(real(Op::add, 1, 2), 3));
   CHECK(is(real(Op::mul, 4097, -4095), -16777215));
   CHECK(is(real(Op::sub, 0x1p-149L, 0x1p-148L), -0x1p-149L));
@@ -67,7 +67,7 @@ TEST_CASE("what f32 holds exactly is not off, the rest by the tolerance", "[refe
   CHECK(e.may_be(static_cast<float>(std::exp(1.0L))));
   CHECK((e.low > 2.7182809L && e.high < 2.7182828L));
 
-  // What is never negative stays so, and its root a number.
+  // A value that is never negative stays so, and its root is a number.
   CHECK(real(Op::exp, -200).low == 0);
   CHECK(!real(Op::sqrt, real(Op::exp, -200)).nan);
   CHECK(!real(Op::log, real(Op::sqrt, Interval{0, 1})).nan);
@@ -98,7 +98,7 @@ TEST_CASE("overflow and subnormal results", "[reference]") {
   CHECK(is(narrowed(Interval::of(65520), ElementType::f16), real_inf));
 }
 
-TEST_CASE("NaN, surely or maybe", "[reference]") {
+TEST_CASE("NaN, certain or possible", "[reference]") {
   CHECK(is(real(Op::sub, real_inf, real_inf), real_nan));
   CHECK(is(real(Op::mul, 0, real_inf), real_nan));
   CHECK(is(real(Op::mul, Interval{0, 1}, Interval::of(real_inf)), 0, real_inf, true));
@@ -122,7 +122,7 @@ TEST_CASE("NaN, surely or maybe", "[reference]") {
   CHECK(is(narrowed(Interval::of(real_nan), ElementType::pred), 1));
 }
 
-TEST_CASE("a comparison of what may be equal is open, and so is what follows", "[reference]") {
+TEST_CASE("a comparison of values that may be equal is undetermined, and so is what depends on it", "[reference]") {
   const Interval a{1, 2}, b{2, 3}, open{0, 1};
   CHECK(is(real(Op::less, a, b), 0, 1));
   CHECK(is(real(Op::less_equal, a, b), 1));
@@ -178,7 +178,7 @@ TEST_CASE("integers wrap, and divide as Python's do", "[reference]") {
   CHECK(is_anything(reference::binary(Op::add, ElementType::i32, Interval{1, 2}, Interval::of(1))));
 }
 
-TEST_CASE("functions that rise, fall and turn", "[reference]") {
+TEST_CASE("functions that rise, fall, or have a turning point", "[reference]") {
   const auto near = [](const Interval& a, Real low, Real high) {
     return std::abs(a.low - low) < 1e-5L && std::abs(a.high - high) < 1e-5L;
   };
@@ -228,7 +228,7 @@ TEST_CASE("bits", "[reference]") {
 TEST_CASE("sums in any order", "[reference]") {
   CHECK(is(sum_of({1.0L, 2.0L, -4.0L, 0.5L}), -0.5L));
   CHECK(is(sum_of({0x1p24L - 1, 1.0L}), 0x1p24L));
-  const Interval small = sum_of({1.0L, 0x1p-24L, 0x1p-24L});  // 1, or a step above it
+  const Interval small = sum_of({1.0L, 0x1p-24L, 0x1p-24L});  // 1, or one ulp above it
   CHECK((small.may_be(1) && small.may_be(1 + 0x1p-23L) && !small.may_be(1 + 3 * 0x1p-23L)));
   const Interval cancelled = sum_of({0x1p24L, 1.0L, -0x1p24L});
   CHECK((cancelled.may_be(0) && cancelled.may_be(1) && cancelled.high < 6));
@@ -242,7 +242,7 @@ TEST_CASE("sums in any order", "[reference]") {
   CHECK(sum_of({Interval{1, 2}, Interval{3, 4, true}}).nan);
 }
 
-TEST_CASE("sums that take subnormals for 0", "[reference]") {
+TEST_CASE("sums that flush subnormals to 0", "[reference]") {
   reference::Sum sum(ElementType::f32);
   sum.add(Interval::of(0x1p-140L));
   sum.add(Interval::of(0));
@@ -254,7 +254,7 @@ TEST_CASE("sums that take subnormals for 0", "[reference]") {
   CHECK(is(normal.value(0, true), 3));
 }
 
-TEST_CASE("products of tiles are sums, and two roundings", "[reference]") {
+TEST_CASE("matmuls are sums, and two roundings", "[reference]") {
   const auto tile = [](ElementType type, const Shape& shape, Real x) {
     return reference::Tile(type, shape, Interval::of(x));
   };
@@ -265,7 +265,7 @@ TEST_CASE("products of tiles are sums, and two roundings", "[reference]") {
   CHECK(reference::mma(huge, huge, tile(ElementType::f32, {1, 1}, 1)).item().may_be(real_inf));
 }
 
-TEST_CASE("argmax is known where nothing comes near", "[reference]") {
+TEST_CASE("argmax is determined where no other value comes near", "[reference]") {
   const auto argmax = [](std::vector<Interval> elements) {
     reference::Tile tile(ElementType::f32, {static_cast<int>(elements.size())});
     tile.elements = std::move(elements);
@@ -306,7 +306,7 @@ std::vector<Interval> expected(std::size_t parameter, const K& kernel, const Gri
   return reference::run(kernel.graph(), arguments, grid)[parameter].elements;
 }
 
-/// The number of a stored type next above one of it.
+/// The next larger number of a stored type.
 Real above(Real x, ElementType type) {
   if (!oracle::is_real(type)) return x + 1;
   if (x == 0) return oracle::number_of(1, type);
@@ -314,7 +314,7 @@ Real above(Real x, ElementType type) {
   return oracle::number_of(x > 0 ? bits + 1 : bits - 1, type);
 }
 
-/// Whether the number is found to be wrong as an element of a dense parameter.
+/// Whether the number is rejected as an element of a dense parameter.
 bool found(const Graph& graph, std::span<const Argument> arguments, const std::vector<reference::Tensor>& expected,
            std::size_t parameter, std::size_t element, Real x) {
   const ElementType type = graph.parameters[parameter].type;
@@ -332,7 +332,7 @@ bool found(const Graph& graph, std::span<const Argument> arguments, const std::v
   return wrong;
 }
 
-/// The first element for which the largest number that is expected is refused, or the one above it is not.
+/// The first element for which the largest expected number is rejected, or the one above it is not.
 std::string unguarded(const Graph& graph, std::span<const Argument> arguments,
                       const std::vector<reference::Tensor>& expected) {
   for (std::size_t p = 0; p < arguments.size(); ++p) {
@@ -351,8 +351,8 @@ std::string unguarded(const Graph& graph, std::span<const Argument> arguments,
   return "";
 }
 
-/// What the CPU executor does beyond what is expected of the kernel as traced and after the passes; or where a planted
-/// fault would not be found.
+/// Deviations of the CPU executor from the reference of the kernel as traced and after the passes; or an element for
+/// which a planted fault would not be found.
 std::string disagreement(const Executable& kernel, std::span<const Argument> arguments, const Grid& grid) {
   const auto traced = reference::run(kernel.traced(), arguments, grid);
   const auto after_passes = reference::run(kernel.graph(), arguments, grid);
@@ -367,7 +367,7 @@ std::string disagreement(const K& kernel, const Grid& grid, const A&... values) 
   return disagreement(kernel.executable(), arguments, grid);
 }
 
-/// The same of a kernel made of tiles of any type: one dense input each, and an output for each tile it returns.
+/// The same for a kernel of tiles of any type: one dense input each, and an output for each returned tile.
 std::string disagreement(const std::vector<Array>& inputs, const std::vector<Array>& like,
                          const std::function<Values(const Values&)>& body) {
   std::vector<oracle::Memory> memory;
@@ -435,10 +435,10 @@ TEST_CASE("effects in program order, loops and branches", "[reference]") {
   CHECK(disagreement(k, {4}, x, seen) == "");
 }
 
-TEST_CASE("what is not stored stays, and blocks have no order", "[reference]") {
+TEST_CASE("memory that is not stored to is unchanged, and CTAs have no order", "[reference]") {
   const auto k = kernel("blocks", [](InOut<i32, 1> x, InOut<i32, 1> w, Out<i32, 1> y, Out<i32, 2> seen) {
     Index b = blocks(3);
-    const Tile next = load(x, {b + 1}, {1}), previous = load(w, {b - 1}, {1});  // which another block writes
+    const Tile next = load(x, {b + 1}, {1}), previous = load(w, {b - 1}, {1});  // which another CTA writes
     if_(b > 0, [&] { store(x, {b}, reshape(b, {1})); });
     store(w, {b}, reshape(b, {1}));
     store(w, {3}, full<i32>({1}, 5));
@@ -454,12 +454,12 @@ TEST_CASE("what is not stored stays, and blocks have no order", "[reference]") {
   CHECK((is(of(0)[0], 10) && is_anything(of(0)[1]) && is_anything(of(0)[2]) && is(of(0)[3], 13)));
   CHECK((is_anything(of(1)[0]) && is_anything(of(1)[1]) && is(of(1)[2], 2)));
   CHECK((is_anything(of(1)[3]) && is(of(1)[4], 24)));
-  CHECK((is(of(2)[0], 5) && is(of(2)[1], 0, 2) && is(of(2)[2], 72)));  // an Out: each leaves its value
+  CHECK((is(of(2)[0], 5) && is(of(2)[1], 0, 2) && is(of(2)[2], 72)));  // an Out: each CTA may leave its value
   CHECK((is_anything(of(3)[0]) && is_anything(of(3)[2]) && is(of(3)[4], 13)));
   CHECK((is(of(3)[1], 0) && is_anything(of(3)[3]) && is_anything(of(3)[5])));
 }
 
-TEST_CASE("views turn, shift and end what they look at", "[reference]") {
+TEST_CASE("views transpose, shift and bound their tensor", "[reference]") {
   const auto k = kernel("views", [](In<i32, 2> x, Out<i32, 2> y) {
     const auto part = x.permute({1, 0}).slice(0, 1, 2);  // columns 1 and 2 as rows
     store(y.permute({1, 0}), {0, 0}, load(part, {0, 0}, {3, 2}, 9));
@@ -471,7 +471,7 @@ TEST_CASE("views turn, shift and end what they look at", "[reference]") {
   CHECK(disagreement(k, {}, x, y) == "");
 }
 
-TEST_CASE("atomics of many blocks add up in any order", "[reference]") {
+TEST_CASE("atomics of many CTAs accumulate in any order", "[reference]") {
   const auto k = kernel("atomics", [](In<f32, 1> x, InOut<f32, 1> y, InOut<i32, 1> n) {
     Index b = blocks(x.extent(0));
     atomic_add(y, {0}, load(x, {b}, {1}));
@@ -504,10 +504,10 @@ TEST_CASE("gathers pad, colliding scatters leave one of the values", "[reference
   CHECK(disagreement(k, {}, x, rows, y, z) == "");
 }
 
-TEST_CASE("where rounding decides, anything may happen, and only there", "[reference]") {
+TEST_CASE("where rounding decides, any outcome is allowed, and only there", "[reference]") {
   const auto k = kernel("open", [](In<f32, 1> x, Out<i32, 1> by_index, Out<i32, 1> by_count, Out<i32, 1> by_branch,
                                    Out<i32, 1> by_value, Out<i32, 1> apart) {
-    const Tile third = item(load(x, {0}, {1})) / 3;  // of 3: 1, or a little less
+    const Tile third = item(load(x, {0}, {1})) / 3;  // for 3: 1, or a little less
     Index one = cast<i32>(third);
     store(by_index, {one}, full<i32>({1}, 5));
     Var turns = constant<i32>(0);
@@ -527,7 +527,7 @@ TEST_CASE("where rounding decides, anything may happen, and only there", "[refer
   CHECK((is_anything(values[0]) && is(values[1], 71) && is(apart[0], 5) && is(apart[1], 71)));
 }
 
-TEST_CASE("a launch that the kernel refuses is refused", "[reference]") {
+TEST_CASE("a launch that the kernel rejects is rejected", "[reference]") {
   const auto k = kernel("refuse", [](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) {
     require(x.extent(0) == n * 2, "x has two for each");
     store(y, {0}, load(x, {0}, {4}));
@@ -537,7 +537,7 @@ TEST_CASE("a launch that the kernel refuses is refused", "[reference]") {
   CHECK(says(error_of([&] { expected(1, k, {}, x, y, 3); }), {"'refuse' refused", "x has two for each"}));
 }
 
-TEST_CASE("a difference is told by its place", "[reference]") {
+TEST_CASE("a difference is reported with its index", "[reference]") {
   const auto k = kernel("place", [](In<f32, 2> x, Out<f32, 2> y) {
     store(y, {0, 0}, load(x, {0, 0}, {2, 3}) + 0.25f);
   });
@@ -550,7 +550,7 @@ TEST_CASE("a difference is told by its place", "[reference]") {
   CHECK(reference::difference(k.graph(), arguments, expected) == "parameter 1 [1,2]: nan, expected 0.75");
 }
 
-TEST_CASE("the reference tells of each block", "[reference]") {
+TEST_CASE("the reference reports each CTA", "[reference]") {
   const auto k = kernel("told", [](tessera::internal::Out<i32, 1> y) {
     Index m = blocks(cdiv(y.extent(0), 2));
     store(y, {m}, full<i32>({2}, 7));
@@ -564,7 +564,7 @@ TEST_CASE("the reference tells of each block", "[reference]") {
 // The CPU executor
 // ------------------------------------------------------------------------------------------------------------------
 
-TEST_CASE("the CPU keeps to the reference: every elementwise op and reduction", "[reference]") {
+TEST_CASE("the CPU agrees with the reference: every elementwise op and reduction", "[reference]") {
   Rng rng(1);
   const Extents shape{3, 5}, row{5};
   for (int index = 0; index <= static_cast<int>(Op::all); ++index) {
@@ -592,7 +592,7 @@ TEST_CASE("the CPU keeps to the reference: every elementwise op and reduction", 
   }
 }
 
-TEST_CASE("the CPU keeps to the reference: casts, products and what moves elements", "[reference]") {
+TEST_CASE("the CPU agrees with the reference: casts, matmuls and ops that move elements", "[reference]") {
   Rng rng(2);
   const ElementType stored[] = {ElementType::f32,    ElementType::f64,    ElementType::f16, ElementType::bf16,
                                 ElementType::f8e4m3, ElementType::f8e5m2, ElementType::i8,  ElementType::i16,
@@ -623,7 +623,7 @@ TEST_CASE("the CPU keeps to the reference: casts, products and what moves elemen
   }
 }
 
-TEST_CASE("the CPU keeps to the reference: kernels", "[reference]") {
+TEST_CASE("the CPU agrees with the reference: kernels", "[reference]") {
   const auto softmax = kernel("softmax", [](In<f32, 2> x, Out<f32, 2> y) {
     Index row = blocks(x.extent(0));
     const Tile t = load(x, {row, 0}, {1, 32}, -INFINITY);

@@ -1,4 +1,4 @@
-// sort, argsort, top_k and histogram, against stable sorts and counts by plain loops; and what becomes of them on a
+// sort, argsort, top_k and histogram, against stable sorts and counts by plain loops; and how they are compiled for a
 // GPU.
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
@@ -20,7 +20,7 @@ namespace {
 constexpr ElementType number_types[] = {ElementType::f32, ElementType::f64, ElementType::i32,
                                         ElementType::i64, ElementType::u32, ElementType::u64};
 
-/// Few different values, NaN and infinities among them; or any, of f64 those that are one in f32, too.
+/// Few distinct values, NaN and infinities among them; or arbitrary ones, for f64 only those that f32 represents, too.
 Array some(oracle::Rng& rng, ElementType type, const Extents& shape, bool ties) {
   if (!ties && type == ElementType::f64 && rng() % 2) return oracle::random_array(rng, type, shape, 1, 1 + 0x1p-25);
   if (!ties && oracle::is_real(type)) return oracle::random_array(rng, type, shape, -100, 100);
@@ -32,7 +32,7 @@ Array some(oracle::Rng& rng, ElementType type, const Extents& shape, bool ties) 
   return a;
 }
 
-/// Values and places of the first `count` along the axis, of one look at the elements, and each by itself.
+/// Values and indices of the first `count` along the axis, from one sort and from separate ones.
 void check_sorted(const Array& a, int axis, int count, bool descending) {
   INFO("the first " << count << " of " << name(a.type) << oracle::text_of(a.shape) << " along " << axis
                     << (descending ? ", descending" : ""));
@@ -55,7 +55,7 @@ void check_sorted(const Array& a, int axis, int count, bool descending) {
 
 }  // namespace
 
-TEST_CASE("sorts along every axis, both ways", "[cpu]") {
+TEST_CASE("sorts along every axis, in both directions", "[cpu]") {
   Cases cases(1000);
   oracle::Rng rng(31);
   for (const Extents& shape : {Extents{1},
@@ -84,7 +84,7 @@ TEST_CASE("sorts along every axis, both ways", "[cpu]") {
         }
 }
 
-TEST_CASE("sorts of lines that no warp holds", "[cpu]") {
+TEST_CASE("sorts of lines that are too long for a warp", "[cpu]") {
   Cases cases(180);
   oracle::Rng rng(32);
   for (const ElementType type : number_types)
@@ -109,7 +109,7 @@ TEST_CASE("sorts of lines in which one element differs", "[cpu]") {
     }
 }
 
-TEST_CASE("sorts of tiles that no block has the registers for", "[cpu]") {
+TEST_CASE("sorts of tiles that are too large for a CTA's registers", "[cpu]") {
   Cases cases(18);
   oracle::Rng rng(37);
   for (const Extents& shape : {Extents{40, 700}, {33000}, {700, 40}})
@@ -120,10 +120,10 @@ TEST_CASE("sorts of tiles that no block has the registers for", "[cpu]") {
     }
 }
 
-TEST_CASE("sorts of which the first elements are kept", "[cpu]") {
+TEST_CASE("sorts of which only the first elements are used", "[cpu]") {
   Cases cases(1300);
   oracle::Rng rng(33);
-  check_sorted(some(rng, ElementType::f32, {2, 2300}, true), 1, 300, false);  // merged, of whichever cases are made
+  check_sorted(some(rng, ElementType::f32, {2, 2300}, true), 1, 300, false);  // merged, in whichever cases occur
   for (const Extents& shape : {Extents{2, 29}, {29, 2}, {2, 64}, {64, 40}, {2, 1000}, {2, 2300}})
     for (const ElementType type : number_types)
       for (const int count : {1, 2, 7, 8, 9, 28, 40, 300, 1100})
@@ -145,7 +145,7 @@ TEST_CASE("sorts by each length near a power of two", "[cpu]") {
     }
 }
 
-TEST_CASE("histograms count what is in a bin", "[cpu]") {
+TEST_CASE("histograms count the elements of each bin", "[cpu]") {
   Cases cases(60);
   oracle::Rng rng(35);
   for (const Extents& shape : {Extents{1},
@@ -212,7 +212,7 @@ TEST_CASE("sorts of the language", "[cpu]") {
   CHECK(counts.to_vector() == std::vector<i32>{3, 2, 2, 2, 2, 5, 2, 2});
 }
 
-TEST_CASE("sorts keep zeros in their order, whatever their signs, and all NaNs last", "[cpu]") {
+TEST_CASE("sorts keep zeros in their order, whatever their signs, and put all NaNs last", "[cpu]") {
   for (const int length : {40, 1200}) {
     std::vector<f32> values(static_cast<std::size_t>(length));
     for (int i = 0; i < length; ++i)
@@ -245,7 +245,7 @@ TEST_CASE("sorts keep zeros in their order, whatever their signs, and all NaNs l
   }
 }
 
-TEST_CASE("a carried value may be sorted, and sorts may stand in loops and branches", "[cpu]") {
+TEST_CASE("a carried value may be sorted, and sorts may be in loops and branches", "[cpu]") {
   const auto k = kernel("carried", [](In<i32, 2> x, Out<i32, 2> y, Out<i32, 1> counts) {
     Var first = full<i32>({1, 8}, 1000);
     Var seen = zeros<i32>({16});
@@ -276,7 +276,7 @@ TEST_CASE("a carried value may be sorted, and sorts may stand in loops and branc
   CHECK(counts.to_vector() == expected);
 }
 
-TEST_CASE("sorts refuse what they cannot take", "[language]") {
+TEST_CASE("sorts reject invalid arguments", "[language]") {
   const auto says = [](const std::string& text, std::initializer_list<std::string_view> parts) {
     INFO(text);
     return std::ranges::all_of(parts, [&](std::string_view part) { return text.find(part) != text.npos; });
@@ -307,7 +307,7 @@ codegen::Plan plan_for(const F& function) {
 
 }  // namespace
 
-TEST_CASE("a row that a warp holds is sorted in registers, and read by whole accesses", "[plan]") {
+TEST_CASE("a row that a warp holds is sorted in registers, and read by vector accesses", "[plan]") {
   using namespace codegen;
   Plan rows = plan_for([](In<f32, 2> x, Out<f32, 2> y, Out<i32, 2> at) {
     Index i = blocks(cdiv(x.extent(0), 4));
@@ -327,14 +327,14 @@ TEST_CASE("a row that a warp holds is sorted in registers, and read by whole acc
   CHECK(the<Sort>(few).kept == 8);
   CHECK_FALSE(the<Sort>(few).at);
   Plan columns = plan_for([](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, sort(load(x, {0, 0}, {16, 128}), 0)); });
-  CHECK(count<StoreScratch>(columns) + count<LoadScratch>(columns) == 0);  // each column is a lane's
+  CHECK(count<StoreScratch>(columns) + count<LoadScratch>(columns) == 0);  // each column belongs to one lane
   Plan longer = plan_for([](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, sort(load(x, {0}, {4000}), 0)); });
   CHECK(count<Merge>(longer) == 1);
   CHECK(the<Merge>(longer).chunk == 1024);
   CHECK(count<Barrier>(longer) == 2);
 }
 
-TEST_CASE("places may be in registers where their keys are in memory", "[plan]") {
+TEST_CASE("indices may be in registers while their keys are in memory", "[plan]") {
   using namespace codegen;
   Plan plan = plan_for([](In<i8, 2> x, InOut<f16, 2> y) {
     Tile ones = full<i32>({61}, 1);
@@ -348,7 +348,7 @@ TEST_CASE("places may be in registers where their keys are in memory", "[plan]")
   CHECK(sort.sweep.unrolled);
 }
 
-TEST_CASE("counts have copies for lanes, as far as numbers and memory go", "[plan]") {
+TEST_CASE("histograms have copies per lane, as far as counts and memory allow", "[plan]") {
   using namespace codegen;
   const auto copies = [](int numbers, int bins) {
     Plan plan = plan_for(
@@ -362,7 +362,7 @@ TEST_CASE("counts have copies for lanes, as far as numbers and memory go", "[pla
   CHECK(copies(100, 256) == 1);
 }
 
-TEST_CASE("lines that are sorted lie whole in the registers of a warp", "[plan]") {
+TEST_CASE("lines that are sorted are entirely in the registers of one warp", "[plan]") {
   using namespace codegen;
   for (const Shape& shape :
        {Shape{1}, Shape{7}, Shape{1000}, Shape{5000}, Shape{3, 64}, Shape{64, 40}, Shape{1100, 2}, Shape{2, 30, 3}})

@@ -1,5 +1,4 @@
-// Branches that yield values, rounds that a condition ends, and what only a
-// branch needs.
+// Branches that yield values, iterations that a condition ends, and values that only a branch needs.
 #include <utility>
 
 #include "support/catch.hpp"
@@ -16,7 +15,7 @@ TEST_CASE("if_ and else_ leave values in Vars", "[cpu]") {
     Var steps = constant<i32>(0);
     for (Index i : range(n)) {
       if_(i % 3 == 0, [&] {
-        a += transpose(load(z, {0, 0}, {33, 5}));  // read in this way alone
+        a += transpose(load(z, {0, 0}, {33, 5}));  // read only in this branch
         const Tile old = load(log, {i}, {1});
         store(log, {i}, old + 100);
       }).else_([&] {
@@ -71,7 +70,7 @@ TEST_CASE("if_ and else_ leave values in Vars", "[cpu]") {
   }
 }
 
-TEST_CASE("while_ goes on as long as its condition holds", "[cpu]") {
+TEST_CASE("while_ iterates as long as its condition holds", "[cpu]") {
   const auto k = kernel("collatz", [](In<i32, 1> x, Out<i32, 2> y) {
     Index b = blocks(x.extent(0));
     Var n = item(load(x, {b}, {1}));
@@ -111,7 +110,7 @@ TEST_CASE("while_ goes on as long as its condition holds", "[cpu]") {
   CHECK(y.to_vector() == expected);
 }
 
-TEST_CASE("while_ asks a Var that another takes the place of", "[cpu]") {
+TEST_CASE("while_ tests a Var that another one replaces", "[cpu]") {
   const auto k = kernel("two_behind", [](Out<i32, 1> y, Scalar<i32> n) {
     Var rounds = constant<i32>(0);
     Var continues = n > 0, next = n > 1;
@@ -130,7 +129,7 @@ TEST_CASE("while_ asks a Var that another takes the place of", "[cpu]") {
   }
 }
 
-TEST_CASE("what only a branch needs is computed in it", "[graph]") {
+TEST_CASE("values that only a branch needs are computed in it", "[graph]") {
   const auto k = kernel("inside", [](In<f32, 1> x, In<f32, 1> z, Out<f32, 1> y, Scalar<i32> n) {
     const Tile both = load(x, {0}, {8});
     if_(n > 0, [&] {
@@ -150,6 +149,6 @@ TEST_CASE("what only a branch needs is computed in it", "[graph]") {
   CHECK(home(Op::load, 0) == RegionKind::kernel);
   CHECK(home(Op::load, 1) == RegionKind::branch);
   CHECK(home(Op::exp, 0) == RegionKind::branch);  // not in the loop, which would
-                                                  // compute it in each round
+                                                  // compute it in each iteration
   CHECK(home(Op::mul, 0) == RegionKind::branch);
 }

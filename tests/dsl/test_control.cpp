@@ -1,4 +1,4 @@
-// The control of a kernel: grids, loops, carried values, branches, the order of effects.
+// Control flow of a kernel: grids, loops, carried values, branches, the order of effects.
 #include <climits>
 
 #include "support/catch.hpp"
@@ -42,7 +42,7 @@ TEST_CASE("effects on an InOut happen in the order of the program", "[cpu]") {
   }
 }
 
-TEST_CASE("what a loop writes it reads again", "[cpu]") {
+TEST_CASE("a loop reads back its own writes", "[cpu]") {
   const auto k = kernel("scan", [](InOut<i64, 1> x, Out<i64, 1> seen) {
     for (Index i : range(x.extent(0) - 1)) {
       const Tile left = load(x, {i}, {1}), right = load(x, {i + 1}, {1});
@@ -73,7 +73,7 @@ TEST_CASE("a store hides nothing that was read before it", "[cpu]") {
   for (std::size_t i = 0; i < 15; ++i) CHECK(y.to_vector()[i] == static_cast<float>(i) * 1001002 + 1);
 }
 
-TEST_CASE("no elements, no blocks, no blocks()", "[cpu]") {
+TEST_CASE("no elements, no CTAs, no blocks()", "[cpu]") {
   const auto k = kernel("grid", [](In<i32, 2> x, Out<i32, 1> y) {
     auto [m, n, o] = blocks(x.extent(0), x.extent(1), 2);
     store(y, {0}, full<i32>({4}, 5) + 0 * (m + n + o));
@@ -94,7 +94,7 @@ TEST_CASE("no elements, no blocks, no blocks()", "[cpu]") {
   CHECK(y.to_vector() == std::vector<i32>{89, 90, 91, 92});
 }
 
-TEST_CASE("grids of one to three axes visit every block once", "[cpu]") {
+TEST_CASE("grids of one to three axes visit every CTA once", "[cpu]") {
   const auto k = kernel("visit", [](InOut<i32, 3> x, Scalar<i32> a, Scalar<i32> b) {
     auto [i, j, l] = blocks(a, b + 1, x.extent(2));
     atomic_add(x, {i, j, l}, reshape(constant<i32>(1) + i * 10000 + j * 100 + l, {1, 1, 1}));
@@ -145,7 +145,7 @@ TEST_CASE("loops of any count", "[cpu]") {
   CHECK(y.to_vector()[0] == 4010);
 }
 
-TEST_CASE("loops from one number to another, by steps", "[cpu]") {
+TEST_CASE("loops from one number to another, with a step", "[cpu]") {
   const auto k = kernel("steps", [](Out<i32, 1> y, Scalar<i32> a, Scalar<i32> b, Scalar<i32> c) {
     Var between = zeros<i32>({2});
     Var apart = constant<i32>(0), product = constant<i32>(1), back = constant<i32>(0);
@@ -181,7 +181,7 @@ TEST_CASE("loops from one number to another, by steps", "[cpu]") {
   }
 }
 
-TEST_CASE("a grid of any number of blocks takes tiles in turns", "[cpu]") {
+TEST_CASE("a grid with a given number of CTAs takes tiles in turn", "[cpu]") {
   const auto k = kernel("in_turns", [](In<i32, 1> x, Out<i32, 1> y, Out<i32, 1> taken_by, InOut<i32, 1> rounds,
                                        Out<i64, 1> sums, Scalar<i32> count) {
     Index block = blocks(count);
@@ -221,7 +221,7 @@ TEST_CASE("a grid of any number of blocks takes tiles in turns", "[cpu]") {
     CHECK(rounds.to_vector() == std::vector<i32>(static_cast<std::size_t>(tiles), 1));
     CHECK(sums.to_vector() == of_blocks);
   }
-  // As the page of the language has it, with a number of blocks that is known.
+  // As on the language page, with a constant number of CTAs.
   const auto fixed = kernel("fixed", [](In<f32, 1> x, Out<f32, 1> y) {
     Index block = blocks(5);
     for (Index t : range(block, cdiv(x.extent(0), 8), 5)) store(y, {t}, load(x, {t}, {8}) * 2);
@@ -235,7 +235,7 @@ TEST_CASE("a grid of any number of blocks takes tiles in turns", "[cpu]") {
   }
 }
 
-TEST_CASE("Vars that change places", "[cpu]") {
+TEST_CASE("Vars that are permuted", "[cpu]") {
   const auto k = kernel("rotate", [](In<i32, 2> x, Out<i32, 3> y, Scalar<i32> n) {
     Var a = load(x, {0, 0}, {1, 37}), b = load(x, {1, 0}, {1, 37});                                // swapped
     Var f = load(x, {0, 0}, {1, 37}), g = load(x, {1, 0}, {1, 37});                                // f, g = g, f + g
@@ -278,7 +278,7 @@ TEST_CASE("Vars that change places", "[cpu]") {
   }
 }
 
-TEST_CASE("carried values of several types, transposed and stretched", "[cpu]") {
+TEST_CASE("carried values of several types, transposed and broadcast", "[cpu]") {
   const auto k = kernel("types", [](In<f32, 2> x, In<i64, 1> n, In<bf16, 1> h, Out<f32, 2> y, Out<i64, 1> m,
                                     Out<bf16, 1> o, Out<u8, 1> p, Scalar<i32> rounds) {
     Var t = load(x, {0, 0}, {6, 6});
@@ -340,7 +340,7 @@ TEST_CASE("Vars that a loop only reads, values that do not vary, values used aft
     const Tile t = load(x, {0}, {9});
     Var only_read = t + 1, late = t, previous = zeros<i32>({9});
     for (Index i : range(n)) {
-      const Tile square = only_read * only_read;  // does not vary
+      const Tile square = only_read * only_read;  // loop-invariant
       const Tile now = square + i;
       previous = late;
       late = now + sum(t, 0);
@@ -370,7 +370,7 @@ TEST_CASE("nested loops", "[cpu]") {
     Var total = zeros<i32>({1, 6});
     Var turns = constant<i32>(0);
     for (Index i : range(n)) {
-      Var inner = total;  // starts anew each round
+      Var inner = total;  // starts anew in each iteration
       for (Index j : range(i + block)) {
         inner = inner * 3 + j;
         for ([[maybe_unused]] Index l : range(2)) turns = turns + 1;
@@ -454,8 +454,8 @@ TEST_CASE("an op guarded by an if is total, wherever it is computed", "[cpu]") {
 
 namespace {
 
-/// A random program of nested loops, branches, Vars, and effects on two InOut tensors, all i32; run by the library and
-/// here.
+/// A random program of nested loops, branches, Vars, and effects on two InOut tensors, all i32; executed by the library
+/// and here.
 class RandomProgram {
  public:
   explicit RandomProgram(std::uint64_t seed) : rng_(seed) {
@@ -478,7 +478,7 @@ class RandomProgram {
     here.memory = {inputs_[3], inputs_[4]};
     for (int i = 0; i < 3; ++i) here.values[i] = inputs_[i];
     execute(body_, here);
-    // There.
+    // In the library.
     std::vector<Memory> memory;
     for (const Array& a : inputs_) memory.push_back(oracle::input(a));
     memory[3].access = memory[4].access = Access::in_out;
@@ -616,7 +616,7 @@ class RandomProgram {
                         {}});
     } else if (kind < 16) {
       // Memory 0 in tiles of [4], memory 1 in tiles of [3, 4].
-      const std::size_t memory = oracle::between<std::size_t>(rng_, 0, 1), at = number(body, 5);  // out of range too
+      const std::size_t memory = oracle::between<std::size_t>(rng_, 0, 1), at = number(body, 5);  // out of range, too
       const Extents shape = memory == 0 ? Extents{4} : Extents{3, 4};
       body.push_back({Kind::load, {}, next_, {memory, at}, {}, shape, {}});
       visible_.push_back({next_++, shape});
@@ -654,7 +654,7 @@ class RandomProgram {
     for (const Statement& s : body) {
       const auto value = [&](std::size_t i) -> const Array& { return here.values[s.from[i]]; };
       const auto each = [&](std::size_t at,
-                            const auto& element) {  // of the tile at a position, the elements that exist
+                            const auto& element) {  // of the tile at an index, the elements that exist
         const int rows = s.shape[0], cols = s.shape.size() > 1 ? s.shape[1] : 1;
         const std::int64_t first = here.values[s.from[at]].whole[0] * rows;
         for (int i = 0; i < rows * cols; ++i)
@@ -727,7 +727,7 @@ class RandomProgram {
     const Location at = oracle::here();
     for (const Statement& s : body) {
       const auto value = [&](std::size_t i) { return there.values[s.from[i]]; };
-      const auto places = [&](Values in) {  // the view, then the position
+      const auto places = [&](Values in) {  // the view, then the index
         in.push_back(there.values[s.from[1]]);
         if (s.shape.size() == 2) in.push_back(oracle::literal(ElementType::i32, 0));
         return in;

@@ -1,4 +1,4 @@
-// An author's own elementwise ops: cuda_op.
+// User-defined elementwise ops: cuda_op.
 #include <atomic>
 #include <cmath>
 #include <vector>
@@ -36,7 +36,7 @@ int count(const Graph& graph, Op op) {
 
 }  // namespace
 
-TEST_CASE("an author's ops are elementwise ops", "[cpu]") {
+TEST_CASE("user-defined ops are elementwise ops", "[cpu]") {
   const auto k = kernel("own", [](In<f32, 2> x, In<f32, 1> w, In<i32, 2> n, Out<f32, 2> y, Out<i32, 2> m, Out<f32, 2> s) {
     auto [i] = std::array<Index, 1>{blocks(cdiv(x.extent(0), 4))};
     Tile a = load(x, {i, 0}, {4, 40});
@@ -73,13 +73,13 @@ TEST_CASE("an author's ops are elementwise ops", "[cpu]") {
   }
 }
 
-TEST_CASE("an author's op is one function of the text, computed along with its neighbours", "[graph]") {
+TEST_CASE("a user-defined op is one function of the text, fused with its neighbors", "[graph]") {
   const auto body = [](In<f32, 1> x, Out<f32, 1> y) {
     Tile a = load(x, {0}, {64});
     store(y, {0}, softsign(softsign(a) + half(a)) * half(a + 1) + softsign(a));
   };
   const Graph graph = graph_of(body);
-  CHECK(count(graph, Op::custom) == 4);  // softsign(a) is one
+  CHECK(count(graph, Op::custom) == 4);  // softsign(a) occurs once
   CHECK(to_string(graph).find("custom %2 softsign \"a / (1.0f + fabsf(a))\" : f32[64]") != std::string::npos);
   const std::string text = cuda_source(graph, Arch::sm_90a);
   const std::string function = "__device__ inline float user_softsign(float a) { return a / (1.0f + fabsf(a)); }\n";
@@ -89,7 +89,7 @@ TEST_CASE("an author's op is one function of the text, computed along with its n
   CHECK(text.find("__shared__") == text.npos);
 }
 
-TEST_CASE("an author's op that does not compile is named", "[jit]") {
+TEST_CASE("a user-defined op that does not compile is reported by name", "[jit]") {
   const auto with = [](const auto& op) {
     return kernel("wrong", [&](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, op(Tile(load(x, {0}, {64})))); });
   };
@@ -111,7 +111,7 @@ TEST_CASE("an author's op that does not compile is named", "[jit]") {
   const std::string said = on_cpu(wrong);
   INFO(said);
   CHECK(says(said, {"warning", "kernel 'wrong'", "cuda_op thrice", "\"b\" is undefined"}));
-  CHECK(on_cpu(wrong).empty());  // said once
+  CHECK(on_cpu(wrong).empty());  // reported once
   CHECK(says(error_of([&] { Compiler::instance().compile(generate(wrong.executable().graph(), dense_variant(wrong.graph()), Arch::sm_90a), Arch::sm_90a); }),
              {"kernel 'wrong'", "cuda_op thrice"}));
   const CudaSource text = "extern \"C\" __global__ void broken(float* y) { y[0] = nonsense; }";
@@ -123,12 +123,12 @@ TEST_CASE("an author's op that does not compile is named", "[jit]") {
   CHECK(y.to_vector()[63] == 2);
 }
 
-TEST_CASE("an author's op of a constant is left to the device", "[graph]") {
+TEST_CASE("a user-defined op of a constant is left to the device", "[graph]") {
   const Graph graph = kernel("constant", [](Out<f32, 1> y) { store(y, {0}, softsign(full<f32>({8}, 3))); }).graph();
   CHECK(count(graph, Op::custom) == 1);
 }
 
-TEST_CASE("an author's op that cannot be is refused", "[graph]") {
+TEST_CASE("invalid user-defined ops are rejected", "[graph]") {
   const auto refused = [](const auto& op) {
     return error_of([&] {
       graph_of([&](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, op(softsign(Tile(load(x, {0}, {8}))))); });
@@ -167,7 +167,7 @@ auto doubled() {
   });
 }
 
-/// What an element's function does that is more than to compute.
+/// Side effects in an element's function.
 template <class Does>
 float refused(const Does& does) {
   const std::string text = error_of(does);
@@ -189,7 +189,7 @@ TEST_CASE("the function of a cuda_op cannot launch, copy by a kernel, or fill, i
   const auto replays = cuda_op("replays", "a", [](float a) { return a + refused([] { cpu.stream().launch(recorded); }); });
   const auto fills = cuda_op("fills", "a", [](float a) { return a + refused([] { y.fill(3); }); });
   const auto copies = cuda_op("copies", "a", [](float a) { return a + refused([] { y.copy_from(x.transposed()); }); });
-  // What computes nothing by a kernel does no harm: to trace, to copy as it lies, to wait.
+  // Calls that launch no kernel are allowed: tracing, contiguous copies, waiting.
   const auto others = cuda_op("others", "a", [](float a) {
     (void)doubled();
     std::vector<float> values = x.to_vector();
@@ -210,7 +210,7 @@ TEST_CASE("the function of a cuda_op cannot launch, copy by a kernel, or fill, i
     CHECK(refusals == expected);
   };
   check(launches, 300), check(replays, 300), check(fills, 300), check(copies, 300), check(others, 0);
-  // The error comes out of the launch, and the next launch runs.
+  // The error is thrown by the launch, and the next launch runs.
   const auto throws = cuda_op("throws", "a", [](float a) {
     launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64}));
     return a;

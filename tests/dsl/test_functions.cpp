@@ -1,5 +1,5 @@
-// Functions: the examples of docs/ops.md are programs of the language, and of what is public of it; device functions of
-// an author's with several results.
+// Functions: the examples of docs/ops.md are programs of the language, and use only its public part; user-defined
+// device functions with several results.
 #include <algorithm>
 #include <array>
 #include <tuple>
@@ -10,13 +10,13 @@
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"
 
-// Examples name what nothing uses.
+// Examples name results that nothing uses.
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 
 using namespace tessera;
 
-TEST_CASE("the examples of the page of ops can be traced", "[language]") {
+TEST_CASE("the examples on the page of ops can be traced", "[language]") {
   const auto examples = kernel("examples", [](In<f32, 2> x, In<f32, 2> table, In<i32, 1> list, Out<f32, 2> y,
                                               InOut<f32, 2> total, InOut<i32, 2> bits) {
     Index i = blocks(4);
@@ -41,7 +41,7 @@ TEST_CASE("each structural op that an author can write is on the page of ops", "
   for (int i = 0; i <= static_cast<int>(Op::print); ++i) {
     const Op op = static_cast<Op>(i);
     if (info(op).group != OpGroup::structural) continue;
-    // What an author does not write: parameters, and what regions are made of.
+    // Not written by authors: parameters, and ops that build regions.
     bool found = op == Op::scalar || op == Op::tensor || op == Op::argument || op == Op::result;
 #define HEADING(...)
 #define FUNCTION(of, ...) found |= op == Op::of;
@@ -52,16 +52,16 @@ TEST_CASE("each structural op that an author can write is on the page of ops", "
 
 namespace {
 
-/// Of several types and shapes, named and unnamed.
+/// Several types and shapes, named and unnamed.
 auto compared(TileExpr auto const& one, TileExpr auto const& other) {
   Tile a = one, b = other;
   return std::tuple(a + b, Tile(a - b), sum(a * b, 1), a < b);
 }
-/// Of one type.
+/// One type.
 auto ordered(TileExpr auto const& a, TileExpr auto const& b) {
   return std::array{Tile(minimum(a, b)), Tile(maximum(a, b))};
 }
-/// Of three, made by the one of two: a network that sorts.
+/// Three, from the function for two: a sorting network.
 auto ordered(TileExpr auto const& a, TileExpr auto const& b, TileExpr auto const& c) {
   auto [low, high] = ordered(a, b);
   auto [middle, highest] = ordered(high, c);
@@ -71,7 +71,7 @@ auto ordered(TileExpr auto const& a, TileExpr auto const& b, TileExpr auto const
 
 }  // namespace
 
-TEST_CASE("device functions give several results, as a tuple or as an array", "[cpu]") {
+TEST_CASE("device functions return several results, as a tuple or as an array", "[cpu]") {
   constexpr int rows = 5, columns = 19;
   const auto k = kernel("several", [](In<i32, 2> x, In<i32, 2> y, Out<i32, 2> together, Out<i32, 2> dots,
                                       Out<i32, 2> in_order, Out<i32, 2> steps) {
@@ -81,7 +81,7 @@ TEST_CASE("device functions give several results, as a tuple or as an array", "[
     store(dots, {0, 0}, dot);
     auto [first, second, third] = ordered(a, b, 7 - a);
     store(in_order, {0, 0}, concat(0, first, second, third));
-    // In a loop, of what it carries: two numbers after one another, in order by the function.
+    // In a loop, on carried values: two sequences of numbers, sorted by the function.
     Var low = a, high = b;
     for (Index i : range(4)) {
       auto [least, most] = ordered(high - low, low + i);

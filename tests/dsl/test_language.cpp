@@ -21,7 +21,7 @@ std::string traced(const F& function) {
 
 }  // namespace
 
-TEST_CASE("errors name kernel, place, shapes and the mend", "[language]") {
+TEST_CASE("errors name the kernel, the location, the shapes and the fix", "[language]") {
   const unsigned line = __LINE__ + 3;
   const std::string text = traced([](In<f32, 2> x, Out<f32, 2> y) {
     Tile a = load(x, {0, 0}, {4, 8}), b = load(x, {0, 0}, {4, 6});
@@ -107,7 +107,7 @@ TEST_CASE("what does not fit is an error when traced", "[language]") {
   CHECK(says(traced([](In<f32, 2> x, Out<f32, 2>) { x.extent(2); }), {"extent", "no axis 2"}));
 }
 
-TEST_CASE("what takes a tile of one shape or element says so itself", "[language]") {
+TEST_CASE("ops that need a tile of one shape or a single element report it themselves", "[language]") {
   CHECK(says(traced([](In<f32, 2> x, Out<f32, 1> y) {
                store(y, {0}, full<f32>({1}, 1) * item(load(x, {0, 0}, {4, 8})));
              }),
@@ -118,8 +118,8 @@ TEST_CASE("what takes a tile of one shape or element says so itself", "[language
              {"interleave: tiles [4,8] and [4,4]", "broadcast"}));
 }
 
-TEST_CASE("flips, rolls, new axes and parts put into a tile are refused where they are written", "[language]") {
-  // Of a tile of [4,8]; and the place is not in a header.
+TEST_CASE("invalid flips, rolls, new axes and inserted parts are rejected where they are written", "[language]") {
+  // With a tile of [4,8]; the reported location is not in a header.
   const auto refused = [](const auto& function, std::string_view why, std::string_view more = "") {
     const std::string text = traced([&](In<f32, 2> x, Out<f32, 2> y) {
       const Tile t = load(x, {0, 0}, {4, 8});
@@ -137,7 +137,7 @@ TEST_CASE("flips, rolls, new axes and parts put into a tile are refused where th
   CHECK(refused([](auto t) { return squeeze(expand_dims(t, 3), 2); }, "expand_dims: axis 3 does not exist in rank 3"));
   CHECK(refused([](auto t) { return squeeze(expand_dims(t, -4), 0); }, "expand_dims: axis -4 does not exist",
                 "-3 to 2"));
-  // A part may lie wherever it likes, so long as its position is an i32, and it is a value that is there.
+  // A part may be anywhere, as long as its index is an i32 and an existing value.
   const auto far = [](auto t) { return insert(t, {3000000000ll, 0}, zeros<f32>({2, 4})); };
   CHECK(refused(far, "3000000000", "i32"));
   std::optional<Tile<f32, 2>> part;
@@ -148,7 +148,7 @@ TEST_CASE("flips, rolls, new axes and parts put into a tile are refused where th
   CHECK(refused(gone, "inside a loop is used outside of it", "carry it out in a Var"));
 }
 
-TEST_CASE("an if_ has one else_, and a round of a while_ may end it", "[language]") {
+TEST_CASE("an if_ has one else_, and an iteration of a while_ can end it", "[language]") {
   CHECK(says(traced([](In<i32, 1> x) {
                auto branch = if_(x.extent(0) > 3, [&] { print("more"); });
                branch.else_([&] { print("less"); });
@@ -156,13 +156,13 @@ TEST_CASE("an if_ has one else_, and a round of a while_ may end it", "[language
              }),
              {"else_: this if_ already has one"}));
   const std::initializer_list<std::string_view> endless{"while_: no iteration changes the condition"};
-  CHECK(says(traced([](In<i32, 1> x) {  // computed ahead of the loop
+  CHECK(says(traced([](In<i32, 1> x) {  // computed before the loop
                Var i = constant<i32>(0);
                Tile below = i < x.extent(0);
                while_([&] { return below; }, [&] { i += 1; });
              }),
              endless));
-  CHECK(says(traced([](In<i32, 1> x) {  // of a Var that no round assigns
+  CHECK(says(traced([](In<i32, 1> x) {  // a Var that no iteration assigns
                Var i = constant<i32>(0), j = constant<i32>(0);
                while_([&] { return item(load(x, {i}, {1})) > 0; }, [&] { j += 1; });
              }),
@@ -171,14 +171,14 @@ TEST_CASE("an if_ has one else_, and a round of a while_ may end it", "[language
           Var i = constant<i32>(0);
           while_([&] { return item(load(x, {i}, {1})) > 0; }, [&] { i += 1; });
         }) == "(no error)");
-  CHECK(traced([](InOut<i32, 1> x) {  // the condition reads what the body writes
+  CHECK(traced([](InOut<i32, 1> x) {  // the condition reads memory that the body writes
           const auto first = [&] {
             Tile value = load(x, {0}, {1});
             return item(value);
           };
           while_([&] { return first() > 0; }, [&] { store(x, {0}, full<i32>({1}, 0)); });
         }) == "(no error)");
-  CHECK(traced([](In<i32, 1> x) {  // by a Var that changes in one of the ways of an if_
+  CHECK(traced([](In<i32, 1> x) {  // by a Var that changes in one branch of an if_
           Var i = constant<i32>(0), ended = constant<i32>(0);
           while_([&] { return ended == 0; },
                  [&] {
@@ -188,7 +188,7 @@ TEST_CASE("an if_ has one else_, and a round of a while_ may end it", "[language
         }) == "(no error)");
 }
 
-TEST_CASE("literals that do not fit are refused, those that do are exact", "[language]") {
+TEST_CASE("literals that do not fit are rejected, others are exact", "[language]") {
   const auto with = [](auto literal) {
     return traced([=](In<i32, 1> x, Out<i32, 1> y) { store(y, {0}, load(x, {0}, {4}) + literal); });
   };
@@ -217,7 +217,7 @@ TEST_CASE("literals that do not fit are refused, those that do are exact", "[lan
   CHECK(to_string(graph).find("9007199254740993") != std::string::npos);  // above 2^53, where doubles have gaps
 }
 
-TEST_CASE("a Kernel may be given its kernel later", "[language]") {
+TEST_CASE("a Kernel may be assigned its kernel later", "[language]") {
   struct Holder {
     Kernel<In<f32, 1>, Out<f32, 1>> copy;
   } holder;
@@ -244,7 +244,7 @@ TEST_CASE("options of scans and sorts have names", "[language]") {
         }) == "(no error)");
 }
 
-TEST_CASE("a value may not leave its loop but in a Var", "[language]") {
+TEST_CASE("a value may leave its loop only in a Var", "[language]") {
   const std::string text = traced([](In<f32, 2> x, Out<f32, 2> y) {
     std::optional<Tile<f32, 2>> leak;
     for (Index i : range(4)) leak.emplace(load(x, {i, 0}, {4, 8}));
@@ -253,7 +253,7 @@ TEST_CASE("a value may not leave its loop but in a Var", "[language]") {
   CHECK(says(text, {"inside a loop", "outside", "carry it out in a Var"}));
 }
 
-TEST_CASE("leaving a traced loop is caught", "[language]") {
+TEST_CASE("leaving a traced loop is detected", "[language]") {
   const auto with_break = [](In<f32, 2> x, Out<f32, 2> y) {
     for (Index i : range(4)) {
       store(y, {i, 0}, load(x, {i, 0}, {4, 8}));
@@ -271,7 +271,7 @@ TEST_CASE("leaving a traced loop is caught", "[language]") {
   CHECK(says(traced(with_return), {"break or return leaves a traced loop"}));
 }
 
-TEST_CASE("an exception from a kernel's function passes through, and tracing goes on working", "[language]") {
+TEST_CASE("an exception from a kernel's function passes through, and tracing still works afterwards", "[language]") {
   CHECK_THROWS_AS(trace_kernel(
                       "throws",
                       [](In<f32, 1> x, Out<f32, 1>) {
@@ -309,7 +309,7 @@ TEST_CASE("a Var keeps its shape, in branches too", "[language]") {
                store(y, {0}, *inside);
              }),
              {"inside a loop is used outside of it; carry it out in a Var"}));
-  // Vars of its own and from outside a branch may change.
+  // Vars of a branch itself and from outside may change.
   CHECK(traced([](In<f32, 1> x, Out<f32, 1> y) {
           Var outside = constant<f32>(1);
           if_(x.extent(0) > 3, [&] {
@@ -321,7 +321,7 @@ TEST_CASE("a Var keeps its shape, in branches too", "[language]") {
         }) == "(no error)");
 }
 
-TEST_CASE("blocks and require take what the host knows", "[language]") {
+TEST_CASE("blocks and require take values that the host knows", "[language]") {
   CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { blocks(item(load(x, {0}, {1}))); }),
              {"blocks", "depends on a tile"}));
   CHECK(says(traced([](In<i32, 1> x, Out<i32, 1>) { blocks(x.extent(0)), blocks(4); }), {"called twice"}));
@@ -333,18 +333,18 @@ TEST_CASE("blocks and require take what the host knows", "[language]") {
              {"require", "outside of loops"}));
 }
 
-TEST_CASE("an Out that nothing is stored to is an error", "[language]") {
+TEST_CASE("an Out without a store is an error", "[language]") {
   CHECK(says(
       traced([](In<f32, 1> x, Out<f32, 1> y, Out<i32, 2>) { store(y, {0}, load(x, {0}, {4})); }),
       {"kernel 'bad', ", "test_language.cpp:", "nothing is stored to parameter 3, an Out<i32, 2>", "store to it"}));
-  // Some blocks may, and any op that writes.
+  // A store under a condition is enough, as is any op that writes.
   CHECK(traced([](In<f32, 1> x, Out<f32, 1> y, Out<f32, 1> z, InOut<f32, 1>) {
           if_(x.extent(0) > 3, [&] { store(y.slice(0, 1, 2), {0}, load(x, {0}, {4})); });
           scatter(z, iota({4}, 0), load(x, {0}, {4}));
         }) == "(no error)");
 }
 
-TEST_CASE("a launch in a kernel's function is refused", "[language]") {
+TEST_CASE("a launch in a kernel's function is rejected", "[language]") {
   const auto inner = kernel("inner", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); });
   const Device cpu = Device::cpu();
   const Tensor<f32, 1> y = cpu.tensor<f32>({4});
@@ -367,7 +367,7 @@ TEST_CASE("a tile belongs to the kernel that made it", "[language]") {
   });
   CHECK(says(traced([&](In<f32, 1>, Out<f32, 1> y) { store(y, {0}, *leak + 1); }), {"another kernel"}));
   CHECK(says(error_of([&] { [[maybe_unused]] Tile t = *leak + 1; }), {"outside of a kernel"}));
-  // By those that look at its shape first, too.
+  // Also by ops that look at its shape first.
   const auto foreign = [&](const auto& function) {
     return says(traced([&](In<f32, 1>, Out<f32, 1> y) { function(*leak, y); }), {"another kernel"});
   };
@@ -388,7 +388,7 @@ TEST_CASE("a tile belongs to the kernel that made it", "[language]") {
   CHECK(foreign([](auto t, auto) { histogram(cast<i32>(t), 0, 4); }));
 }
 
-TEST_CASE("a kernel traced inside another is refused, and the outer one goes on", "[language]") {
+TEST_CASE("a kernel traced inside another is rejected, and the outer one continues", "[language]") {
   std::string text;
   const Graph graph = trace_kernel("outer", [&](In<f32, 1> x, Out<f32, 1> y) {
     Tile a = load(x, {0}, {4});
@@ -423,7 +423,7 @@ auto four_times(TileExpr auto const& e) { return twice(twice(e)); }
 auto eight_times(TileExpr auto const& e) { return four_times(four_times(e)); }
 }  // namespace
 
-TEST_CASE("device functions nested deep stay small", "[language]") {
+TEST_CASE("deeply nested device functions stay small", "[language]") {
   const Graph graph =
       trace_kernel("deep", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, eight_times(load(x, {0}, {4}))); });
   CHECK(graph.nodes.size() < 30);
@@ -461,7 +461,7 @@ TEST_CASE("an exception caught inside a kernel does not leave half a kernel", "[
              {"exception left a loop or an if_"}));
 }
 
-TEST_CASE("an exception caught inside a kernel is named though Vars are alive", "[language]") {
+TEST_CASE("an exception caught inside a kernel is reported even if Vars are alive", "[language]") {
   CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
                Var sums = load(x, {0}, {4});
                try {
@@ -486,7 +486,7 @@ TEST_CASE("an exception caught inside a kernel is named though Vars are alive", 
              {"exception left a loop or an if_"}));
 }
 
-TEST_CASE("a Var may not end in a loop it was made outside of", "[language]") {
+TEST_CASE("a Var may not end in a loop outside of which it was made", "[language]") {
   CHECK(says(traced([](In<f32, 1> x, Out<f32, 1> y) {
                std::optional<Var<f32, 1>> v;
                v.emplace(load(x, {0}, {4}));
@@ -498,7 +498,7 @@ TEST_CASE("a Var may not end in a loop it was made outside of", "[language]") {
              {"destroyed inside"}));
 }
 
-TEST_CASE("every error knows its place", "[language]") {
+TEST_CASE("every error reports its location", "[language]") {
   std::optional<Var<f32, 1>> leak;
   std::optional<Tile<i32, 1>> rows;
   trace_kernel("one", [&](In<f32, 1> x, In<i32, 1> i, Out<f32, 1> y) {
@@ -522,7 +522,7 @@ TEST_CASE("every error knows its place", "[language]") {
       says(traced([](In<f32, 1> x, Out<i32, 1> y) { store(y, {0}, argmax(load(x, {0}, {4}), 1)); }), {file, "argmax"}));
 }
 
-TEST_CASE("tiles are at most 2^30 elements, however they come about", "[language]") {
+TEST_CASE("tiles have at most 2^30 elements, however they are made", "[language]") {
   CHECK(says(traced([](Out<i32, 2> y) {
                store(y, {0, 0}, iota({65536, 1}, 0) + iota({1, 65536}, 1));
              }),
@@ -554,7 +554,7 @@ TEST_CASE("tiles are at most 2^30 elements, however they come about", "[language
   CHECK(taken([&](auto& x) { return histogram(cast<i32>(load(x, {0}, {4})), most); }));
 }
 
-TEST_CASE("slices of slices go by steps of 2^29 together", "[language]") {
+TEST_CASE("slices of slices step by at most 2^29 together", "[language]") {
   const auto stepped = [](int first, int second) {
     return traced([=](In<u8, 2> x, Out<u8, 2> y) {
       store(y, {0, 0}, load(x.slice(1, 0, 9, first).permute({1, 0}).slice(0, 0, 9, second), {0, 0}, {9, 1}));
@@ -581,7 +581,7 @@ TEST_CASE("a kernel's name is a C++ name", "[language]") {
                {"test_language.cpp:", "a kernel's name must be a C++ identifier"}));
 }
 
-TEST_CASE("numbers of C++ are taken at their value", "[language]") {
+TEST_CASE("C++ numbers keep their value", "[language]") {
   CHECK(says(traced([](Out<i64, 1> y) { store(y, {0}, full<i64>({4}, 0xffffffffffffffffull)); }), {"i64", "range"}));
   CHECK(says(traced([](Out<f32, 1> y) { store(y, {0}, full<f32>({4}, 9007199254740993ll)); }), {"f32", "rounded"}));
   static_assert(cdiv(7, 2) == 4 && cdiv(8, 2) == 4 && cdiv(-7, 2) == -3 && cdiv(0, 5) == 0 &&

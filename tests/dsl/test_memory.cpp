@@ -1,5 +1,5 @@
-// Loads, stores, views, gathers, scatters and atomics against the fine print of ops.def, with canaries around what may
-// be written.
+// Loads, stores, views, gathers, scatters and atomics against the fine print of ops.def, with canaries around memory
+// that may be written.
 #include <climits>
 #include <numeric>
 
@@ -24,10 +24,10 @@ const std::vector<ElementType> stored_types = {
     ElementType::f8e5m2, ElementType::i8,  ElementType::i16, ElementType::i32,  ElementType::i64,
     ElementType::u8,     ElementType::u16, ElementType::u32, ElementType::u64};
 
-// Memory and views, modelled
+// A model of memory and views
 // ---------------------------------------------------------------------------------------------
 
-/// A view: where its axes lie in a tensor. What is outside of any view on the way is outside.
+/// A view: where its axes are in a tensor. An index that is outside of any view in between is outside.
 struct Axis {
   int of;                    // the tensor's axis
   std::int64_t start, step;  // element i is the tensor's start + i * step
@@ -43,7 +43,7 @@ struct View {
   void slice(int axis, std::int64_t start, std::int64_t extent, int step) {
     Axis& a = axes[axis];
     a.start += start * a.step, a.step *= step;
-    // Extents are small: of the elements that there were, each is looked for.
+    // Extents are small: each existing element is searched.
     std::int64_t low = extent, high = 0;
     for (std::int64_t at = a.low; at < a.high; ++at) {
       if ((at - start) % step != 0 || (at - start) / step < 0 || (at - start) / step >= extent) continue;
@@ -56,7 +56,7 @@ struct View {
     for (int axis : order) transposed.push_back(axes[axis]);
     axes = transposed;
   }
-  /// Where element `at` lies in memory, or -1 outside.
+  /// Where element `at` is in memory, or -1 outside.
   std::int64_t place(const std::vector<std::int64_t>& at) const {
     std::int64_t element = memory->origin;
     for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -67,7 +67,7 @@ struct View {
   }
 };
 
-/// The coordinates of each element of a tile at a tile position, in row-major order; axis 0 by rows if there are any.
+/// The coordinates of each element of a tile at a tile index, in row-major order; axis 0 by rows if there are any.
 std::vector<std::vector<std::int64_t>> coordinates(const Extents& tile, const std::vector<i32>& at,
                                                    const std::vector<i64>& rows = {}) {
   std::vector<std::vector<std::int64_t>> all;
@@ -89,8 +89,8 @@ Array any_values(Rng& rng, ElementType type, const Extents& shape) {
                                : oracle::random_bits_array(rng, type, shape);
 }
 
-/// Memory of a random layout: axes in any order, gaps between elements, negative strides, of inputs also stride 0; room
-/// in front and behind. All of it holds values.
+/// Memory of a random layout: axes in any order, gaps between elements, negative strides, for inputs also stride 0;
+/// space before and after. All of it holds values.
 Memory random_memory(Rng& rng, Access access, ElementType type, int rank, int longest = 6) {
   Memory memory{access, type, {}, {}, 0, {}, {}};
   std::vector<int> order(rank);
@@ -118,7 +118,7 @@ Memory random_memory(Rng& rng, Access access, ElementType type, int rank, int lo
   return memory;
 }
 
-/// A kernel's number: written into it, or given at launch.
+/// A number in a kernel: a literal, or a scalar given at launch.
 struct Numbers {
   std::vector<Memory>* memory;  // scalars are added here before the trace
   struct Number {
@@ -144,7 +144,7 @@ i32 random_position(Rng& rng, int near) {
   return kind < 12 ? oracle::between(rng, 0, near) : oracle::between(rng, -near - 1, near + 1);
 }
 
-/// A chain of slices and permutations of a parameter, in the model and in the kernel.
+/// A sequence of slices and permutations of a parameter, in the model and in the kernel.
 struct ViewChain {
   struct Step {
     bool turn;
@@ -197,7 +197,7 @@ Extents random_tile(Rng& rng, int rank) {
   return tile;
 }
 
-/// A float or an integer that padding may be.
+/// A float or an integer that may be padding.
 struct Padding {
   ElementType type;
   Real real;
@@ -221,7 +221,7 @@ std::string bytes_difference(const Memory& actual, const Memory& expected) {
   return "";
 }
 
-/// What a whole view as a tile starting at `at` reads as.
+/// The expected tile when a whole view is read starting at `at`.
 Array expected_read(const View& view, const std::vector<std::vector<std::int64_t>>& places, const Extents& tile,
                     const Padding& padding) {
   Array expected(view.memory->type, tile);
@@ -380,13 +380,13 @@ TEST_CASE("ragged tensors of every stored type, padded", "[cpu]") {
   check_ragged_copy<u64>();
 }
 
-TEST_CASE("padding is what the author asks for", "[cpu]") {
+TEST_CASE("padding is as specified", "[cpu]") {
   const auto k = kernel("padding", [](In<f32, 1> x, In<i64, 1> n, Out<f32, 2> y, Out<i64, 1> m) {
     store(y, {0, 0}, reshape(load(x, {0}, {4}), {1, 4}));
     store(y, {1, 0}, reshape(load(x, {0}, {4}, -inf), {1, 4}));
     store(y, {2, 0}, reshape(load(x, {0}, {4}, std::numeric_limits<double>::quiet_NaN()), {1, 4}));
     store(y, {3, 0}, reshape(load(x, {-1}, {4}, 2.5), {1, 4}));
-    store(y, {4, 0}, reshape(load(x, {0}, {4}, 2.5), {1, 4}));  // the same load but for the padding
+    store(y, {4, 0}, reshape(load(x, {0}, {4}, 2.5), {1, 4}));  // the same load except for the padding
     store(y, {5, 0}, reshape(1 / load(x, {0}, {4}, -0.0), {1, 4}));
     store(m, {0}, load(n, {0}, {4}, std::numeric_limits<i64>::min()));
   });
@@ -410,7 +410,7 @@ TEST_CASE("padding is what the author asks for", "[cpu]") {
 
 namespace {
 
-/// What lies outside is a number that arithmetic does not make: of loads, and of gathers of rows and of elements.
+/// Padding is a number that arithmetic does not produce: for loads, and for gathers of rows and of elements.
 template <class T>
 void check_padding(double padding) {
   INFO(name(element_type<T>) << " padded with " << padding);
@@ -419,7 +419,7 @@ void check_padding(double padding) {
     const Tile r = load(rows, {0}, {4});
     const Tile i = reshape(r, {4, 1}), j = iota({1, 8}, 1);
     keep(0, load(x, {0, 0}, {4, 8}, padding));
-    keep(1, load(x, {-1, 0}, {4, 8}, padding));  // none of it is there
+    keep(1, load(x, {-1, 0}, {4, 8}, padding));  // none of it exists
     keep(2, gather(x, r, {0}, {8}, padding));
     keep(3, gather(x, {i, j}, padding));
     keep(4, load(x.slice(1, 1, 4), {0, 0}, {4, 8}, padding));
@@ -427,7 +427,7 @@ void check_padding(double padding) {
   });
   constexpr int height = 3, width = 5;
   std::vector<T> values, untouched(5 * 4 * 8, stored<T>(77));
-  for (int i = 0; i < height * width; ++i) values.push_back(stored<T>(i % 8 + 1));  // which 8 bits hold
+  for (int i = 0; i < height * width; ++i) values.push_back(stored<T>(i % 8 + 1));  // representable in 8 bits
   const std::vector<i32> rows = {2, -1, 0, 3};
   const auto y = tensor<T, 3>({5, 4, 8}, untouched);
   const auto computed = tensor<f32, 2>({4, 8}, std::vector<f32>(4 * 8, 77));
@@ -462,7 +462,7 @@ void check_padding(double padding) {
 
 }  // namespace
 
-TEST_CASE("padding may be an infinity, a NaN or -0, of loads and of gathers", "[cpu]") {
+TEST_CASE("padding may be an infinity, a NaN or -0, for loads and for gathers", "[cpu]") {
   Cases cases(20);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const double padding : {infinity, -infinity, std::numeric_limits<double>::quiet_NaN(), -0.0})
@@ -471,7 +471,7 @@ TEST_CASE("padding may be an infinity, a NaN or -0, of loads and of gathers", "[
       if (!cases.skip()) check(padding);
 }
 
-TEST_CASE("tensors over a user's memory, of any strides", "[cpu]") {
+TEST_CASE("tensors over a user's memory, with any strides", "[cpu]") {
   const auto k = kernel("sub", [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> c) {
     auto [m, n] = blocks(cdiv(c.extent(0), 4), cdiv(c.extent(1), 4));
     store(c, {m, n}, load(a, {m, n}, {4, 4}) - load(b, {m, n}, {4, 4}));
@@ -527,7 +527,7 @@ TEST_CASE("views and their extents", "[cpu]") {
   CHECK(z.to_vector() == std::vector<i32>{0, 5, 10, 1, 6, 11, -2, -2, -2, -2, -2, -2});
 }
 
-TEST_CASE("stores through views leave everything else alone", "[cpu]") {
+TEST_CASE("stores through views leave everything else unchanged", "[cpu]") {
   const auto k = kernel("append", [](In<i32, 1> lengths, In<i32, 3> fresh, Out<i32, 3> cache) {
     Index b = blocks(fresh.extent(0));
     const Tile start = item(load(lengths, {b}, {1}));
@@ -571,7 +571,7 @@ TEST_CASE("gather and scatter in the language", "[cpu]") {
   CHECK(line_back.to_vector() == std::vector<i64>{20, 77, 24, 26});
 }
 
-TEST_CASE("elements by tiles of their indices", "[cpu]") {
+TEST_CASE("elements by tiles of indices", "[cpu]") {
   const auto k = kernel("elements", [](In<f32, 2> table, In<i32, 1> rows, Out<f32, 2> y, InOut<f32, 2> z,
                                        InOut<i32, 1> bins, Out<f32, 1> one) {
     Tile i = reshape(load(rows, {0}, {6}), {6, 1}), j = 3 - iota({1, 5}, 1);
@@ -600,7 +600,7 @@ TEST_CASE("elements by tiles of their indices", "[cpu]") {
   CHECK(one.to_vector() == std::vector<f32>{5});
 }
 
-TEST_CASE("elements of a view that is transposed and sliced, among those in memory", "[cpu]") {
+TEST_CASE("elements of a transposed and sliced view", "[cpu]") {
   const auto k = kernel("views", [](In<f16, 2> x, In<i32, 2> at, InOut<f16, 2> y, Out<f16, 2> z) {
     Index b = blocks(3);
     auto part = x.permute({1, 0}).slice(0, b, 4);
@@ -698,8 +698,8 @@ TEST_CASE("elements by indices that repeat along axes, in rows of any length", "
   }
 }
 
-// Nothing in the text of such a kernel needs the name of the type, so no overload may count on it.
-TEST_CASE("gathers and scatters beside values of 64 bits that are no tensor's", "[cpu]") {
+// The text of such a kernel does not contain the name of the type, so no overload may depend on it.
+TEST_CASE("gathers and scatters beside 64-bit values that are not in a tensor", "[cpu]") {
   const auto k = kernel("between", [](In<i32, 1> x, Out<f32, 1> y, Out<i32, 1> z, Out<i8, 1> d) {
     Index b = blocks(1);
     const Tile rows = b * 32 + iota({32}, 0);
@@ -771,7 +771,7 @@ void check_atomics() {
     const Tile t = load(x, {m, n}, {4, 8});
     atomic_add(total, {n}, reshape(sum(t, 0), {8}));
     atomic_add(cell, {0, 0}, sum(sum(t, 0), 1));
-    atomic_add(cell, {-1, 0}, sum(sum(t, 0), 1));  // nowhere
+    atomic_add(cell, {-1, 0}, sum(sum(t, 0), 1));  // out of bounds
   });
   constexpr int rows = 333, cols = 37;
   std::vector<T> values(rows * cols), columns(cols);
@@ -793,13 +793,13 @@ void check_atomics() {
 
 }  // namespace
 
-TEST_CASE("atomic_add from many blocks", "[cpu]") {
+TEST_CASE("atomic_add from many CTAs", "[cpu]") {
   check_atomics<f32>();
   check_atomics<i32>();
   check_atomics<i64>();
 }
 
-TEST_CASE("an output of no elements, or with a stride that no two elements share, is as good as any", "[cpu]") {
+TEST_CASE("an output without elements, or with a stride that no two elements use, is valid", "[cpu]") {
   const auto k = kernel("outputs", [](Out<i32, 2> x, InOut<i32, 2> y) {
     store(x, {0, 0}, full<i32>({2, 3}, 5));
     atomic_add(y, {0, 0}, full<i32>({2, 3}, 5));
@@ -816,7 +816,7 @@ TEST_CASE("an output of no elements, or with a stride that no two elements share
   CHECK(b.to_vector() == std::vector<i32>{77, 82, 82, 77, 77});
 }
 
-TEST_CASE("an output that overlaps another argument is refused", "[cpu]") {
+TEST_CASE("an output that overlaps another argument is rejected", "[cpu]") {
   const auto k = kernel("overlap", [](In<i32, 1> x, In<i32, 1> w, Out<i32, 1> y) {
     store(y, {0}, load(x, {0}, {4}) + load(w, {0}, {4}));
   });
@@ -826,6 +826,6 @@ TEST_CASE("an output that overlaps another argument is refused", "[cpu]") {
   CHECK_THROWS_AS(launch(test_device().stream(), k, x.slice(0, 8, 4), x.slice(0, 0, 4), x.slice(0, 3, 4)), Error);
   CHECK(x.to_vector() == numbered<i32>(12));
   launch(test_device().stream(), k, x.slice(0, 0, 4), x.slice(0, 0, 4),
-         x.slice(0, 4, 4));  // inputs may be one; neighbours do not overlap
+         x.slice(0, 4, 4));  // inputs may be the same; neighbors do not overlap
   CHECK(x.to_vector() == std::vector<i32>{0, 1, 2, 3, 0, 2, 4, 6, 8, 9, 10, 11});
 }

@@ -1,4 +1,4 @@
-// Parts of tiles, and tiles put together of parts: against plain loops over a tile of 6 x 8.
+// Parts of tiles, and tiles composed of parts: against plain loops over a tile of 6 x 8.
 #include <climits>
 #include <functional>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr int rows = 6, columns = 8;
 
-/// What a piece has at (i, j): the tile's number at a place, or 0 where there is none.
+/// A piece's element at (i, j): the tile's number at an index, or 0 if there is none.
 int number_at(int i, int j) { return i >= 0 && i < rows && j >= 0 && j < columns ? 1 + i * columns + j : 0; }
 
 struct Piece {
@@ -24,7 +24,7 @@ struct Piece {
 }  // namespace
 
 TEST_CASE("slices, splits, flips, rolls and interleaved tiles", "[cpu]") {
-  // Each piece has a row of y to itself.
+  // Each piece has its own row of y.
   const auto k = kernel("pieces", [](In<i32, 2> x, Out<i32, 2> y, Scalar<i32> n) {
     const Tile t = load(x, {0, 0}, {rows, columns});
     int row = 0;
@@ -82,7 +82,7 @@ TEST_CASE("slices, splits, flips, rolls and interleaved tiles", "[cpu]") {
   }
 }
 
-TEST_CASE("parts are taken out of a tile and put into it at tile positions", "[cpu]") {
+TEST_CASE("parts are extracted from a tile and inserted into it at tile indices", "[cpu]") {
   const auto k = kernel("parts", [](In<i32, 2> x, Out<i32, 2> part, Out<i32, 2> whole, Scalar<i32> m, Scalar<i32> n) {
     const Tile t = load(x, {0, 0}, {rows, columns});
     const Tile p = extract(t, {m, n}, {4, 3});
@@ -111,7 +111,7 @@ TEST_CASE("parts are taken out of a tile and put into it at tile positions", "[c
     }
 }
 
-TEST_CASE("parts are taken by steps from wherever they begin", "[cpu]") {
+TEST_CASE("parts are extracted with steps from any start", "[cpu]") {
   constexpr int count = 4;
   const auto k = kernel("stepped", [](In<i32, 2> x, Out<i32, 3> y, Scalar<i32> first) {
     const Tile t = load(x, {0, 0}, {rows, columns});

@@ -1,4 +1,4 @@
-// Views in kernels: slices by steps, windows, and axes cut in two or made one.
+// Views in kernels: slices with steps, windows, and axes that are split or flattened.
 #include <functional>
 #include <numeric>
 #include <vector>
@@ -12,7 +12,8 @@ using namespace tessera::internal;
 
 namespace {
 
-/// A tensor's elements, from 1 on, and its kernel's output, from -1 downwards, so that what is not written shows.
+/// A tensor's elements, counted up from 1, and its kernel's output, down from -1, so that unwritten elements are
+/// visible.
 template <class T, int R>
 Tensor<T, R> counted(const std::array<std::int64_t, R>& extents, int first = 1, int by = 1) {
   std::vector<T> values;
@@ -29,7 +30,7 @@ double number(T x) {
 
 std::string why(const std::function<void()>& body) { return error_of(body); }
 
-/// Heads of rows, as attention wants them: [rows, heads * d] seen as [heads, rows, d], and back.
+/// Attention heads in rows: [rows, heads * d] viewed as [heads, rows, d], and back.
 template <class T>
 void check_heads(std::int64_t rows, std::int64_t heads, int d, int block) {
   const auto k = kernel("heads", [=](In<T, 2> x, Out<T, 2> y) {
@@ -52,15 +53,15 @@ void check_heads(std::int64_t rows, std::int64_t heads, int d, int block) {
 
 }  // namespace
 
-TEST_CASE("an axis is cut into rows", "[cpu]") {
+TEST_CASE("an axis is split into rows", "[cpu]") {
   check_heads<f32>(5, 3, 16, 4);
   check_heads<f16>(9, 4, 64, 8);
-  check_heads<bf16>(3, 2, 12, 2);  // rows of 24 bytes: no access of 16
+  check_heads<bf16>(3, 2, 12, 2);  // rows of 24 bytes: no 16-byte access
   check_heads<i32>(4, 5, 3, 4);
   check_heads<u8>(6, 2, 20, 4);
 }
 
-TEST_CASE("slices go by steps, forwards and backwards", "[cpu]") {
+TEST_CASE("slices have steps, forward and backward", "[cpu]") {
   for (const int step : {1, 2, 3, -1, -2}) {
     const auto k = kernel("steps", [=](In<f32, 2> x, Out<f32, 2> y, InOut<f32, 2> z, Scalar<i32> start) {
       auto part = x.slice(0, start, 9, step).slice(1, 1, 30, 2);
@@ -76,7 +77,7 @@ TEST_CASE("slices go by steps, forwards and backwards", "[cpu]") {
                  z = counted<f32, 2>({13, 4}, -1, 0);
       launch(test_device().stream(), k, x, y, z, start);
       const auto from = x.to_vector(), read = y.to_vector(), written = z.to_vector();
-      const auto element = [&](int i, int j, float padding) {  // of the part
+      const auto element = [&](int i, int j, float padding) {  // of the slice
         const int r = start + i * step, c = 1 + 2 * j;
         const bool inside = i >= 0 && i < 9 && r >= 0 && r < 13 && j < 30 && c < 40;
         return inside ? from[static_cast<std::size_t>(r * 40 + c)] : padding;
@@ -128,7 +129,7 @@ TEST_CASE("windows of an axis overlap, or leave elements out", "[cpu]") {
   }
 }
 
-TEST_CASE("axes whose rows follow one another are one", "[cpu]") {
+TEST_CASE("axes of contiguous rows are flattened", "[cpu]") {
   const auto k = kernel("flat", [](In<f16, 3> x, Out<f16, 2> y, InOut<i32, 2> sums) {
     auto rows = x.flatten(0);
     Index r = blocks(cdiv(rows.extent(0), 8));
@@ -147,15 +148,15 @@ TEST_CASE("axes whose rows follow one another are one", "[cpu]") {
   CHECK(wrong == 0);
   CHECK(sums.to_vector() == std::vector<i32>{0, 0, 2, 2, 2, 2, 0, 0, 0});
 
-  // Of a part of each row the strides do not allow it; of one row they do not matter.
+  // The strides of a part of each row do not allow it; those of one row do not matter.
   const std::string refused = why([&] { launch(test_device().stream(), k, x.slice(1, 0, 4), y_part, sums); });
   CHECK(says(refused, {"launch of kernel 'flat' refused", "test_views.cpp:", "axes 0, 1 of argument 1 are flattened",
                        "strides [120,24,1]", "pass a dense tensor"}));
   CHECK_NOTHROW(launch(test_device().stream(), k, x.slice(1, 0, 4).slice(0, 0, 1), y_part, sums));
 }
 
-TEST_CASE("products and elements go through views", "[cpu]") {
-  // Each head's product of a row-major [rows, heads * d] with itself, by tensor cores where there are some.
+TEST_CASE("matmuls and elements go through views", "[cpu]") {
+  // Each head's matmul of a row-major [rows, heads * d] with itself, by tensor cores if available.
   const auto k = kernel("scores", [](In<f16, 2> x, Out<f32, 3> y, Out<f32, 1> z) {
     auto heads = x.unflatten(1, 32);
     Index h = blocks(heads.extent(1));
@@ -185,7 +186,7 @@ TEST_CASE("products and elements go through views", "[cpu]") {
   for (int i = 0; i < 8; ++i) CHECK(elements[static_cast<std::size_t>(i)] == at(i, i % 3, i * 4));
 }
 
-TEST_CASE("a launch is refused where rows do not fit, and a kernel that asks for what no strides have", "[language]") {
+TEST_CASE("launches whose rows do not fit are rejected, as are kernels that no strides can satisfy", "[language]") {
   const Device device = Device::cpu();
   const auto rows = kernel("rows", [](In<f32, 2> x, Out<f32, 3> y) {
     store(y, {0, 0, 0}, load(x.unflatten(1, 6), {0, 0, 0}, {2, 2, 6}));
@@ -225,7 +226,7 @@ TEST_CASE("a launch is refused where rows do not fit, and a kernel that asks for
       {"require applies to the whole launch; call it outside of loops and if_"});
 }
 
-TEST_CASE("accesses of 16 bytes are left to rows that are made of them", "[plan]") {
+TEST_CASE("16-byte accesses are only used for rows that consist of them", "[plan]") {
   const auto cuda = [](int d, int step) {
     const std::string text = cuda_source(kernel(
                                              "rows",
@@ -237,12 +238,12 @@ TEST_CASE("accesses of 16 bytes are left to rows that are made of them", "[plan]
   };
   const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != text.npos; };
   CHECK(has(cuda(64, 64), "read_input<8>"));
-  CHECK(has(cuda(64, 68), "read_input<4>"));  // each begins at 8 bytes
-  CHECK(has(cuda(60, 64), "read_input<4>"));  // the last ends within 16
+  CHECK(has(cuda(64, 68), "read_input<4>"));  // each begins at a multiple of 8 bytes
+  CHECK(has(cuda(60, 64), "read_input<4>"));  // the last one ends within 16 bytes
   CHECK_FALSE(has(cuda(64, 33), "read_input<"));
 }
 
-TEST_CASE("tiles of a view take atomics as functions do", "[cpu][atomics]") {
+TEST_CASE("tiles of a view take atomics as the functions do", "[cpu][atomics]") {
   const auto changed = [](bool by_tiles) {
     const auto k = kernel("changes", [=](InOut<i32, 2> y, Out<i32, 2> old) {
       auto [i, j] = blocks(cdiv(y.extent(0), 2), cdiv(y.extent(1), 4));
@@ -270,10 +271,10 @@ TEST_CASE("tiles of a view take atomics as functions do", "[cpu][atomics]") {
   const auto [y, old] = changed(true);
   CHECK(std::pair(y, old) == changed(false));
   CHECK(y[0] == 6);            // exchanged
-  CHECK(y[2] == 9);            // which was 8, as expected
+  CHECK(y[2] == 9);            // was 8, as expected
   CHECK(old[0] == 1);          // before the sum
   CHECK(old[4 * 8] == 9);      // the larger of 1 + 6 and 6 + 3, before the smaller
-  CHECK(old[4 * 8 + 7] == 0);  // nowhere
+  CHECK(old[4 * 8 + 7] == 0);  // out of bounds
   const auto refused = [](const auto& body) {
     return error_of([&] { (void)kernel("refused", [&](InOut<i32, 2> y) { body(y.tiles({2, 4})); }); });
   };
@@ -287,7 +288,7 @@ TEST_CASE("tiles of a view take atomics as functions do", "[cpu][atomics]") {
              {"atomic_compare_exchange: a tile of [1,1] among tiles of [2,4]"}));
 }
 
-TEST_CASE("the stride of an axis of one element is no step of a flattened tensor", "[cpu]") {
+TEST_CASE("the stride of an axis of one element does not affect flattening", "[cpu]") {
   const auto flat = kernel("flat", [](In<f32, 2> x, Out<f32, 1> y) { store(y, {0}, load(x.flatten(0), {0}, {8}, -1)); });
   const auto nested = kernel("nested", [](In<f32, 3> x, Out<f32, 1> y) {
     auto pairs = x.flatten(0);
@@ -311,7 +312,7 @@ TEST_CASE("the stride of an axis of one element is no step of a flattened tensor
     for (int i = 0; i < count; ++i) expected[static_cast<std::size_t>(i)] = static_cast<float>(i * step);
     return expected;
   };
-  // Columns: dense, at steps of 2, as NumPy's a[:, None] has them, backwards in the other axis; and rows.
+  // Columns: dense, with steps of 2, as NumPy's a[:, None] has them, backward in the other axis; and rows.
   for (const auto& [column, step] : {std::pair(over({6, 1}, {1, 6}), 1), std::pair(over({6, 1}, {2, 777}), 2),
                                      std::pair(over({6, 1}, {1, 0}), 1), std::pair(over({6, 1}, {3, 1}), 3),
                                      std::pair(over({6, 1}, {1, -5}), 1), std::pair(over({1, 6}, {-9, 2}), 2),
@@ -338,7 +339,7 @@ TEST_CASE("the stride of an axis of one element is no step of a flattened tensor
     for (std::size_t i = 0; i < 16; ++i) pairs[i] = expected[i] + (i < 3 ? static_cast<float>(4 * i) : 0);
     CHECK(y16.to_vector() == pairs);
   }
-  // An axis of one element that is flattened with the one before it and with the one behind it has one stride at most.
+  // An axis of one element that is flattened with both its neighbors can match the stride of one of them at most.
   CHECK(says(error_of([&] { launch(device.stream(), two_ways, over({2, 1, 4}, {4, 4, 1}), over({2, 4}, {4, 1})); }),
              {"overlaps"}));
   const Tensor<f32, 2> y24(device, {2, 4});

@@ -1,4 +1,5 @@
-// A program that was not linked with the emulator: what it says of a kernel, by name, on the device of TESSERA_DEVICE.
+// A program that is not linked with the emulator: prints the reports on a kernel, by name, on the device of
+// TESSERA_DEVICE.
 #include <cstdio>
 #include <string_view>
 
@@ -8,7 +9,7 @@ using namespace tessera;
 
 namespace {
 
-// Two blocks store to one place.
+// Two CTAs store to the same index.
 auto race() {
   return kernel("race", [](In<f32, 1> x, Out<f32, 1> y) {
     Index i = blocks(2);

@@ -19,9 +19,9 @@ FakeCuda& fake() {
 
 struct Stream {
   int number = 0;
-  Stream* records = nullptr;  // whose recording its work goes to; its own, or that of one whose event it waited for
+  Stream* records = nullptr;  // the stream whose capture its work goes to; itself, or one whose event it waited for
   std::vector<std::function<void()>> recorded = {};
-  std::vector<Stream*> joined = {};  // its recording
+  std::vector<Stream*> joined = {};  // its capture
 };
 struct Event {
   double milliseconds = 0;
@@ -40,10 +40,10 @@ struct Module {
   std::map<std::string, Function> functions;
 };
 
-std::recursive_mutex mutex;  // of all below, and of the state
+std::recursive_mutex mutex;  // protects everything below, and the state
 Stream legacy;
 int next_event = 1;
-double clock_milliseconds = 0;  // each piece of work takes a millisecond
+double clock_milliseconds = 0;  // each operation takes a millisecond
 std::map<Event*, int> event_numbers;
 thread_local int* current = nullptr;  // a context is the address of its device's number
 thread_local Stream* recording = nullptr;
@@ -54,7 +54,7 @@ Stream& at(void* stream) { return stream ? *static_cast<Stream*>(stream) : legac
 std::string text(void* stream) { return "stream" + std::to_string(at(stream).number); }
 std::string text(Event* event) { return "event" + std::to_string(event_numbers[event]); }
 
-/// What a call returns before it does anything: an error that a test asks for, or 201 without a context.
+/// The result of a call before it does anything: an error that a test injects, or 201 without a context.
 int begin(const char* name, bool needs_context = true) {
   const std::string call = name;
   if (const auto found = fake().fail.find("!" + call); found != fake().fail.end()) {
@@ -71,7 +71,7 @@ int done(const std::string& call) {
   return 0;
 }
 
-/// Gives work to a stream.
+/// Submits work to a stream.
 int work(void* stream, const std::string& call, std::function<void()> action) {
   if (Stream* const records = at(stream).records) {
     records->recorded.push_back(std::move(action));
@@ -206,7 +206,7 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int, std::si
   *blocks = fake().blocks_per_multiprocessor;
   return 0;
 }
-// The rules are those that CUDA's driver API has for tiles without interleaving.
+// The rules are those of CUDA's driver API for tiles without interleaving.
 int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address, const std::uint64_t* extents,
                            const std::uint64_t* strides, const unsigned* box, const unsigned* steps, int interleave,
                            int swizzle, int promotion, int fill) {
@@ -238,7 +238,7 @@ int cuTensorMapEncodeTiled(void* map, int type, unsigned rank, void* address, co
                                 fill});
   return 0;
 }
-// Multiprocessors stand in groups of 16, in which a cluster has its blocks.
+// Multiprocessors form groups of 16; the CTAs of a cluster share one.
 int cuOccupancyMaxActiveClusters(int* clusters, void*, const tessera::internal::cuda::CUlaunchConfig* config) {
   BEGIN("cuOccupancyMaxActiveClusters");
   const int multiprocessors = fake().devices.at(0).multiprocessors,
@@ -327,7 +327,7 @@ int cuStreamSynchronize(void* stream) {
 int cuStreamWaitEvent(void* stream, void* event, unsigned) {
   BEGIN("cuStreamWaitEvent");
   Stream* const records = static_cast<Event*>(event)->records;
-  if (at(stream).records && at(stream).records != records) return 905;  // of an event of a stream that is not recorded
+  if (at(stream).records && at(stream).records != records) return 905;  // the event is not of the stream's capture
   if (records && !at(stream).records) {
     at(stream).records = records;
     records->joined.push_back(&at(stream));
@@ -459,7 +459,7 @@ int cuMemFree(unsigned long long address) {
 int cuMemAllocAsync(unsigned long long* address, std::size_t bytes, void* stream) {
   BEGIN("cuMemAllocAsync");
   const std::string call = "cuMemAllocAsync " + std::to_string(bytes) + " " + text(stream);
-  if (at(stream).records) return *address = 4096, done("record " + call);  // of the graph, not of the pool
+  if (at(stream).records) return *address = 4096, done("record " + call);  // belongs to the graph, not to the pool
   if (const int error = allocate(address, bytes)) return error;
   return done(call);
 }

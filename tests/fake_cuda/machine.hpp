@@ -1,4 +1,4 @@
-// The fake driver as a test uses it: a machine with GPUs that do nothing.
+// The fake driver in a test: a machine with GPUs that do nothing.
 #pragma once
 #include "fake_cuda.hpp"
 #include "jit/cuda/cuda_devices.hpp"
@@ -14,7 +14,7 @@ inline const tessera::internal::SharedLibrary& fake_cuda_library() {
   return library;
 }
 
-/// The fake driver's state, made anew.
+/// The fake driver's state, reset.
 inline FakeCuda& new_fake_cuda() {
   FakeCuda& fake = *fake_cuda_library().symbol<FakeCuda* (*)()>("fake_cuda")();
   fake = {};

@@ -1,5 +1,5 @@
-// Atomics of a random program. Where blocks meet they are of one op that may change places, and nobody asks what was
-// there; where a block is by itself they are any, and what was there is a value.
+// Atomics of a random program. Where CTAs share an element, all use the same commutative op and no old value is used;
+// where a CTA has its elements to itself, ops are arbitrary and old values are used.
 #include <algorithm>
 
 #include "fuzz/generator.hpp"
@@ -21,11 +21,11 @@ void Generator::change(const Place& place) {
     constexpr std::array others = {Op::atomic_exchange, Op::atomic_compare_exchange};
     op = chance(50) ? commuting_atomic(place.type) : one_of(others);
   }
-  // Of what several elements compare in one place little can be said.
+  // If several elements compare at one index, little is known about the results.
   const bool by_index = is_free(place) && chance(op == Op::atomic_compare_exchange ? 10 : 40);
   const int depth = between(1, 3);
   std::vector<Name> from{limit(want(place.type, tile, depth), 16)};
-  // What is expected is there sometimes: the numbers are few.
+  // The expected value occurs sometimes: there are few distinct numbers.
   if (op == Op::atomic_compare_exchange) from.push_back(limit(want(place.type, tile, 1), 16));
   Statement s{.op = op, .type = place.type, .shape = tile, .from = std::move(from)};
   s.fixed = 1u << s.from.size();

@@ -1,4 +1,4 @@
-// What a printed program needs to be a test of its own.
+// Helpers that make a printed program a test of its own.
 #pragma once
 #include <vector>
 
@@ -9,8 +9,8 @@
 
 namespace tessera::internal::fuzz {
 
-/// Launches the kernel on the test's device, and without passes on the CPU; both must leave what the reference allows,
-/// or refuse the launch if that is right.
+/// Launches the kernel on the test's device, and without passes on the CPU; both results must be allowed by the
+/// reference, or the launch must be rejected if that is right.
 inline void check(const Graph& graph, std::uint64_t seed, const std::vector<Given>& given) {
   const Trial trial(graph, given, seed);
   for (const auto& failure : {trial.check_on(test_device()), trial.check_without_passes()}) {

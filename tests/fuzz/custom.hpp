@@ -1,4 +1,4 @@
-// The author's own functions that random programs have: exact ones, so that the GPU's and the host's agree.
+// The user-defined functions in random programs: exact ones, so that the GPU's and the host's results agree.
 #pragma once
 #include <cmath>
 #include <span>
@@ -9,7 +9,7 @@ namespace tessera::internal::fuzz {
 
 struct Custom {
   CustomFunction function;
-  const char* lambda;  ///< as it is written
+  const char* lambda;  ///< its source text
 };
 
 std::span<const Custom> customs();

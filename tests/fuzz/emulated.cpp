@@ -22,7 +22,7 @@ struct Kernel {
   KernelSource source;
 };
 
-/// One in five programs computes offsets as of large tensors.
+/// One in five programs computes offsets as for large tensors.
 bool is_wide(const Trial& trial) { return trial.seed() % 5 == 0; }
 
 }  // namespace
@@ -33,13 +33,13 @@ std::vector<std::optional<Failure>> check_emulated(std::span<const std::unique_p
   std::vector<KernelSource> sources;
   for (std::size_t i = 0; i < trials.size(); ++i) {
     if (!trials[i] || trials[i]->is_refused()) continue;
-    // Generating is a part of the launch: what it throws is this trial's failure.
+    // Generating is a part of the launch: its exceptions are this trial's failure.
     failures[i] = trials[i]->check("generate", [&](Memory& memory) -> std::optional<Failure> {
       Kernel kernel{i, run_passes(trials[i]->graph()), {}};
       Variant variant = classify(kernel.graph, memory.arguments());
       variant.index64 |= is_wide(*trials[i]);
       kernel.source = generate(kernel.graph, variant, Arch::sm_90a);
-      // Of those that one role does every other one for another architecture.
+      // Every other kernel with a single role is generated for another architecture.
       if (trials[i]->seed() % 2 && kernel.source.tma_tensors.empty())
         kernel.source = generate(kernel.graph, variant, Arch::sm_80);
       sources.push_back(kernel.source);

@@ -8,7 +8,8 @@
 
 namespace tessera::internal::fuzz {
 
-/// What each trial's generated code does in the emulator, with its checks. Trials that must be refused are left out.
+/// The results of each trial's generated code in the emulator, with its checks. Trials that must be rejected are left
+/// out.
 std::vector<std::optional<Failure>> check_emulated(std::span<const std::unique_ptr<Trial>> trials);
 
 }  // namespace tessera::internal::fuzz

@@ -52,8 +52,8 @@ Settings parse(CommandLine& line) {
   return settings;
 }
 
-/// In a process of its own: checks the programs, and says "start I", "ok I" or "bad I" with kind and text, and "alive"
-/// on the way.
+/// In a child process: checks the programs, and prints "start I", "ok I" or "bad I" with kind and text, and "alive" in
+/// between.
 void check_all(const Settings& settings, std::span<const Program> programs,
                const std::function<void(std::string_view)>& say) {
   std::vector<std::unique_ptr<Trial>> trials(programs.size());
@@ -88,7 +88,7 @@ void check_all(const Settings& settings, std::span<const Program> programs,
 #endif
 }
 
-/// What is wrong with each program, by its place.
+/// The error of each program, by its index.
 std::map<std::size_t, Failure> failures_of(const Settings& settings, std::span<const Program> programs) {
   std::map<std::size_t, Failure> failures;
   std::vector<bool> done(programs.size());
@@ -99,7 +99,7 @@ std::map<std::size_t, Failure> failures_of(const Settings& settings, std::span<c
     for (std::size_t i = 0; i < programs.size(); ++i)
       if (!done[i]) left.push_back(programs[i]), places.push_back(i);
     if (left.empty()) return failures;
-    std::size_t current = left.size();  // none: all of them are at work
+    std::size_t current = left.size();  // none: all of them are in progress
     const std::string end = isolated([&](const auto& say) { check_all(settings, left, say); }, silence,
                                      [&](std::string_view line) {
       const auto number = [&](std::size_t skip) {
@@ -121,7 +121,7 @@ std::map<std::size_t, Failure> failures_of(const Settings& settings, std::span<c
       failures[i] = {end, ""};
       continue;
     }
-    // It happened while all of them were emulated: one by one, then.
+    // The failure happened while all of them were emulated: retry them one by one.
     for (const std::size_t i : places) {
       if (done[i]) continue;
       done[i] = true;
@@ -134,7 +134,7 @@ std::string line_of(const Failure& failure) {
   return failure.text.empty() ? failure.kind : fmt::format("{}: {}", failure.kind, failure.text);
 }
 
-/// Throws Error if there is no such device. The question is asked in a process of its own: drivers start threads.
+/// Throws Error if there is no such device. The check runs in a child process, since drivers start threads.
 void require_device(const Settings& settings) {
   if (settings.emulated()) return;
   std::string refusal;
@@ -149,7 +149,7 @@ void require_device(const Settings& settings) {
   if (!refusal.empty()) throw Error(fmt::format("--device {}: {}", settings.device, refusal));
 }
 
-/// Prints and keeps a program that fails, made small.
+/// Prints and saves a failing program, after shrinking it.
 void report(const Settings& settings, const Program& program, const Failure& failure) {
   note(fmt::format("fuzz: seed {}: {}", program.seed, line_of(failure)));
   if (settings.keep == "none") return;
@@ -194,7 +194,7 @@ int fuzz_all(CommandLine& line) {
     result.failures = failures_of(settings, result.programs);
     return result;
   };
-  const std::uint64_t at_once = settings.emulated() ? 2 : 1;  // the emulator takes one core, the others all there is
+  const std::uint64_t at_once = settings.emulated() ? 2 : 1;  // the emulator uses one core, other devices all cores
   for (std::uint64_t first = 0; first < *settings.count; first += at_once * batch) {
     std::vector<std::future<Batch>> batches;
     for (std::uint64_t i = 0; i < at_once; ++i)
@@ -218,7 +218,7 @@ int fuzz_all(CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  ::setenv("TESSERA_LOG", "off", 0);  // random programs have slow tiles and odd hints, which is no news
+  ::setenv("TESSERA_LOG", "off", 0);  // random programs have slow tiles and odd hints, which need no warning
   int status = 0;
   const int usage =
       run_program(argc, argv, "fuzz", "Random programs, checked on several executors against a reference.",

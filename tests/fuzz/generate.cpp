@@ -7,8 +7,8 @@
 namespace tessera::internal::fuzz {
 namespace {
 
-constexpr int oversize = 128 * 256;  // elements that no block has the registers for, in an expression of several
-constexpr double most_elements = 1 << 24;  // of all values of all blocks: more are minutes of the emulator's time
+constexpr int oversize = 128 * 256;  // too many elements for a CTA's registers, in an expression of several
+constexpr double most_elements = 1 << 24;  // of all values of all CTAs: more would take the emulator minutes
 
 }  // namespace
 
@@ -117,7 +117,8 @@ Program Generator::run() {
   const int kind = between(0, 99);
   far_ = kind < 5;
   by_roles_ = kind >= 94;
-  // By a source of its own, so that each seed's program is otherwise the one that it was before there were chains.
+  // From a separate random source, so that each seed's program is otherwise the one from before fused matmuls were
+  // added.
   by_chain_ = !by_roles_ && !far_ && std::mt19937_64(program_.seed * 0x9E3779B97F4A7C15ull + 11)() % 40 == 0;
   by_roles_ |= by_chain_;
   if (by_roles_) oversized_ = large_ = false;
@@ -125,7 +126,7 @@ Program Generator::run() {
   constexpr std::array odd = {1, 2, 3, 4, 4, 5, 7, 8, 8, 9, 12, 16, 16, 17, 31, 32, 33};
   constexpr std::array round = {4, 8, 8, 16, 16, 32};
   constexpr std::array large = {16, 32, 64, 48, 24, 8};
-  if (oversized_) palette_ = {128, 256};  // besides another: tensors are about as large
+  if (oversized_) palette_ = {128, 256};  // besides another extent: tensors are about as large
   while (palette_.size() < 3) palette_.push_back(large_ ? one_of(large) : round_ ? one_of(round) : one_of(odd));
   fuel_ = 1000;
   if (by_chain_)
@@ -163,7 +164,7 @@ Program Generator::run() {
     for (int i = between(3, 5); i > 0; --i) oversized();
   const int depth = chance(85) ? 2 : 3;
   statements(depth, between(3, 8));
-  // All that may be written is, and little was computed for nothing. One more store would hide those before it.
+  // All writable tensors are written, and few results stay unused. One more store would hide those before it.
   for (const Place& place : places_where([](const Place& p) { return p.writable() && p.view == p.parameter; })) {
     const bool again = chance(10);
     if (again || !written_.contains(place.parameter)) store_to(Place(place));
@@ -172,8 +173,8 @@ Program Generator::run() {
   return std::move(program_);
 }
 
-/// Hints of clusters, and for one architecture: of a source of their own, so that each seed's program is otherwise the
-/// one that it was before there were any.
+/// Hints for clusters, and for one architecture: from a separate random source, so that each seed's program is
+/// otherwise the one from before they were added.
 void Generator::hint_further() {
   std::mt19937_64 random(program_.seed * 0xD1342543DE82EF95ull + 5);
   const auto one_in = [&](std::uint64_t count) { return random() % count == 0; };
@@ -184,7 +185,7 @@ void Generator::hint_further() {
   if (one_in(3)) hints.warps = 1 << random() % 6;
   constexpr std::array archs = {"", "sm_90", "sm_90a", "sm_80", "sm_120"};
   hints.arch = archs[random() % archs.size()];
-  // Of what is said twice the last holds.
+  // If a hint is given twice, the last one applies.
   program_.hints.insert(one_in(2) ? program_.hints.begin() : program_.hints.end(), hints);
 }
 
@@ -227,7 +228,7 @@ std::vector<Generator::Place> Generator::places_where(bool (*holds)(const Place&
   return found;
 }
 
-/// A shape that may be written there.
+/// A shape that may be written to this place.
 Extents Generator::tile_for(const Place& place, int most_elements) {
   Extents tile = place.tile;
   for (std::size_t axis = 0; axis < tile.size(); ++axis)
@@ -237,7 +238,7 @@ Extents Generator::tile_for(const Place& place, int most_elements) {
   return tile;
 }
 
-/// One of more elements than threads have registers for; empty if the place has no axis to be long.
+/// One with more elements than threads have registers for; empty if the place has no axis that can be long.
 Extents Generator::oversized_tile(const Place& place) {
   Extents tile = place.tile;
   std::vector<std::size_t> free;
@@ -252,10 +253,10 @@ Extents Generator::oversized_tile(const Place& place) {
   return tile;
 }
 
-/// An effect on the tile of a place; `from` begins with what is written, the view, and the rows of a scatter.
+/// An effect on the tile of a place; `from` begins with the written value, the view, and the rows of a scatter.
 void Generator::write(Op op, const Place& place, const Extents& tile, std::vector<Name> from) {
   Statement s{.op = op, .type = place.type, .shape = tile, .from = std::move(from)};
-  const std::size_t first = s.from.size() - 2;  // the axes before are those that rows stand for
+  const std::size_t first = s.from.size() - 2;  // rows replace the axes before it
   s.fixed = op == Op::scatter ? 6 : 2;
   if (is_atomic(op)) s.attributes = {0, static_cast<std::int64_t>(MemoryScope::device)};
   for (std::size_t axis = first; axis < tile.size(); ++axis) {
@@ -278,7 +279,7 @@ void Generator::write_elements(Op op, const Place& place, const Extents& tile, N
   body_->push_back(std::move(s));
   --fuel_;
 }
-/// May a block write to any element?
+/// May a CTA write to any element?
 bool Generator::is_free(const Place& place) {
   return std::ranges::all_of(place.at, [](Name at) { return at == nothing; });
 }
@@ -289,7 +290,7 @@ void Generator::store_to(const Place& place) {
   write(Op::store, place, tile, {limit(want(place.type, tile, depth), 64), place.view});
 }
 
-/// Rows of their own: c, c + step, ...; or any.
+/// Rows of the CTA's own: c, c + step, ...; or arbitrary ones.
 void Generator::scatter_to(const Place& place) {
   const Extents tile = tile_for(place, chance(25) ? 1500 : 400);
   if (is_free(place) && chance(25))
@@ -321,7 +322,7 @@ void Generator::some_effect() {
   if (!stores.empty()) store_to(one_of(stores));
 }
 
-/// Tiles one behind the other in an InOut, each made of the one before it.
+/// Tiles next to each other in an InOut, each computed from the one before it.
 void Generator::append() {
   const auto histories = places_where([](const Place& p) {
     return p.readable() && p.writable() && std::ranges::count(p.at, nothing) > 0 && std::ranges::count(p.tile, 0) > 0;
@@ -358,8 +359,8 @@ void Generator::append() {
   }
 }
 
-/// An effect or a reduction of a tile too large for registers: an expression in which tiles that are loaded or gathered
-/// stand more than once.
+/// An effect or a reduction of a tile too large for registers: an expression that uses loaded or gathered tiles more
+/// than once.
 void Generator::oversized() {
   const auto stores = places_where([](const Place& p) { return p.writable() && std::ranges::count(p.tile, 0) > 0; });
   if (stores.empty()) return;
@@ -396,7 +397,7 @@ void Generator::oversized() {
   }
 }
 
-/// Writes what nobody has used, made into what a tensor takes.
+/// Stores unused values, converted to the type of a tensor.
 void Generator::use_leftovers(std::size_t first_value) {
   std::vector<Name> left;
   for (std::size_t i = first_value; i < visible_.size(); ++i)
@@ -429,7 +430,7 @@ Name Generator::new_var(Name initial, double most) {
 }
 
 void Generator::declare_var() {
-  const bool product = large_ && chance(60);  // what mma adds to
+  const bool product = large_ && chance(60);  // the addend of mma
   const ElementType type = product ? f32 : this->type();
   const Extents tile = product ? shape(2, 2) : shape(0, 2);
   const Name initial = chance(40) ? literal(type, 0, tile) : want(type, tile, 2);
@@ -480,7 +481,7 @@ void Generator::within(Statement s, const std::function<void()>& fill) {
   Body* const around = std::exchange(body_, &s.body);
   fill();
   body_ = around;
-  visible_.resize(visible);  // what was made within is not visible after it
+  visible_.resize(visible);  // values of the body are not visible after it
   vars_.resize(vars);
   assignable_.resize(assignable);
   places_.resize(places);
@@ -495,12 +496,12 @@ Statement Generator::loop_of(Name count) {
   return loop;
 }
 
-/// How often a loop runs: seldom more than a few times.
+/// The trip count of a loop: rarely more than a few.
 Name Generator::loop_count() {
   const int kind = between(0, 9);
   if (kind < 2) return literal(i32, between(0, 4));
   if (kind < 5) {
-    // The start of a far view is a number of 2^31, so it is no count.
+    // The start of a far view is about 2^31, so it cannot be a count.
     const Name far = far_view_ ? far_view_->scalar : nothing;
     for (std::size_t i = 0; i < program_.parameters.size(); ++i)
       if (program_.parameters[i] == Parameter{Access::scalar, i32, 0} && static_cast<Name>(i) != far)
@@ -518,7 +519,7 @@ Name Generator::loop_count() {
     return binary(Op::cdiv, all, by, 7);
   }
   if (kind == 8) {
-    // Made of infinities it may be the largest of all integers, as which a loop would not end.
+    // Computed from infinities it may be the largest integer, with which a loop would not end.
     if (const Name near = index(); near != nothing) return special_ ? binary(Op::modulo, near, literal(i32, 5), 5) : near;
   }
   const Name any = want(i32, {}, 2);
@@ -559,14 +560,14 @@ void Generator::require() {
   body_->push_back({.op = Op::require, .type = ElementType::pred, .from = {condition}, .attributes = {0}});
 }
 
-/// Of something that holds, whatever is computed.
+/// A check of a condition that holds for every result.
 void Generator::check() {
   const Name x = want(chance(50) ? i32 : f32, {}, 2);
   const Name condition = binary(Op::logical_or, binary(Op::equal, x, x, 1), binary(Op::not_equal, x, x, 1), 1);
   body_->push_back({.op = Op::check, .type = ElementType::pred, .from = {condition}, .attributes = {0}});
 }
 
-/// Where no program comes to: its lines would be read by nobody.
+/// In a branch that is never executed: nobody would read its lines.
 void Generator::print() {
   const Place& place = one_of(places_);
   const Name all = emit({.op = Op::extent, .type = i32, .from = {place.parameter}, .attributes = {0}}, 200);

@@ -1,5 +1,5 @@
-// How a random program comes about. Statements ask for values of a type and a shape; what makes such a value is chosen
-// at random and asks for its operands in turn. So all is well typed as it is written, and little is written in vain.
+// Generates a random program. Statements ask for values of a type and a shape; the op that makes such a value is chosen
+// at random and asks for its operands in turn. So everything is well typed by construction, and little is unused.
 #pragma once
 #include <optional>
 #include <random>
@@ -9,7 +9,7 @@
 
 namespace tessera::internal::fuzz {
 
-/// The types that programs count and compute in.
+/// The types for counting and computing in programs.
 inline constexpr ElementType i32 = ElementType::i32, f32 = ElementType::f32;
 
 constexpr double comfortable = 1e4;  ///< reals are scaled down beyond this
@@ -19,73 +19,73 @@ class Generator {
   /// Each draw of a seed is another program.
   Generator(std::uint64_t seed, std::uint64_t draw);
   Program run();
-  /// Of the values that all blocks of the program compute, each counted once.
+  /// The number of elements that all CTAs of the program compute, each counted once.
   double elements() const;
 
  private:
-  /// A value, or what a Var holds.
+  /// A value, or the content of a Var.
   struct Value {
     ElementType type{};
     Extents shape = {};
-    double most = 0;   ///< no element is larger in size, unless NaN and infinities are wanted
-    bool used = true;  ///< by something that was made for another purpose than to use it
+    double most = 0;   ///< bound on the magnitude of all elements, unless NaN and infinities are wanted
+    bool used = true;  ///< by a statement whose purpose is not just to use it
   };
-  /// A way to a tensor: a view, and which of its axes are bound to the block so that blocks write apart.
+  /// Access to a tensor: a view, and which of its axes are bound to the CTA so that CTAs write separately.
   struct Place {
     Name view = nothing;
     int parameter = 0;
     ElementType type{};
     Access access{};
-    bool shared = false;            ///< all blocks change it by one atomic, and nothing else is done to it
-    std::vector<Name> at = {};      ///< the tile position along a bound axis; `nothing` along a free one
+    bool shared = false;            ///< all CTAs change it by one atomic, and nothing else accesses it
+    std::vector<Name> at = {};      ///< the tile index along a bound axis; `nothing` along a free one
     Extents tile = {};              ///< the tile's extent along a bound axis; 0 along a free one
     std::vector<int> extents = {};  ///< about those of the view
-    Op by = Op::atomic_add;         ///< of a shared one: the atomic
-    /// What its axes are: unfold takes none that is sliced, flatten the tensor's.
+    Op by = Op::atomic_add;         ///< if shared: the atomic
+    /// How its axes were made: unfold takes none that is sliced, flatten only the tensor's.
     enum class Cut : std::uint8_t { none, sliced, windows, window };
     std::vector<Cut> cut = {};
     bool transposed = false;  ///< its axes are not in the tensor's order
     bool readable() const { return !shared && access != Access::out; }
     bool writable() const { return !shared && access != Access::in; }
   };
-  /// What an Out or InOut leaves to each block.
+  /// The part of an Out or InOut that belongs to each CTA.
   struct Owner {
     int parameter = 0;
-    bool flat = false;           ///< one axis for all blocks, numbered in a row
+    bool flat = false;           ///< one axis for all CTAs, numbered linearly
     std::vector<int> axes = {};  ///< of the tensor: one for each axis of the grid, or one in all
     Extents tile = {};           ///< along those
   };
 
-  /// A view along whose first axis a tile begins 2^31 elements and more before the tensor, some of whose elements are
-  /// the tile's last: by rows that are far apart, or by far steps.
+  /// A view whose tile along the first axis begins 2^31 or more elements before the tensor, with some of the tensor's
+  /// elements at the end of the tile: by rows that are far apart, or by large steps.
   struct FarView {
     int parameter = 0;
     Extents tile = {};
     int start = 0, step = 1;
-    Name scalar = nothing;  ///< what gives the start
+    Name scalar = nothing;  ///< contains the start
   };
 
-  /// What of a tensor is an operand of a product, or of its size.
+  /// An operand of a matmul in a tensor, or a tensor with an operand's extents.
   struct Operand {
     int parameter = 0;
     std::vector<int> axes = {};  ///< by axis of the tensor: that of the operand; -1: a tile has one element of it
   };
-  /// A product in a loop over k, as roles of sm_90a share the work of.
+  /// A matmul in a loop over k that sm_90a runs warp-specialized.
   struct WarpSpecializedMatmul {
     int m = 0, n = 0, k = 0, rounds = 0;  ///< of a tile
     ElementType factors{};
     Operand left = {}, right = {};
-    std::vector<Operand> beside = {};   ///< what may be read for the sums
-    std::vector<Operand> of_left = {};  ///< what the left operand is computed of, beside its own tile
-    /// A second product of the loop has one of the first's operands transposed, the same load: the side that has it in
-    /// the first product and in the second.
+    std::vector<Operand> beside = {};   ///< may be read by the epilogue
+    std::vector<Operand> of_left = {};  ///< further inputs of a computed left operand
+    /// A second matmul of the loop uses one of the first one's operands transposed, from the same load: its side in the
+    /// first matmul and in the second.
     struct Turned {
       bool left_first = true, left_then = true;
     };
     std::optional<Turned> transposed = {};
   };
 
-  // Chance. Calls of it stand in statements of their own, or the order would be the compiler's choice.
+  // Random choices. Each call is a statement of its own, since otherwise the compiler would choose the order.
   int between(int low, int high);
   bool chance(int percent) { return between(0, 99) < percent; }
   template <class C>
@@ -99,7 +99,7 @@ class Generator {
   std::vector<int> shuffled(int count);  // 0, 1, ...
   int extent();                          // of a tile
   Extents shape(int low, int high);      // of a tile, of a rank from low to high
-  Extents narrower(const Extents& to);   // one that stretches to it
+  Extents narrower(const Extents& to);   // one that broadcasts to it
   ElementType type();
   ElementType stored_type();
 
@@ -114,8 +114,8 @@ class Generator {
   void reach_far();
   void make_grid();
   void make_places();
-  void view_of(Place place);  // one more, made of a place
-  bool unfold(Place& place);  // an axis, if it can be
+  void view_of(Place place);  // one more, derived from a place
+  bool unfold(Place& place);  // an axis, if possible
   bool flatten(Place& place);
   Name view(Op op, const Place& place, std::size_t rank, std::vector<std::int64_t> attributes);
   Name grid_extent(std::size_t axis);
@@ -152,7 +152,7 @@ class Generator {
   Extents tile_for(const Place& place, int most_elements);
   Extents oversized_tile(const Place& place);
 
-  // Products (products.cpp).
+  // Matmuls (products.cpp).
   void product(int rows);
   void make_warp_specialized_matmul();
   Operand make_operand(Access access, ElementType type, const Extents& extents, std::vector<int> axes,
@@ -193,7 +193,7 @@ class Generator {
   Name coordinate(int tiles);
   Name convert(Name value, ElementType type);
   Name adapt(Name value, ElementType type, const Extents& shape);
-  Name index();  // a visible i32 of rank 0, small; or nothing
+  Name index();  // a visible small i32 of rank 0; or nothing
 
   Name literal(ElementType type, double value, const Extents& shape = {});
   Name unary(Op op, Name a, double most);
@@ -201,7 +201,7 @@ class Generator {
   Name ternary(Op op, Name a, Name b, Name c, double most);
   Name reduction(Op op, Name a, int axis);
   Name reshape(Name a, const Extents& shape);
-  static double largest_of(ElementType type);  // of the values that are made
+  static double largest_of(ElementType type);  // bound of generated values
   Name limit(Name value, double most);         // a real scaled by a power of two if it may be larger
   Extents common_shape(const std::vector<Name>& names) const;
   Name read(Name var);
@@ -215,14 +215,14 @@ class Generator {
   bool special_ = false;    ///< NaN and infinities are wanted
   bool exact_ = false;      ///< reals hold small integers, so that results are exact
   bool round_ = false;      ///< extents and strides are such that many elements are accessed at once
-  bool large_ = false;      ///< tiles of products are of the sizes that tensor cores are for
+  bool large_ = false;      ///< matmul tiles have sizes that tensor cores support
   bool oversized_ = false;  ///< some tiles are too large for registers
-  bool far_ = false;        ///< the rows of a tensor, still to be made, are 2^31 elements and more apart
-  bool by_roles_ = false;   ///< the program is a product that roles share the work of, and little else
-  bool by_chain_ = false;   ///< of two products, the first one's masked sums being the second one's left operand
+  bool far_ = false;        ///< rows of a tensor, still to be made, are 2^31 elements or more apart
+  bool by_roles_ = false;   ///< the program is a warp-specialized matmul, with little else
+  bool by_chain_ = false;   ///< a fused matmul: the masked result of the first is the left operand of the second
   WarpSpecializedMatmul roles_;
   std::optional<FarView> far_view_;
-  std::vector<int> palette_;  ///< extents that this program likes, so that shapes often agree
+  std::vector<int> palette_;  ///< preferred extents, so that shapes often agree
   std::vector<int> grid_;
   std::vector<Owner> owners_;
   int fuel_ = 0;  ///< statements still to be made
@@ -232,7 +232,7 @@ class Generator {
   std::vector<Place> places_;
   std::vector<double> memory_most_;  ///< by parameter: no element is larger
   std::set<int> written_;            ///< parameters
-  Body* body_ = nullptr;             ///< where statements go
+  Body* body_ = nullptr;             ///< statements are appended here
 };
 
 }  // namespace tessera::internal::fuzz

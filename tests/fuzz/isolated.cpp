@@ -17,7 +17,7 @@ namespace {
 constexpr std::string_view threw = "threw: ";
 
 [[noreturn]] void be_child(int pipe, const std::function<void(const std::function<void(std::string_view)>&)>& work) {
-  ::setpgid(0, 0);  // with the compilers it starts
+  ::setpgid(0, 0);  // together with the compilers that it starts
   const auto say = [pipe](std::string_view line) {
     const std::string text = fmt::format("{}\n", line);
     if (::write(pipe, text.data(), text.size()) != static_cast<ssize_t>(text.size())) ::_exit(1);

@@ -11,7 +11,7 @@
 namespace tessera::internal::fuzz {
 namespace {
 
-constexpr std::int64_t guard = 256;  // bytes on either side of what the tensors of a buffer take
+constexpr std::int64_t guard = 256;  // bytes before and after the tensors of a buffer
 constexpr std::int64_t alignment = 16;
 
 using Rng = std::mt19937_64;
@@ -111,7 +111,7 @@ bool Buffer::operator==(const Buffer& other) const {
 
 Memory::Memory(const std::vector<Parameter>& parameters, std::span<const Given> given, std::uint64_t seed)
     : parameters_(parameters) {
-  // Where each lies first, from the first element of its buffer; then where the buffers begin.
+  // First the offsets from the first element of each buffer; then where the buffers begin.
   std::vector<std::int64_t> low;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const Given& g = given[i];
@@ -154,7 +154,7 @@ std::vector<Buffer::Part> Memory::parts_of(std::size_t buffer) const {
   std::vector<Buffer::Part> parts, merged;
   for (std::size_t i = 0; i < places_.size(); ++i) {
     if (parameters_[i].access == Access::scalar || places_[i].buffer != buffer) continue;
-    const auto first = static_cast<std::size_t>(places_[i].first);  // of a tensor of no elements, too
+    const auto first = static_cast<std::size_t>(places_[i].first);  // also for a tensor without elements
     const auto bytes = static_cast<std::size_t>(info(parameters_[i].type).bytes);
     parts.push_back({first - guard, first + bytes + guard});
     each_element(i, [&](std::size_t at) {
@@ -209,7 +209,7 @@ std::vector<Argument> Memory::arguments(std::span<std::byte* const> bases) const
 
 bool Memory::overlaps() const {
   enum : char { taken = 1, writable = 2 };
-  std::vector<std::unique_ptr<emulator::Mapping>> marks;  // of each byte
+  std::vector<std::unique_ptr<emulator::Mapping>> marks;  // one for each byte
   for (const Buffer& buffer : buffers_) marks.push_back(std::make_unique<emulator::Mapping>(buffer.size()));
   bool found = false;
   for (std::size_t i = 0; i < places_.size(); ++i) {

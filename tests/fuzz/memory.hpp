@@ -1,4 +1,4 @@
-// The arguments of a launch, made from a few words: the same words, the same bytes.
+// The arguments of a launch, generated from a few words: the same words give the same bytes.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,35 +14,35 @@
 
 namespace tessera::internal::fuzz {
 
-/// What a tensor holds before the launch.
+/// The contents of a tensor before the launch.
 enum class Fill : std::uint8_t {
   whole,    ///< small integers, in tensors of reals too
   real,     ///< reals in (-2, 2); integers in [-100, 100]
-  wide,     ///< reals of either sign and many sizes, up to 64; integers of any bits, the extremes often
+  wide,     ///< reals of either sign and many magnitudes, up to 64; integers of any bits, often the extremes
   special,  ///< as wide, with NaN, infinities, both zeros and subnormals among the reals
 };
 inline constexpr std::string_view fill_names[] = {"whole", "real", "wide", "special"};
 
-/// What a launch is given for one parameter, whose type and rank the kernel says.
+/// The argument for one parameter, whose type and rank the kernel defines.
 struct Given {
   std::vector<std::int64_t> extents = {};
   std::vector<std::int64_t> strides = {};  ///< in elements; empty: row-major
-  std::int64_t offset = 0;                 ///< elements from an aligned address, or from where `shares` begins
+  std::int64_t offset = 0;                 ///< elements from an aligned address, or from the start of `shares`
   Fill fill = Fill::real;
-  int shares = -1;    ///< the earlier argument whose memory it lies in; -1: memory of its own
-  double scalar = 0;  ///< of a Scalar
+  int shares = -1;    ///< the earlier argument whose memory it is in; -1: memory of its own
+  double scalar = 0;  ///< for a Scalar
 };
 
 /// Row-major strides.
 std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> extents);
 
-/// Memory of which only some parts are used: what lies between them is neither copied nor compared, and costs nothing.
+/// Memory that is used in parts: the bytes between them are neither copied nor compared, and cost nothing.
 class Buffer {
  public:
   struct Part {
     std::size_t first, end;  // bytes
   };
-  /// Parts in order and apart; the last one's end is the buffer's.
+  /// Parts in order and disjoint; the last one's end is the buffer's.
   explicit Buffer(std::vector<Part> parts)
       : parts_(std::move(parts)), memory_(std::make_unique<emulator::Mapping>(size())) {}
   Buffer(const Buffer& other);
@@ -69,9 +69,9 @@ class Memory {
   std::vector<Argument> arguments(std::span<std::byte* const> bases) const;
   const std::vector<Buffer>& buffers() const { return buffers_; }
 
-  /// Does an element that may be written belong to two positions, of two tensors or of one? Then a launch is refused.
+  /// Does a writable element belong to two indices, of two tensors or of one? Then a launch is rejected.
   bool overlaps() const;
-  /// The first byte that differs from `before` and is no element of a tensor that may be written, as text; or empty.
+  /// The first byte that differs from `before` and belongs to no writable element, as text; or empty.
   std::string stray_write(const Memory& before) const;
 
  private:
@@ -86,11 +86,11 @@ class Memory {
   std::vector<Buffer::Part> parts_of(std::size_t buffer) const;
 
   std::vector<Parameter> parameters_;
-  std::vector<Place> places_;  // one an argument
+  std::vector<Place> places_;  // one per argument
   std::vector<Buffer> buffers_;
 };
 
-/// The largest size of a number that a fill gives, NaN and infinities apart.
+/// The largest magnitude of a fill, without NaN and infinities.
 double largest(Fill fill, ElementType type);
 
 }  // namespace tessera::internal::fuzz

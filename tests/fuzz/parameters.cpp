@@ -1,4 +1,4 @@
-// The parameters of a random program, their memory, its grid, and what each block may write.
+// The parameters of a random program, their memory, its grid, and which elements each CTA may write.
 #include <algorithm>
 #include <numeric>
 
@@ -36,7 +36,7 @@ void Generator::make_parameters() {
   make_far_view();
 }
 
-/// By a source of its own, so that each seed's program is otherwise the one that it was before there were any.
+/// From a separate random source, so that each seed's program is otherwise the one from before they were added.
 void Generator::make_far_view() {
   std::mt19937_64 random(program_.seed * 0x9E3779B97F4A7C15ull + 37);
   const auto from = [&](int low, int high) {
@@ -112,8 +112,8 @@ void Generator::make_tensor(Access access) {
   if (access == Access::in_out && chance(50)) type = chance(60) ? ElementType::f32 : ElementType::i32;
   std::int64_t reach = 0;
   if (far_ && chance(50)) {
-    // The last row lies beyond what 31 bits count, or where they count from 0 again; of small elements, for the sake of
-    // the room that the rows take between them.
+    // The last row's offset exceeds 31 bits, or 32 bits so that it wraps; with small elements, to limit the space
+    // between rows.
     type = chance(50) ? ElementType::u8 : chance(50) ? ElementType::f16 : ElementType::bf16;
     reach = std::int64_t{1} << (type == ElementType::u8 && chance(50) ? 32 : 31);
     far_ = false;
@@ -136,7 +136,7 @@ void Generator::make_tensor(Access access) {
       const int blocks = owner.flat ? std::accumulate(grid_.begin(), grid_.end(), 1, std::multiplies<>()) : grid_[i];
       const int tile = chance(20) ? 1 : one_of(palette_);
       owner.tile.push_back(tile);
-      // Blocks fill the axis, the last one perhaps hangs over its end; or it has more or less than they fill.
+      // CTAs fill the axis, the last one possibly beyond its end; or it has more or less than they fill.
       std::int64_t& length = given.extents[static_cast<std::size_t>(owner.axes[i])];
       if (length != 0 && chance(90)) length = std::max(1, blocks * tile - (chance(50) ? between(0, tile - 1) : 0));
     }
@@ -159,17 +159,17 @@ void Generator::add_tensor(Access access, ElementType type, Given given) {
   const std::size_t rank = given.extents.size();
   program_.parameters.push_back({access, type, static_cast<int>(rank)});
   values_.push_back({type, Extents(rank, 0), 0, true});
-  // Of reals that blocks add to as well as read, the sum stays below this.
+  // Reals that CTAs both accumulate into and read keep a sum below this.
   memory_most_.push_back(std::max(largest(given.fill, type), access == Access::in ? 0.0 : 1e4));
   program_.given.push_back(std::move(given));
 }
 
-/// Strides: any; or, from the first row to the last, of so many elements at least.
+/// Strides: arbitrary; or with at least this many elements from the first row to the last.
 void Generator::make_layout(Given& given, Access access, std::int64_t reach) {
   if (chance(15)) given.offset = round_ && chance(60) ? 4 * between(1, 4) : between(1, 9);
   const int rank = static_cast<int>(given.extents.size());
   if (reach == 0 && chance(60)) return;
-  // Axes from the innermost outwards, in any order; gaps between the rows; one may be reversed, or repeated by an In.
+  // Axes from the innermost outward, in any order; gaps between rows; one may be reversed, or have stride 0 in an In.
   std::vector<int> order(static_cast<std::size_t>(rank));
   std::iota(order.rbegin(), order.rend(), 0);
   if (chance(25)) shuffle(order);
@@ -193,7 +193,7 @@ void Generator::make_layout(Given& given, Access access, std::int64_t reach) {
   }
 }
 
-/// Two tensors in one memory: with elements in common, or in rows that lie between each other's.
+/// Two tensors in one memory: with common elements, or with interleaved rows.
 void Generator::share_memory() {
   std::vector<std::size_t> tensors;
   for (std::size_t i = 0; i < program_.given.size(); ++i)
@@ -212,7 +212,7 @@ void Generator::share_memory() {
   } else {
     b.strides.clear();
     b.offset = 0;
-    a.offset = 0;  // which suits elements of any size
+    a.offset = 0;  // valid for elements of any size
   }
 }
 
@@ -244,7 +244,7 @@ Name Generator::grid_extent(std::size_t axis) {
 void Generator::make_grid() {
   if (grid_.empty()) return make_places();
   Statement statement{.kind = Statement::Kind::blocks, .type = ElementType::i32};
-  // A scalar that gives one extent must not be changed for another: the first that takes it has it.
+  // A scalar that is used as one extent must not be changed for another: its first use fixes it.
   for (std::size_t axis = 0; axis < grid_.size(); ++axis) {
     const Name extent = grid_extent(axis);
     const auto scalar = static_cast<std::size_t>(extent);
@@ -300,7 +300,7 @@ void Generator::make_places() {
       for (std::size_t k = 0; k < owner->axes.size() && !place.shared; ++k) {
         const auto axis = static_cast<std::size_t>(owner->axes[k]);
         const Name block = owner->flat ? flat : first_block + static_cast<Name>(k);
-        if (chance(25)) {  // this axis is free within a slice that is the block's own
+        if (chance(25)) {  // this axis is free within a slice that belongs to the CTA
           const Name tile = literal(ElementType::i32, owner->tile[k]);
           const Name start = binary(Op::mul, block, tile, 1000);
           body_->back().fixed = 3;
@@ -354,7 +354,7 @@ bool Generator::unfold(Place& place) {
   return true;
 }
 
-// Of tensors whose rows follow one another.
+// Tensors whose rows are contiguous.
 bool Generator::flatten(Place& place) {
   const std::size_t rank = place.at.size();
   if (rank < 2 || place.transposed || !program_.given[static_cast<std::size_t>(place.parameter)].strides.empty())

@@ -152,7 +152,7 @@ class Printer {
         return line(depth, fmt::format("{}const Tile {} = {};", unused(s.to), call(s.to, 't'), names_.at(s.from[0])));
       case Kind::loop: {
         const std::string count = literal_or_value(s.from[0]);
-        if (s.attributes.size() == 1) {  // by a while_
+        if (s.attributes.size() == 1) {  // a while_
           const std::string now = call(s.to, 'i');
           line(depth, fmt::format("Var next_{} = constant<i32>(0);", now));
           line(depth, fmt::format("while_([&] {{ return next_{} < {}; }}, [&] {{", now, count));
@@ -208,7 +208,8 @@ class Printer {
     }
   }
 
-  /// Is the value written where it is used? Constants are; so is what has one use and reads nothing that may change.
+  /// Is the value written where it is used? Constants are, and values that have one use and read nothing that may
+  /// change.
   bool is_inlined(const Statement& s) {
     if (s.op == Op::constant) return true;
     if (is_atomic(s.op)) return false;
@@ -238,7 +239,7 @@ class Printer {
     const Statement* const found = constant(name);
     return found && found->shape.empty() ? number(found->type, found->attributes[0]) : value(name);
   }
-  /// Beside an operator.
+  /// As operand of an operator.
   std::string operand(Name name, bool may_be_literal) {
     if (constant(name)) return may_be_literal ? literal_or_value(name) : value(name);
     const std::string text = value(name);
@@ -364,7 +365,7 @@ class Printer {
       case Op::extract: {
         std::string text = in(0);
         const auto made = made_by_.find(s.from[0]);
-        const auto is_whole = [&](std::size_t axis) {  // a slice of all of it would be a step of its own
+        const auto is_whole = [&](std::size_t axis) {  // a slice of the whole axis would be a statement of its own
           const Statement* const first = constant(s.from[axis + 1]);
           return made != made_by_.end() && made->second->shape[axis] == s.shape[axis] && s.attributes[axis] == 1 &&
                  first && first->attributes[0] == 0;

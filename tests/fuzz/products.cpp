@@ -1,12 +1,13 @@
-// Products of random programs: of tiles of any size, and of such as roles of sm_90a share the work of.
+// Matmuls of random programs: with tiles of any size, and with those that sm_90a runs warp-specialized.
 #include <algorithm>
 
 #include "fuzz/generator.hpp"
 
 namespace tessera::internal::fuzz {
 
-/// Products of loaded tiles, summed up in a loop: what tensor cores are for, or, of few rows, what threads hold in
-/// parts. Some do not fit into shared memory. The loop may read the sum elsewhere, as it was or as it has become.
+/// Matmuls of loaded tiles, accumulated in a loop: for tensor cores, or, with few rows, gemv with partial sums per
+/// thread. Some do not fit into shared memory. The loop may also read the accumulator elsewhere, before or after the
+/// update.
 void Generator::product(int rows) {
   const auto sources = places_where([](const Place& p) {
     return p.readable() && p.access == Access::in && p.at.size() == 2 && info(p.type).kind == ElementKind::real;
@@ -38,7 +39,7 @@ void Generator::product(int rows) {
     if (transposed)
       b = emit({.op = Op::permute, .type = factors, .shape = {k, columns}, .from = {b}, .attributes = {1, 0}},
                of(b).most);
-    const double all = of(a).most * of(b).most * k * 8;  // after as many rounds as there may be
+    const double all = of(a).most * of(b).most * k * 8;  // after the largest number of iterations
     const double most = of(var).most = whole ? largest_of(sums) : all;
     const Name old = read(var);
     const Name c = chance(20) ? binary(Op::mul, old, literal(sums, whole ? 3 : 0.5), most) : old;
@@ -55,19 +56,19 @@ void Generator::product(int rows) {
   if (others != nothing) of(others).used = false;
 }
 
-// By roles
+// Warp-specialized matmuls
 // --------------------------------------------------------------------------------------------------------------------
 
-/// Operands that the copy engine can address, mostly, and what the sums go to. Few tiles: the reference is slow.
+/// Operands that are TMA-addressable, mostly, and the outputs. Few tiles: the reference is slow.
 void Generator::make_warp_specialized_matmul() {
-  constexpr int most = 3 << 20;  // numbers multiplied
+  constexpr int most = 3 << 20;  // number of multiplications
   WarpSpecializedMatmul& p = roles_;
   p.factors = one_of(std::array{ElementType::f16, ElementType::bf16, ElementType::tf32});
   const ElementType stored = p.factors == ElementType::tf32 ? f32 : p.factors;
   p.m = one_of(std::array{64, 64, 64, 128, 128, 256});
   p.n = p.m == 256 ? 64 : one_of(std::array{64, 64, 96, 128, 192});
   p.k = (p.m * p.n > 128 * 128 ? 64 : one_of(std::array{64, 64, 64, 128})) * 2 / info(stored).bytes;
-  if (chance(40)) {  // what is transposed is as wide as it is high
+  if (chance(40)) {  // transposed tensors are square
     const bool first = chance(50), then = chance(50);
     p.transposed = {first, then};
     p.m = p.n = p.k = chance(90) ? 64 : 128;
@@ -90,7 +91,7 @@ void Generator::make_warp_specialized_matmul() {
   const int m = length(p.m, grid_[0]), n = length(p.n, grid_[1]), k = length(p.k, p.rounds);
   const auto type = [&](int percent) { return chance(percent) ? stored : stored_type(); };
   p.left = make_operand(Access::in, type(p.transposed ? 97 : 85), {m, k}, {0, 1});
-  // Of tf32 along k, mostly, as wgmma reads it.
+  // tf32 along k, mostly, as wgmma reads it.
   p.right = make_operand(Access::in, type(93), {k, n}, {0, 1}, p.factors == ElementType::tf32 ? 10 : 50);
   if (chance(6)) {  // the left operand transposed
     p.right = p.left;
@@ -113,8 +114,8 @@ void Generator::make_warp_specialized_matmul() {
   }
 }
 
-/// A tensor of the size of an operand that has these axes; in any order, and of an In with more of one element, at
-/// times. `along_last`: how often the neighbours of an In are along the last of them.
+/// A tensor with the extents of an operand that has these axes; in any order, and for an In sometimes with extra axes
+/// of one element. `along_last`: how often an In is contiguous along the last of them.
 Generator::Operand Generator::make_operand(Access access, ElementType type, const Extents& extents,
                                            std::vector<int> axes, int along_last) {
   const bool in = access == Access::in;
@@ -138,7 +139,7 @@ Generator::Operand Generator::make_operand(Access access, ElementType type, cons
   return result;
 }
 
-/// Neighbours along the axis `inner`, and all else multiples of 16 bytes apart, of elements of 2 and more.
+/// Contiguous along the axis `inner`, and other strides are multiples of 16 bytes, for elements of 2 bytes and more.
 void Generator::make_tma_addressable(Given& given, std::size_t inner) {
   const auto whole = [](std::int64_t elements) { return (elements + 7) / 8 * 8; };
   given.strides.assign(given.extents.size(), 1);
@@ -151,7 +152,7 @@ void Generator::make_tma_addressable(Given& given, std::size_t inner) {
   }
 }
 
-/// The tile of an operand at its two places, of the tile's size.
+/// The tile of an operand at its two indices, with the operand's tile extents.
 Name Generator::load_operand(const Operand& operand, const Extents& tile, const std::vector<Name>& at) {
   Place place = *std::ranges::find(places_, operand.parameter, &Place::view);
   Extents shape, matrix;
@@ -230,7 +231,7 @@ void Generator::warp_specialized_matmul() {
       store_sums(sums[sums.size() > 1 ? between(0, 2) : 0], Place(place));
 }
 
-/// Queries, keys and what each query sees of them, as of attention.
+/// Queries, keys and the mask between them, as in attention.
 void Generator::make_role_chain() {
   WarpSpecializedMatmul& p = roles_;
   p.factors = one_of(std::array{ElementType::f16, ElementType::bf16});
@@ -315,7 +316,7 @@ Name Generator::mask(Name rows, Name columns) {
   return chance(35) ? binary(Op::logical_and, seen, mask(rows, columns), 1) : seen;
 }
 
-/// To the sums of a Var, in the loop.
+/// Updates of a Var's accumulator in the loop.
 void Generator::add_product(Name var, Name a, Name b) {
   const double most = of(var).most + of(a).most * of(b).most * of(a).shape[1] * 6;
   const Name old = read(var);
@@ -323,7 +324,7 @@ void Generator::add_product(Name var, Name a, Name b) {
   of(var).most = most;
 }
 
-/// Its tile, or what is computed of that in the loop.
+/// The operand's tile, or a value computed from it in the loop.
 Name Generator::left_operand(const std::vector<Name>& at) {
   const WarpSpecializedMatmul& p = roles_;
   const Extents tile = {p.m, p.k};
@@ -340,7 +341,7 @@ Name Generator::left_operand(const std::vector<Name>& at) {
   return convert(result, p.factors);
 }
 
-/// What a row, a column, each element or a number makes of sums, and what does not stay with their threads.
+/// Epilogues of a row, a column, each element or a number, and ones that need other threads' accumulators.
 Name Generator::epilogue_of(Name sums, const std::vector<Name>& blocks) {
   const Extents tile = of(sums).shape;
   const double most = of(sums).most;
@@ -377,7 +378,7 @@ Name Generator::epilogue_of(Name sums, const std::vector<Name>& blocks) {
   return sums;
 }
 
-/// All of a tile of sums, as they are or what an epilogue makes of them.
+/// Stores of a whole accumulator tile, directly or after an epilogue.
 void Generator::store_sums(Name sums, const Place& place) {
   const Name block = std::ranges::find(program_.body, Statement::Kind::blocks, &Statement::kind)->to;
   for (int i = between(0, 3); i > 0; --i) sums = epilogue_of(sums, {block, block + 1});

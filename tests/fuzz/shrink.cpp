@@ -1,4 +1,4 @@
-// Makes a program that fails smaller, step by step, as long as it still fails.
+// Shrinks a failing program, step by step, as long as it still fails.
 #include <algorithm>
 #include <set>
 
@@ -9,7 +9,7 @@ namespace {
 
 using Kind = Statement::Kind;
 
-/// Statements by their place in the order of each_statement, to be changed.
+/// Statements by their index in the order of each_statement, to be changed.
 void collect(Body& body, std::vector<std::pair<Body*, std::size_t>>& places) {
   for (std::size_t i = 0; i < body.size(); ++i) {
     places.emplace_back(&body, i);
@@ -45,7 +45,7 @@ class Shrinker {
   }
 
  private:
-  /// Takes the candidate if it fails as before, without what it uses no more if that will do.
+  /// Accepts the candidate if it fails as before, preferably without its unused statements.
   bool accept(const Program& candidate) {
     for (const bool vars : {true, false}) {
       Program lean = candidate;
@@ -54,7 +54,7 @@ class Shrinker {
     }
     return take(candidate);
   }
-  /// Only if it is smaller without what it uses no more: two values would be replaced by each other for ever.
+  /// Only if it is smaller without its unused statements: otherwise two values would replace each other forever.
   bool accept_smaller(const Program& candidate) {
     for (const bool vars : {true, false}) {
       Program lean = candidate;
@@ -75,7 +75,7 @@ class Shrinker {
     return true;
   }
 
-  /// Values that nothing uses, one after the other; Vars that are only assigned too, if they are to go.
+  /// Values without uses, one after the other; Vars that are only assigned too, if requested.
   static void remove_unused(Program& program, bool vars) {
     for (bool removed = true; removed;) {
       std::set<Name> used, assigned;
@@ -97,7 +97,7 @@ class Shrinker {
     }
   }
 
-  /// Effects, assignments, loops and branches, many at once, then one by one.
+  /// Removes effects, assignments, loops and branches, many at once, then one by one.
   bool remove_runs() {
     bool smaller = false;
     const auto removable = [](const Statement& s) {
@@ -137,7 +137,7 @@ class Shrinker {
     return smaller;
   }
 
-  /// A loop or branch by what it holds, the counter a 0.
+  /// Replaces a loop or branch by its body, with 0 for the counter.
   bool unwrap() {
     return each_place([](Program&, Body& body, std::size_t i) {
       if (body[i].kind != Kind::loop && body[i].kind != Kind::branch) return false;
@@ -152,7 +152,7 @@ class Shrinker {
     });
   }
 
-  /// What no result follows from.
+  /// Removes statements that no result depends on.
   bool drop_hints() {
     Program candidate = best_;
     candidate.hints.clear();
@@ -165,7 +165,7 @@ class Shrinker {
     return smaller;
   }
 
-  /// An operand by an earlier value of the same type and shape.
+  /// Replaces an operand by an earlier value of the same type and shape.
   bool replace_values() {
     bool smaller = false;
     for (std::size_t at = 0; at < places(best_).size() && time_left_(); ++at) {
@@ -176,7 +176,7 @@ class Shrinker {
           continue;
         const Statement* const made = maker(best_, s.from[operand]);
         if (!made) continue;
-        // First what it was made of, then anything before it.
+        // First its own operands, then anything before it.
         std::vector<Name> simpler;
         for (const Name name : made->from)
           if (const Statement* other = maker(best_, name); other && alike(*other, *made)) simpler.push_back(name);
@@ -198,7 +198,7 @@ class Shrinker {
     return smaller;
   }
 
-  /// A computed value by a constant.
+  /// Replaces a computed value by a constant.
   bool make_constants() {
     return each_place([](Program& candidate, Body& body, std::size_t i) {
       Statement& s = body[i];
@@ -211,7 +211,7 @@ class Shrinker {
     });
   }
 
-  /// Loops of one or two rounds, and as many blocks.
+  /// Reduces loops to one or two iterations, and grids to as many CTAs.
   bool shrink_counts() {
     bool smaller = false;
     for (const std::int64_t count : {1, 2}) {
@@ -222,7 +222,7 @@ class Shrinker {
           const Statement* const made = maker(candidate, body[i].from[axis]);
           const bool constant = made && made->kind == Kind::apply && made->op == Op::constant;
           if (constant && made->attributes[0] <= count) return false;
-          if (!constant && kind == Kind::blocks) return false;  // it follows from a tensor or a scalar
+          if (!constant && kind == Kind::blocks) return false;  // it depends on a tensor or a scalar
           const Name name = 1 + largest_name(candidate);
           body[i].from[axis] = name;
           const Statement fewer{.op = Op::constant, .type = ElementType::i32, .to = name, .attributes = {count}};
@@ -234,7 +234,7 @@ class Shrinker {
     return smaller;
   }
 
-  /// One extent of tiles by a smaller one, wherever it stands.
+  /// Replaces one extent of tiles by a smaller one, everywhere.
   bool shrink_shapes() {
     bool smaller = false;
     std::set<int> extents;
@@ -282,7 +282,7 @@ class Shrinker {
     return smaller;
   }
 
-  /// Parameters that nothing uses.
+  /// Removes unused parameters.
   bool remove_parameters() {
     bool smaller = false;
     for (std::size_t i = best_.parameters.size(); i-- > 0;) {
@@ -306,7 +306,7 @@ class Shrinker {
     return smaller;
   }
 
-  /// Applies a change to each statement in turn, from the last; keeps those after which the program still fails.
+  /// Applies a change to each statement in turn, from the last; keeps changes after which the program still fails.
   template <class Change>
   bool each_place(const Change& change) {
     bool smaller = false;
@@ -330,7 +330,7 @@ class Shrinker {
     });
     return found;
   }
-  /// Does the program's being defined rest on the value?
+  /// Is the program only defined because of this value?
   static bool is_fixed(const Program& program, Name name) {
     bool fixed = false;
     each_statement(program.body, [&](const Statement& s) {

@@ -83,7 +83,7 @@ class Tracer {
     }
   }
 
-  /// A loop by a while_.
+  /// A loop written as a while_.
   void counted(const Statement& s) {
     const ElementType i32 = ElementType::i32;
     const Trace::VarSlot counter = trace_.make_var(trace_.literal(i32, 0, here_), here_);

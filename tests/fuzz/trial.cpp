@@ -27,7 +27,7 @@ Trial::Trial(Graph graph, std::span<const Given> given, std::uint64_t seed, cons
   try {
     grid_ = reference::grid(graph_, arguments);
     expected_ = reference::run(graph_, arguments, grid_, after_block);
-  } catch (const Error&) {  // what it requires does not hold
+  } catch (const Error&) {  // a requirement does not hold
     refused_ = true;
   }
 }
@@ -76,7 +76,7 @@ std::optional<Failure> Trial::check_on(const Device& device) const {
     try {
       executable.launch(device.stream(), memory.arguments(bases));
     } catch (const Error&) {
-      copy_out();  // into which nothing may have been written
+      copy_out();  // nothing may have been written to it
       throw;
     }
     copy_out();

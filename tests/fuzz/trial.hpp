@@ -1,4 +1,4 @@
-// One launch, tried on several executors, and what each made of it compared with the reference.
+// One launch on several executors, with the results of each compared with the reference.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,32 +14,32 @@
 namespace tessera::internal::fuzz {
 
 struct Failure {
-  std::string kind;  ///< the executor and what is wrong in few words: the same for the same fault
-  std::string text;  ///< the whole story
+  std::string kind;  ///< the executor and a short description of the error: equal for equal faults
+  std::string text;  ///< the full message
 };
 
 class Trial {
  public:
-  /// A kernel as it was traced, and what it is launched with. The reference's run of it calls `after_block` as it goes.
+  /// A kernel as it was traced, and its arguments. The reference's run of it calls `after_block` after each CTA.
   Trial(Graph graph, std::span<const Given> given, std::uint64_t seed, const std::function<void()>& after_block = {});
 
   const Graph& graph() const { return graph_; }
   std::uint64_t seed() const { return seed_; }
-  /// Must a launch be refused, for memory that overlaps or for what the kernel requires?
+  /// Must a launch be rejected, for memory that overlaps or for the kernel's requirements?
   bool is_refused() const { return refused_; }
   std::span<const std::int64_t> grid() const { return grid_; }
   Memory& memory() { return memory_; }
-  /// What a launch may leave, a tensor for each parameter; nothing if it must be refused.
+  /// The allowed results of a launch, one tensor per parameter; nothing if it must be rejected.
   std::span<const reference::Tensor> expected() const { return expected_; }
 
-  /// Launches on a copy of the memory and compares; the launch itself may find fault, too. An Error is right where the
-  /// launch must be refused, and only there; nothing may have been written then.
+  /// Launches on a copy of the memory and compares; the launch itself may also return a failure. An Error is right
+  /// exactly if the launch must be rejected; nothing may have been written then.
   using Launch = std::function<std::optional<Failure>(Memory& memory)>;
   std::optional<Failure> check(const std::string& executor, const Launch& launch) const;
 
-  /// As a user launches it, passes and all.
+  /// As a user launches it, with all passes.
   std::optional<Failure> check_on(const Device& device) const;
-  /// By the CPU executor, as it was traced. What must be refused is left out.
+  /// By the CPU executor, as it was traced. Trials that must be rejected are left out.
   std::optional<Failure> check_without_passes() const;
 
  private:

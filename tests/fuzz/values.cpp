@@ -1,4 +1,4 @@
-// Values of a random program: what gives one of a wanted type and shape.
+// Values of a random program: ops that produce a wanted type and shape.
 #include <algorithm>
 #include <cmath>
 
@@ -48,7 +48,7 @@ Name Generator::emit(Statement statement, double most) {
 }
 
 Name Generator::literal(ElementType type, double value, const Extents& shape) {
-  // A number that the type has, as the language makes of a literal.
+  // A number that the type represents, as the language converts a literal.
   const Cell cell = info(type).kind == ElementKind::real
                         ? evaluate_cast(ElementType::f64, type, cell_of(value))
                         : with_host(host_type(type), [&]<class T>(T) { return cell_of(static_cast<T>(value)); });
@@ -59,7 +59,7 @@ Name Generator::unary(Op op, Name a, double most) {
   return emit({.op = op, .type = result_type(op, of(a).type), .shape = of(a).shape, .from = {a}}, most);
 }
 
-/// The shape that all of them stretch to.
+/// The common shape to which all of them broadcast.
 Extents Generator::common_shape(const std::vector<Name>& names) const {
   Extents shape;
   for (const Name name : names) {
@@ -112,11 +112,11 @@ Name Generator::read(Name var) {
               of(var).most);
 }
 
-/// In another type, scaled or wrapped to what the type holds.
+/// Converts to another type, scaled or wrapped to its range.
 Name Generator::convert(Name value, ElementType type) {
   if (of(value).type == type) return value;
   const ElementType from = of(value).type;
-  const bool is_unsigned = !is_real(from) && lowest(from) == 0;  // what would be below 0 is large
+  const bool is_unsigned = !is_real(from) && lowest(from) == 0;  // numbers below 0 would become large
   if (is_real(type) && !is_real(from) && computes(from) && (is_unsigned || (of(value).most > 1000 && chance(70))))
     value = binary(Op::modulo, value, literal(from, one_of(std::array{7, 16, 100})), 100);
   double most = of(value).most;
@@ -135,7 +135,7 @@ Name Generator::convert(Name value, ElementType type) {
   return computes(type) && is_real(type) ? limit(result, comfortable) : result;
 }
 
-/// Any value as one of a type and shape, by all means.
+/// Converts any value to a type and shape.
 Name Generator::adapt(Name value, ElementType type, const Extents& shape) {
   const bool fits = size_of(of(value).shape) == size_of(shape) || stretches(of(value).shape, shape);
   if (!fits) {
@@ -162,7 +162,7 @@ Name Generator::index() {
   return found.empty() ? nothing : found[static_cast<std::size_t>(between(0, static_cast<int>(found.size()) - 1))];
 }
 
-/// A position along an axis of so many tiles: mostly within it, at times far from it.
+/// An index along an axis of so many tiles: mostly within it, sometimes far outside.
 Name Generator::coordinate(int tiles) {
   const Name near = chance(75) ? index() : nothing;
   const int kind = between(0, 99);
@@ -177,14 +177,14 @@ Name Generator::coordinate(int tiles) {
     constexpr std::array far = {-1.0, -3.0, 1.0 * (1 << 20), -0x1p31, 0x1p31 - 1};
     return literal(ElementType::i32, one_of(far));
   }
-  // One that follows from data.
+  // One that depends on data.
   std::vector<Name> numbers;
   for (const Name name : visible_)
     if (computes(of(name).type) && !of(name).shape.empty()) numbers.push_back(name);
   Name any = load(ElementType::i32, {});
   if (any == nothing && !numbers.empty()) any = adapt(one_of(numbers), ElementType::i32, {});
   if (any == nothing) return literal(ElementType::i32, 0);
-  if (chance(10)) return any;  // whatever it is
+  if (chance(10)) return any;  // however large
   const Name within = binary(Op::modulo, any, literal(ElementType::i32, std::max(1, tiles) + between(0, 1)), tiles + 1);
   return chance(80) ? within : binary(Op::sub, within, literal(ElementType::i32, 1), tiles + 1);
 }
@@ -197,7 +197,7 @@ std::int64_t Generator::padding_of(ElementType type) {
     if (special_) {
       constexpr double infinity = std::numeric_limits<double>::infinity();
       const int kind = between(0, 99);
-      const bool infinite = kind < 20 && type != ElementType::f8e4m3;  // which has none
+      const bool infinite = kind < 20 && type != ElementType::f8e4m3;  // e4m3 has no infinity
       if (infinite) value = kind < 10 ? -infinity : infinity;
       if (kind >= 20 && kind < 30) value = kind < 25 ? std::numeric_limits<double>::quiet_NaN() : -0.0;
     }
@@ -230,7 +230,7 @@ Name Generator::load(ElementType type, const Extents& shape) {
   for (const Place& place : places_)
     if (place.readable() && place.type == type) any.push_back(&place);
   if (any.empty()) return nothing;
-  // As many elements in another shape: along one free axis.
+  // The same number of elements in another shape: along one free axis.
   const Place place = *one_of(any);
   Extents tile = place.tile;
   int rest = size_of(shape);
@@ -248,7 +248,7 @@ Name Generator::load(ElementType type, const Extents& shape) {
   return reshape(load_from(place, tile, nothing), shape);
 }
 
-/// Places that a tile of the shape can be loaded from.
+/// Places from which a tile of the shape can be loaded.
 std::vector<Generator::Place> Generator::sources_of(const Extents& shape) const {
   std::vector<Place> sources;
   for (const Place& place : places_) {
@@ -275,7 +275,7 @@ Name Generator::gather(ElementType type, const Extents& shape) {
   return convert(load_from(place, shape, rows), type);
 }
 
-/// Elements of an In one by one.
+/// Elements of an In, one by one.
 Name Generator::elements(ElementType type, const Extents& shape, int depth) {
   const auto sources = places_where([](const Place& place) { return place.access == Access::in; });
   if (sources.empty()) return nothing;
@@ -288,7 +288,7 @@ Name Generator::elements(ElementType type, const Extents& shape, int depth) {
                  type);
 }
 
-/// A tile of indices for each axis of a place, most of them within; the operands so far stay as they are.
+/// A tile of indices for each axis of a place, mostly within it; the existing operands stay as they are.
 void Generator::name_elements(Statement& s, const Place& place, int depth) {
   for (const int extent : place.extents) {
     const Name any = want(ElementType::i32, s.shape, depth);
@@ -298,7 +298,7 @@ void Generator::name_elements(Statement& s, const Place& place, int depth) {
   s.fixed = (1u << s.from.size()) - 1;
 }
 
-/// Numbers of rows, most of them there are, in any of the ways that they come about.
+/// Row numbers, mostly existing ones, computed in one of several ways.
 Name Generator::rows_for(int count, int rows) {
   constexpr ElementType i32 = ElementType::i32;
   const Extents line = {count};
@@ -323,7 +323,7 @@ Name Generator::rows_for(int count, int rows) {
     case 4:
     case 5:
       any = load(i32, line);
-      if (any != nothing && chance(30)) return any;  // such as there are or not
+      if (any != nothing && chance(30)) return any;  // rows that may or may not exist
       break;
     default:
       break;
@@ -333,8 +333,8 @@ Name Generator::rows_for(int count, int rows) {
   return binary(Op::modulo, any, literal(i32, std::max(1, rows) + between(0, 2)), 200);
 }
 
-/// A tile that is loaded or gathered whole, or else computed; one that stretches to it will do
-/// if it need not be whole.
+/// A tile that is loaded or gathered whole, or else computed; one that broadcasts to the shape is enough if it need not
+/// be whole.
 Name Generator::oversized_operand(ElementType type, const Extents& shape, bool is_whole) {
   const std::vector<Place> whole = sources_of(shape);
   if (whole.empty() || chance(20)) {
@@ -349,7 +349,7 @@ Name Generator::oversized_operand(ElementType type, const Extents& shape, bool i
   return convert(load_from(place, shape, nothing), type);
 }
 
-// What gives a value
+// Ops that produce a value
 // --------------------------------------------------------------------------------------------------------------------
 
 Name Generator::want(ElementType type, const Extents& shape, int depth) {
@@ -361,7 +361,7 @@ Name Generator::want(ElementType type, const Extents& shape, int depth) {
   return leaf(type, shape);
 }
 
-/// A value that is there; one that nothing uses yet sooner than another.
+/// An existing value, preferably one without uses.
 Name Generator::reuse(ElementType type, const Extents& shape) {
   std::vector<Name> fresh, all;
   for (const auto* names : {&visible_, &vars_}) {
@@ -417,11 +417,11 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
     }
     case 1: {
       Extents operand = shape;
-      if (rank >= 2 && chance(50)) {  // two axes as one
+      if (rank >= 2 && chance(50)) {  // two axes flattened
         const auto axis = static_cast<std::size_t>(between(0, rank - 2));
         operand[axis] *= operand[axis + 1];
         operand.erase(operand.begin() + static_cast<std::ptrdiff_t>(axis) + 1);
-      } else if (rank >= 1 && rank <= 3 && chance(60)) {  // one as two
+      } else if (rank >= 1 && rank <= 3 && chance(60)) {  // one axis split
         const auto axis = static_cast<std::size_t>(between(0, rank - 1));
         const int part = one_of(std::array{2, 3, 4, 8});
         if (operand[axis] % part != 0) return nothing;
@@ -464,7 +464,7 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
     case 6:
     case 7:
       return size_of(shape) <= 4096 && chance(30) ? elements(type, shape, std::min(depth, 2)) : gather(type, shape);
-    case 8: {  // along one axis elements of a longer tile, or of a shorter one, from somewhere on
+    case 8: {  // elements of a longer or shorter tile along one axis, from some start
       if (rank == 0) return nothing;
       const auto axis = static_cast<std::size_t>(between(0, rank - 1));
       const int step = one_of(std::array{1, 1, 1, 2, 3, -1, -2});
@@ -477,7 +477,7 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
       s.from[axis + 1] = chance(60)
                              ? literal(ElementType::i32, step > 0 ? between(0, 2) : operand[axis] - between(1, 2))
                              : coordinate(operand[axis]);
-      // Some begin so far before that only their last elements are the tile's; by a source of their own.
+      // Some begin so far before that only their last elements are in the tile; from a separate random source.
       std::mt19937_64 random(program_.seed * 0xD1342543DE82EF95ull + values_.size());
       if (random() % 3 == 0 && shape[axis] > 1) {
         const auto before = static_cast<int>(1 + random() % static_cast<std::uint64_t>(shape[axis] - 1));
@@ -492,7 +492,7 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
   }
 }
 
-/// The first elements of longer lines in order, or where they stand, or how often each number occurs.
+/// The first elements of longer lines after sorting, or their indices, or the histogram.
 Name Generator::make_order(Op op, ElementType type, const Extents& shape, int depth) {
   const int axis = between(0, static_cast<int>(shape.size()) - 1);
   Extents operand = shape;
@@ -554,7 +554,7 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
       Op op = one_of(std::array{Op::cumsum, Op::cumsum, Op::cumprod, Op::cummax, Op::cummin});
       if (real && !special_ && op == Op::cumprod && (exact_ || count > 24)) op = Op::cumsum;
       std::int64_t options = chance(40) ? between(1, 3) : 0;
-      // The largest of nothing is -inf, which other ops may not expect.
+      // The maximum of nothing is -inf, which other ops may not expect.
       if (real && !special_ && op != Op::cumsum && op != Op::cumprod) options &= 1;
       if (real && !special_ && op == Op::cumprod) a = limit(a, 16);
       const double most = of(a).most;
@@ -604,7 +604,7 @@ Name Generator::make_number(ElementType type, const Extents& shape, int depth) {
 Name Generator::make_real(ElementType type, const Extents& shape, int depth) {
   const bool single = type == ElementType::f32;
   const int kind = between(0, 21);
-  const auto above_zero = [&](Name a) {  // where the op is smooth
+  const auto above_zero = [&](Name a) {  // the op is smooth there
     if (special_) return a;
     const Name half = literal(type, 0.5);
     return binary(Op::add, unary(Op::abs, a, of(a).most), half, of(a).most + 0.5);
@@ -708,7 +708,7 @@ Name Generator::make_custom(ElementType type, const Extents& shape, int depth) {
 
 Name Generator::make_bits(ElementType type, const Extents& shape, int depth) {
   const Name a = want(type, shape, depth);
-  const double most = std::min(2 * of(a).most + 2, largest_of(type));  // a power of two is not below
+  const double most = std::min(2 * of(a).most + 2, largest_of(type));  // a power of two is strictly above it
   const auto other = [&] {
     return chance(30) ? literal(type, between(-9, 99)) : want(type, chance(50) ? shape : narrower(shape), depth);
   };
@@ -820,7 +820,7 @@ Name Generator::make_logical(const Extents& shape, int depth) {
   }
 }
 
-/// A value made of next to nothing.
+/// A value from (almost) no operands.
 Name Generator::leaf(ElementType type, const Extents& shape) {
   if (info(type).stored && chance(85))
     if (const Name loaded = load(type, shape); loaded != nothing) return loaded;

@@ -42,7 +42,7 @@ Graph copy_kernel() {
 TEST_CASE("an expression used twice is computed once", "[graph]") {
   const Graph graph = trace_kernel("cse", [](In<f32, 2> x, Out<f32, 2> y) {
     Tile a = load(x, {0, 0}, {4, 8});
-    auto shifted = a - max(a, 1);  // kept in locals and captured by what is made of them: values all the way down
+    auto shifted = a - max(a, 1);  // kept in locals and captured by tiles computed from them: values all the way down
     auto e = exp(shifted) / sum(exp(shifted), 1);
     Tile first = e;
     Tile second = e;
@@ -53,7 +53,7 @@ TEST_CASE("an expression used twice is computed once", "[graph]") {
   CHECK(count(graph, Op::add) == 2);
 }
 
-TEST_CASE("what does not vary in a loop stands outside of it", "[graph]") {
+TEST_CASE("loop invariants are hoisted", "[graph]") {
   const Graph graph = trace_kernel("hoist", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y, Scalar<f32> s) {
     Index row = blocks(x.extent(0));
     Var acc = zeros<f32>({1, 8}), untouched = full<f32>({1, 8}, 3);
@@ -66,7 +66,7 @@ TEST_CASE("what does not vary in a loop stands outside of it", "[graph]") {
   const auto order = schedule(graph);
   REQUIRE(order.size() == 2);
   const Node& loop = graph[find(graph, Op::loop)];
-  CHECK(loop.in.size() == 2);  // the count and one carried value: the Var that is only read is none
+  CHECK(loop.in.size() == 2);  // the count and one carried value: the Var that is only read is not carried
   std::vector<Op> inside;
   for (Id id : order[1]) inside.push_back(graph[id].op);
   CHECK(inside == std::vector<Op>{Op::argument, Op::argument, Op::load, Op::mul, Op::add});
@@ -98,7 +98,7 @@ TEST_CASE("canonical text does not depend on the order of evaluation", "[graph]"
   CHECK(kernel(true) == kernel(false));
 }
 
-TEST_CASE("a loop carries Vars in the order they were made, whichever it names first", "[graph]") {
+TEST_CASE("a loop carries Vars in the order in which they were made, whichever it uses first", "[graph]") {
   const auto kernel = [](bool first_first) {
     return to_string(trace_kernel("carried", [=](In<f32, 1> x, Out<f32, 1> y) {
       Var a = load(x, {0}, {4}), b = load(x, {1}, {4});
@@ -113,7 +113,7 @@ TEST_CASE("a loop carries Vars in the order they were made, whichever it names f
   CHECK(kernel(true) == kernel(false));
 }
 
-TEST_CASE("canonical text says everything", "[graph]") {
+TEST_CASE("canonical text is complete", "[graph]") {
   CHECK(to_string(copy_kernel()) == R"(kernel copy(In<f32, 2>, Out<f32, 2>, Scalar<f32>)
   %0 = tensor {0} : f32
   %1 = extent %0 {0} : i32[]
@@ -144,7 +144,7 @@ TEST_CASE("canonical text says everything", "[graph]") {
 )");
 }
 
-TEST_CASE("text with locations names the author's lines", "[graph]") {
+TEST_CASE("text with locations has the author's lines", "[graph]") {
   const Graph graph = trace_kernel("here", [](In<f32, 1> x, Out<f32, 1> y) { store(y, {0}, load(x, {0}, {4})); });
   CHECK(to_string(graph, true).find("test_graph.cpp:") != std::string::npos);
   CHECK(to_string(graph, false).find("test_graph.cpp:") == std::string::npos);
@@ -160,7 +160,7 @@ TEST_CASE("extents of views are known", "[graph]") {
     const auto view = x.slice(1, 2, n).permute({2, 0, 1});
     store(y, {0}, concat(0, reshape(view.extent(0), {1}), reshape(view.extent(1), {1}), reshape(view.extent(-1), {1})));
   });
-  CHECK(count(graph, Op::extent) == 2);  // of the tensor's axes 2 and 0; the third is n itself
+  CHECK(count(graph, Op::extent) == 2);  // the tensor's axes 2 and 0; the third is n itself
   CHECK(count(graph, Op::slice) == 0);
 }
 
@@ -172,7 +172,7 @@ TEST_CASE("constants of equal value and type are one node", "[graph]") {
   CHECK(count(graph, Op::constant) == 2);  // 2 as f32, and the index 0
 }
 
-TEST_CASE("the verifier accepts what was traced and names each rule that is broken", "[graph]") {
+TEST_CASE("the verifier accepts traced graphs and reports each rule that is broken", "[graph]") {
   const Graph good = copy_kernel();
   verify(good, "tracing");
   struct Fault {
@@ -239,7 +239,7 @@ TEST_CASE("the verifier accepts what was traced and names each rule that is brok
   }
 }
 
-TEST_CASE("single numbers follow the table's host expressions", "[graph]") {
+TEST_CASE("scalar ops follow the table's host expressions", "[graph]") {
   const auto f = [](float x) {
     Cell c;
     c.f32 = x;
@@ -265,7 +265,7 @@ TEST_CASE("a kernel may be a hundred thousand ops deep", "[graph]") {
     for (int i = 0; i < 100000; ++i) v = v + static_cast<float>(i);
     store(y, {0}, v);
     Var u = s + 1.0f;
-    for (int i = 0; i < 64; ++i) u = u + u;  // doubles each time it is walked without memory
+    for (int i = 0; i < 64; ++i) u = u + u;  // exponential if it is walked without memoization
     store(y, {1}, full<f32>({4}, 0) + u);
   });
   CHECK(count(graph, Op::add) == 100066);

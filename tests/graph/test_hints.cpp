@@ -1,4 +1,4 @@
-// Hints of authors: loops that are unrolled, warps, stages, blocks. They change texts, and no results.
+// Hints: unrolled loops, warps, stages, occupancy. They change texts, and no results.
 #include <fmt/format.h>
 
 #include <functional>
@@ -80,7 +80,7 @@ TEST_CASE("hints change no result", "[cpu]") {
   }
 }
 
-TEST_CASE("what no kernel can have is an error", "[plan]") {
+TEST_CASE("hints that no kernel can have are an error", "[plan]") {
   const auto said = [](const Hints& wanted) { return error_of([&] { column_sums(0, {wanted}); }); };
   for (const int warps : {64, 3, -1})
     CHECK(says(said({.warps = warps}), {"kernel 'column_sums', ", "test_hints.cpp:",
@@ -93,7 +93,7 @@ TEST_CASE("what no kernel can have is an error", "[plan]") {
   CHECK(said({.warps = 32, .stages = 4, .cluster = 8, .occupancy = 32, .arch = "sm_90"}) == "(no error)");
 }
 
-TEST_CASE("a loop is unrolled as its author says", "[plan]") {
+TEST_CASE("a loop is unrolled as its hint says", "[plan]") {
   const Graph graph = column_sums(4).graph();
   CHECK(has(to_string(graph), "{unroll 4}"));
   CHECK_FALSE(has(to_string(column_sums(0).graph()), "unroll"));
@@ -107,11 +107,11 @@ TEST_CASE("a loop is unrolled as its author says", "[plan]") {
              {"kernel 'column_sums', ", "test_hints.cpp:", "unroll(-1): the factor must be 1 or more"}));
 }
 
-TEST_CASE("hints are part of the graph, and hold where they say", "[plan]") {
+TEST_CASE("hints are part of the graph, and apply where they are given", "[plan]") {
   const auto k = column_sums(0, {{.warps = 4}, {.occupancy = 3, .arch = "sm_90"}, {.warps = 8, .arch = "sm_80"}});
   const std::string text = to_string(k.graph());
   CHECK(has(text, "  hints {warps 4}\n  hints {occupancy 3, arch sm_90}\n  hints {warps 8, arch sm_80}\n"));
-  CHECK(has(to_string(k.executable().graph()), "hints {warps 4}"));  // behind the passes, too
+  CHECK(has(to_string(k.executable().graph()), "hints {warps 4}"));  // also after the passes
   CHECK(hints_for(k.graph().hints, "sm_90a") == Hints{.warps = 4, .occupancy = 3});
   CHECK(hints_for(k.graph().hints, "sm_90") == Hints{.warps = 4, .occupancy = 3});
   CHECK(hints_for(k.graph().hints, "sm_80") == Hints{.warps = 8});
@@ -122,7 +122,7 @@ TEST_CASE("hints are part of the graph, and hold where they say", "[plan]") {
   CHECK(has(cuda_source(k, Arch::sm_90a), "__launch_bounds__(128, 3)"));
 }
 
-TEST_CASE("a plan has what hints ask for, or says what it has not", "[plan]") {
+TEST_CASE("a plan follows its hints, or reports those that it does not follow", "[plan]") {
   const auto plan = [](const auto& k, Arch arch = Arch::sm_80) { return plan_text(k, arch); };
   const std::string left = "note: a hint is left out: ";
   CHECK(has(plan(product({{.stages = 3}})), ", 3 stages of "));
@@ -132,7 +132,7 @@ TEST_CASE("a plan has what hints ask for, or says what it has not", "[plan]") {
   CHECK(has(plan(product({{.warps = 8}})), "256 threads"));
   CHECK(has(plan(product({{.stages = 16}})), left + "16 stages"));
   CHECK(has(plan(column_sums(0, {{.stages = 2}})), left + "2 stages; no loop prefetches"));
-  // 32 blocks of a warp each are as many as a multiprocessor has at a time; GPUs of sm_86 have 16.
+  // 32 CTAs of one warp each are the maximum of a multiprocessor; on sm_86 it is 16.
   const std::vector<Hints> most{{.warps = 1, .occupancy = 32}};
   CHECK(has(cuda_source(column_sums(0, most), Arch::sm_80), "__launch_bounds__(32, 32)"));
   CHECK(has(plan(column_sums(0, most), Arch::parse("sm_86")), left + "32 CTAs per multiprocessor; "));

@@ -1,4 +1,5 @@
-// What ops.def says of an op, and that no more places than CONTRIBUTING.md and a list here say know one by name.
+// The properties of ops in ops.def; and that only the places that CONTRIBUTING.md and a list here name refer to an op
+// by name.
 #include <filesystem>
 #include <map>
 #include <set>
@@ -35,7 +36,7 @@ Names named_in(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("ops.def says what operands and attributes an op has", "[graph]") {
+TEST_CASE("ops.def lists an op's operands and attributes", "[graph]") {
   static_assert(view_operand(Op::load) == 0 && view_operand(Op::scatter) == 1 && view_operand(Op::add) == -1);
   static_assert(repeated_operand(Op::concat) == 1 && repeated_operand(Op::gather) == 2);
   static_assert(by_elements(Op::scatter_elements) && !by_elements(Op::scatter) && repeated_operand(Op::gather_elements) == 1);
@@ -63,7 +64,7 @@ TEST_CASE("ops.def says what operands and attributes an op has", "[graph]") {
   }
 }
 
-TEST_CASE("an attribute is asked of the ops that have it", "[graph]") {
+TEST_CASE("an attribute can only be read from ops that have it", "[graph]") {
   Node node;
   node.op = Op::sum;
   node.attr = {2};
@@ -100,7 +101,7 @@ TEST_CASE("an attribute is asked of the ops that have it", "[graph]") {
 TEST_CASE("a structural op is a shape rule, a function and a case in each executor", "[graph]") {
   namespace fs = std::filesystem;
   const fs::path root = TESSERA_SOURCE_DIR;
-  // Where every op may have its case, and what CONTRIBUTING.md calls it.
+  // Files in which every op may have a case, and their names in CONTRIBUTING.md.
   const std::map<std::string, std::string> homes = {
       {"src/graph/infer.cpp", "infer.cpp"},
       {"include/tessera/dsl/expr.hpp", "include/tessera/dsl"},
@@ -117,8 +118,8 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/lower/lower.cpp", "src/codegen/lower/lower.cpp"},
       {"tests/reference/interpreter.cpp", "tests/reference"},
   };
-  // What else knows some, and which: what a graph itself is made of, what expressions are made of (broadcast, cast,
-  // select), the steps that an op becomes, and what gains by knowing an op.
+  // Other files that name some ops, and why: those that build graphs, that build expressions (broadcast, cast, select),
+  // that lower an op to steps, and that optimize particular ops.
   const std::map<std::string, Names> others = {
       {"src/codegen/schedule/clusters.cpp", {"loop", "mma"}},
       {"src/codegen/emit/emit_atomic.cpp", {"atomic_max", "atomic_min"}},

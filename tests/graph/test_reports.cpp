@@ -1,4 +1,4 @@
-// What kernels tell the host while they run: checks that fail, and lines that they print. On every device.
+// Reports of running kernels to the host: failed checks, and printed lines. On every device.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@ using namespace tessera::internal;
 
 namespace {
 
-/// What `action` writes to stdout.
+/// Everything that `action` writes to stdout.
 template <class Action>
 std::string stdout_of(const Action& action) {
   const TempDir folder;
@@ -31,14 +31,15 @@ std::string stdout_of(const Action& action) {
   return read_text(path) + (failed == "(no error)" ? "" : failed);
 }
 
-/// What is told may be several lines.
+/// A report may have several lines.
 bool has_all(std::string_view text, std::initializer_list<std::string_view> parts) {
   return std::ranges::all_of(parts, [&](std::string_view part) { return text.find(part) != text.npos; });
 }
 
 }  // namespace
 
-TEST_CASE("a check that fails is told with kernel, place, text and block, and the device goes on", "[cpu][reports]") {
+TEST_CASE("a failed check is reported with kernel, location, text and CTA, and the device continues",
+          "[cpu][reports]") {
   const auto halves = kernel("halves", [](In<i32, 2> x, Out<i32, 2> y) {
     auto [i, j] = blocks(cdiv(x.extent(0), 2), cdiv(x.extent(1), 40));
     Tile xs = load(x, {i, j}, {2, 40});
@@ -57,7 +58,7 @@ TEST_CASE("a check that fails is told with kernel, place, text and block, and th
     });
   };
   CHECK(run() == "(no error)");
-  values[3 * columns + 95] = 5;  // of the second row of blocks the last
+  values[3 * columns + 95] = 5;  // in the last CTA of the second row
   const std::string text = run();
   INFO(text);
   CHECK(has_all(text, {"kernel 'halves', ", "test_reports.cpp:" + std::to_string(line), "check failed: even numbers",
@@ -67,7 +68,7 @@ TEST_CASE("a check that fails is told with kernel, place, text and block, and th
   CHECK(y.to_vector()[3 * columns + 95] == 3);
 }
 
-TEST_CASE("checks stand anywhere, of scalars too", "[cpu][reports]") {
+TEST_CASE("checks are allowed anywhere, also of scalars", "[cpu][reports]") {
   const auto walk = kernel("walk", [](In<i32, 1> x, InOut<i32, 1> y, Scalar<i32> most) {
     for (Index i : range(x.extent(0))) {
       Tile at = load(x, {i}, {1});
@@ -101,7 +102,7 @@ TEST_CASE("a print may be text alone", "[cpu][reports]") {
         }) == "no value\nno value\nno value\n");
 }
 
-TEST_CASE("a kernel prints lines, block by block", "[cpu][reports]") {
+TEST_CASE("a kernel prints lines, CTA by CTA", "[cpu][reports]") {
   const auto show = kernel("show", [](In<f32, 2> x, In<bf16, 1> h, Out<f32, 2> y, Scalar<i64> key) {
     Index row = blocks(x.extent(0));
     Tile xs = load(x, {row, 0}, {1, 3});
@@ -132,7 +133,7 @@ TEST_CASE("a kernel prints lines, block by block", "[cpu][reports]") {
   CHECK(y.to_vector() == x.to_vector());
 }
 
-TEST_CASE("what was printed before a check failed is there", "[cpu][reports]") {
+TEST_CASE("lines printed before a failed check are reported", "[cpu][reports]") {
   const auto stops = kernel("stops", [](In<i32, 1> x, Out<i32, 1> y) {
     Tile xs = load(x, {0}, {200});
     print("the sum is {}", item(sum(xs, 0)));
@@ -147,7 +148,7 @@ TEST_CASE("what was printed before a check failed is there", "[cpu][reports]") {
   CHECK(has_all(text, {"the sum is 6\n", "check failed: a negative sum (block 0)"}));
 }
 
-TEST_CASE("a product that is checked is right", "[cpu][reports]") {
+TEST_CASE("a matmul with a check is right", "[cpu][reports]") {
   const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
     Var acc = zeros<f32>({64, 64});
@@ -166,7 +167,7 @@ TEST_CASE("a product that is checked is right", "[cpu][reports]") {
   CHECK(y.to_vector() == std::vector<float>(static_cast<std::size_t>(size * size), 128));
 }
 
-TEST_CASE("a print's text is cut at its braces", "[graph][reports]") {
+TEST_CASE("a print's text is split at its braces", "[graph][reports]") {
   CHECK(print_pieces("") == std::vector<std::string>{""});
   CHECK(print_pieces("{}") == std::vector<std::string>{"", ""});
   CHECK(print_pieces("a {} b {{}} {}c") == std::vector<std::string>{"a ", " b {} ", "c"});
@@ -183,7 +184,7 @@ TEST_CASE("a print's text is cut at its braces", "[graph][reports]") {
   CHECK(traced("{}") == "(no error)");
 }
 
-TEST_CASE("a board that has too little room says so", "[graph][reports]") {
+TEST_CASE("a full mailbox is reported", "[graph][reports]") {
   const Graph graph = trace_kernel("full", [](In<i32, 1> x) {
     Index i = blocks(x.extent(0));
     print("a {}", i);
@@ -198,7 +199,7 @@ TEST_CASE("a board that has too little room says so", "[graph][reports]") {
   };
   record(1, 10), record(0, 20), record(1, 30);
   board[board::lost] = 1;
-  board[board::used] += 5;  // which had no room
+  board[board::used] += 5;  // which did not fit
   Reports::Told told = reports.take(board);
   CHECK(told.printed ==
         "a 20\na 10\na 30\nkernel 'full' printed more than 1048 kB between two synchronizations; the "

@@ -1,5 +1,5 @@
 // The cache of compiled kernels against everything that happens to files: damage, foreign files, full disks, other
-// processes, kills. No compiler is needed: what would be compiled is made up.
+// processes, kills. No compiler is needed: compilations are simulated.
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ CacheKey key_of(std::string_view source) {
   return CacheKey({.compiler = "13.0 1", .architecture = "sm_90a", .flags = no_flags, .source = source});
 }
 
-/// The only right entry under key_of(source).
+/// The only valid entry under key_of(source).
 CacheEntry entry_of(const std::string& source, std::size_t image_bytes = 40) {
   CacheEntry entry{.kernel = "kernel_" + source, .source = source, .code = {}};
   for (std::size_t i = 0; i < image_bytes; ++i) {
@@ -47,7 +47,7 @@ CacheEntry entry_of(const std::string& source, std::size_t image_bytes = 40) {
   return entry;
 }
 
-/// A cache in `folder`, with what it warned of.
+/// A cache in `folder`, with its warnings.
 struct Cache {
   explicit Cache(const fs::path& folder, CompileCache::Limits limits = {})
       : cache(
@@ -62,7 +62,7 @@ struct Cache {
   CompileCache cache;
 };
 
-/// Tessera's own folder in one that a user names.
+/// Tessera's own folder inside the one that a user names.
 fs::path own(const fs::path& folder) { return folder / "tessera-kernels-1"; }
 
 fs::path file_of(const fs::path& folder, const std::string& source) {
@@ -87,7 +87,7 @@ void age(const fs::path& path, std::chrono::hours hours) {
   fs::last_write_time(path, fs::file_time_type::clock::now() - hours);
 }
 
-/// Runs `body` in a child process and gives its exit code; -1 if a signal ended it.
+/// Runs `body` in a child process and returns its exit code; -1 if a signal ended it.
 template <class Body>
 pid_t start_child(Body&& body) {
   const pid_t child = ::fork();
@@ -127,7 +127,7 @@ TEST_CASE("Comments and line directives are stripped, literals are not", "[cache
   same("int a; // one", "int a; //   one  \t");
   same("int a; /* one */ int b;", "int a; /*\n\n*/ int b;");
   same("int a;\n\n\nint b;", "int a;\r\nint b;\r\n");
-  // Line directives in all their forms, and what only looks like one.
+  // Line directives in all their forms, and text that only resembles one.
   same("int a;", "#line 1 \"f\"\nint a;");
   same("int a;", "  #  line 1 \"f\" // x\nint a;");
   same("int a;", "# 12 \"f\" 2\nint a;");
@@ -158,7 +158,7 @@ TEST_CASE("Comments and line directives are stripped, literals are not", "[cache
   // A ' between digits opens nothing.
   same("int a = 1'000; // a'", "int a = 1'000; // b'");
   same("int a = 0x1'a + 1'0.5'0e-3f; // a", "int a = 0x1'a + 1'0.5'0e-3f; // b");
-  // Raw strings: nothing in them is a comment, a line or a continuation.
+  // Raw strings: nothing in them is a comment, a directive or a continuation.
   differ("R\"(// a)\"", "R\"(// b)\"");
   differ("R\"(\n#line 1\n)\"", "R\"(\n#line 2\n)\"");
   differ("R\"(a\\\nb)\"", "R\"(ab)\"");
@@ -167,7 +167,7 @@ TEST_CASE("Comments and line directives are stripped, literals are not", "[cache
   same("u8R\"(\")\" // a", "u8R\"(\")\" // b");
   same("R\"(\\\n)\" /\\\n/ a\nx", "R\"(\\\n)\"\nx");
   differ("FOOR\"(// a)\"", "FOOR\"(// b)\"");
-  // Text that never closes ends where it ends.
+  // An unterminated literal or comment extends to the end of the text.
   for (const char* open :
        {"/*", "\"", "'", "R\"", "R\"(", "R\"x(a)\"", "\\", "\"\\", "/", "#", "#line", "1'", "\\\n"}) {
     CHECK_NOTHROW(strip_comments(open));
@@ -243,7 +243,7 @@ TEST_CASE("An entry is compiled once, then found in memory, then on disk", "[cac
   CHECK(*cache.cache.get(key_of("x"), []() -> CacheEntry { throw std::logic_error("compiled"); }) == entry_of("x"));
   CHECK(cache.right("y", 200'000));
   CHECK(cache.cache.counters().disk_hits == 2);
-  // Another NVRTC finds nothing of it.
+  // Another NVRTC finds none of its entries.
   const CacheKey other({.compiler = "12.9 1", .architecture = "sm_90a", .flags = no_flags, .source = "x"});
   CHECK(*cache.cache.get(other, [] { return entry_of("z"); }) == entry_of("z"));
   CHECK(cache.cache.counters().compiled == 1);
@@ -259,7 +259,7 @@ TEST_CASE("An entry is compiled once, then found in memory, then on disk", "[cac
   CHECK(cache.warnings.empty());
 }
 
-TEST_CASE("A failed compilation is not kept", "[cache]") {
+TEST_CASE("A failed compilation is not cached", "[cache]") {
   const TempDir temp;
   Cache cache(temp.path());
   const auto fails = [&] { cache.cache.get(key_of("x"), []() -> CacheEntry { throw Error("does not compile"); }); };
@@ -302,7 +302,7 @@ TEST_CASE("Every flipped byte and every truncation is a miss", "[cache]") {
       std::string bad = good;
       bad[i] = static_cast<char>(bad[i] ^ mask);
       INFO("byte " << i);
-      // What does not begin as an entry is a miss too, and stays.
+      // A file that does not begin like an entry is a miss too, and stays.
       if (i < entry_magic.size() ? !left(bad) : !missed(bad)) FAIL_CHECK("a flipped byte is served");
     }
   }
@@ -314,7 +314,7 @@ TEST_CASE("Every flipped byte and every truncation is a miss", "[cache]") {
   CHECK(missed(good + '\0'));
   CHECK(missed(good + good));
   CHECK(missed(good.substr(0, entry_magic.size()) + std::string(good.size(), '\0')));
-  // Whole and right, but of another key.
+  // Valid, but with another key.
   REQUIRE(Cache(temp.path()).right("other"));
   CHECK(missed(read_text(file_of(temp.path(), "other"))));
 }
@@ -324,7 +324,7 @@ TEST_CASE("A damaged entry is replaced by a good one", "[cache]") {
   REQUIRE(Cache(temp.path()).right("x"));
   const fs::path file = file_of(temp.path(), "x");
   SECTION("an empty file") { CHECK_NOTHROW(write_text(file, "")); }
-  SECTION("a huge file") { CHECK_NOTHROW(fs::resize_file(file, std::uintmax_t{1} << 40)); }  // a hole takes no memory
+  SECTION("a huge file") { CHECK_NOTHROW(fs::resize_file(file, std::uintmax_t{1} << 40)); }  // sparse, takes no memory
   SECTION("a good entry that others may write") { REQUIRE(::chmod(file.c_str(), 0666) == 0); }
   SECTION("a good entry of another user") {
     if (::chown(file.c_str(), 1, 1) != 0) {
@@ -343,11 +343,11 @@ TEST_CASE("A damaged entry is replaced by a good one", "[cache]") {
   CHECK(Cache(temp.path()).right("x"));
 }
 
-TEST_CASE("What is no entry stays, in an entry's place too", "[cache]") {
+TEST_CASE("A file that is no entry stays, even at an entry's path", "[cache]") {
   const TempDir temp;
   REQUIRE(Cache(temp.path()).right("x"));
   const fs::path file = file_of(temp.path(), "x"), elsewhere = temp / "elsewhere";
-  fs::rename(file, elsewhere);  // good, if it were in its place
+  fs::rename(file, elsewhere);  // valid, if it were at its path
   SECTION("a link to a good entry") { CHECK_NOTHROW(fs::create_symlink(elsewhere, file)); }
   SECTION("a link to nothing") { CHECK_NOTHROW(fs::create_symlink(temp / "nothing", file)); }
   SECTION("a folder") { CHECK(fs::create_directory(file)); }
@@ -372,7 +372,7 @@ TEST_CASE("What is no entry stays, in an entry's place too", "[cache]") {
 
 namespace {
 
-/// Everything below `folder` but Tessera's mark and lock: kind, permissions, time, and content or where it leads.
+/// Everything below `folder` except Tessera's mark and lock: kind, permissions, time, and content or link target.
 std::set<std::string> picture(const fs::path& folder) {
   std::set<std::string> lines;
   for (const auto& entry : fs::recursive_directory_iterator(folder)) {
@@ -390,7 +390,7 @@ std::set<std::string> picture(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("A cache in a folder full of other things leaves them alone", "[cache]") {
+TEST_CASE("A cache in a folder full of other files leaves them alone", "[cache]") {
   const TempDir temp, outside;
   const std::string name(62, 'b'), hex(64, 'a');
   const std::string entry = std::string(entry_magic) + std::string(50'000, 'x');
@@ -399,7 +399,7 @@ TEST_CASE("A cache in a folder full of other things leaves them alone", "[cache]
     write_text(path, text);
     age(path, std::chrono::hours(24 * 700));
   };
-  // What an earlier version would have taken for entries and leftovers, and what is plainly something else.
+  // Files that an earlier version would have taken for entries and leftovers, and clearly unrelated ones.
   for (const fs::path& file :
        {fs::path("model.safetensors"), fs::path(".git/objects/ab") / name.substr(0, 38), fs::path("ab") / name,
         fs::path("tmp/.tessera-12-0123456789abcdef"), fs::path("tmp/left"), fs::path("lock"), fs::path("CACHEDIR.TAG")})
@@ -412,8 +412,8 @@ TEST_CASE("A cache in a folder full of other things leaves them alone", "[cache]
   const fs::path ours = own(temp.path());
   old(ours / "notes", "precious");
   old(ours / "ab" / "notes", entry);
-  old(ours / "ab" / name, "precious");       // a name like an entry's, and no entry
-  old(ours / "ab" / name.substr(1), entry);  // an entry, but for its name
+  old(ours / "ab" / name, "precious");       // a name like an entry's, but no entry
+  old(ours / "ab" / name.substr(1), entry);  // an entry, except for its name
   old(ours / "abc" / name, entry);
   old(ours / "AB" / name, entry);
   old(ours / "tmp" / "notes", "precious");
@@ -426,7 +426,7 @@ TEST_CASE("A cache in a folder full of other things leaves them alone", "[cache]
   REQUIRE(::mkfifo((ours / "ab" / std::string(62, 'e')).c_str(), 0600) == 0);
   const auto before = picture(temp.path()), before_outside = picture(outside.path());
 
-  // Ours to remove: an entry, and what a killed process left.
+  // Ours to remove: an entry, and leftovers of a killed process.
   old(ours / "00" / name, entry);
   old(ours / "tmp" / ".tessera-12-0123456789abcdef", "");
   {
@@ -445,7 +445,7 @@ TEST_CASE("A cache in a folder full of other things leaves them alone", "[cache]
   CHECK(picture(outside.path()) == before_outside);
 }
 
-TEST_CASE("A folder of Tessera's name that it did not make is not used", "[cache]") {
+TEST_CASE("A folder with Tessera's name that Tessera did not make is not used", "[cache]") {
   const TempDir temp, outside;
   const fs::path folder = own(temp.path());
   std::string reason;
@@ -484,7 +484,7 @@ TEST_CASE("A folder of Tessera's name that it did not make is not used", "[cache
   CHECK(files_in(outside.path()) == 0);
 }
 
-TEST_CASE("The folder that is named may be a link, and its mark is made once", "[cache]") {
+TEST_CASE("The named folder may be a link, and its mark is made once", "[cache]") {
   const TempDir temp;
   CHECK(fs::create_directory(temp / "real"));
   REQUIRE(::chmod((temp / "real").c_str(), 0700) == 0);
@@ -494,7 +494,7 @@ TEST_CASE("The folder that is named may be a link, and its mark is made once", "
   const fs::path mark = own(temp / "real") / "CACHEDIR.TAG";
   const std::string text = read_text(mark);
   CHECK(text.starts_with("Signature: 8a477f597d28d172789f06886806bc55\n"));
-  // A process killed before its mark was whole leaves a folder to be used all the same.
+  // If a process is killed before its mark is complete, the folder can still be used.
   fs::remove_all(own(temp / "real"));
   for (const std::size_t size : {std::size_t{0}, std::size_t{10}, text.size()}) {
     fs::create_directories(own(temp / "real"));
@@ -525,10 +525,10 @@ TEST_CASE("Folders of the cache that are links are not followed", "[cache]") {
   CHECK(says(cache.warnings[0], {link.native()}));
 }
 
-TEST_CASE("A folder that cannot be read keeps no other from being trimmed", "[cache]") {
+TEST_CASE("An unreadable folder does not keep others from being trimmed", "[cache]") {
   const TempDir temp;
   const int code = exit_code(start_child([&] {
-    if (::geteuid() == 0) {  // whom nothing keeps from reading
+    if (::geteuid() == 0) {  // root can read everything
       if (::chown(temp.path().c_str(), 65534, 65534) != 0) return 77;
       if (::setgid(65534) != 0 || ::setuid(65534) != 0) return 77;
     }
@@ -553,7 +553,7 @@ TEST_CASE("A folder that cannot be read keeps no other from being trimmed", "[ca
   CHECK((code == 0 || code == 77));
 }
 
-TEST_CASE("A folder that cannot be used costs one warning", "[cache]") {
+TEST_CASE("An unusable folder costs one warning", "[cache]") {
   const TempDir temp;
   fs::path folder = temp / "cache";
   SECTION("a file is in its place") { CHECK_NOTHROW(write_text(folder, "")); }
@@ -582,7 +582,7 @@ TEST_CASE("A folder that cannot be used costs one warning", "[cache]") {
   CHECK(cache.cache.counters().compiled == 2);
 }
 
-TEST_CASE("Parts of the folder that cannot be used cost one warning", "[cache]") {
+TEST_CASE("Unusable parts of the folder cost one warning", "[cache]") {
   const TempDir temp;
   const std::string hex = key_of("x").hex();
   const fs::path folder = own(temp.path());
@@ -599,7 +599,7 @@ TEST_CASE("Parts of the folder that cannot be used cost one warning", "[cache]")
   if (fs::is_directory(folder / "tmp")) CHECK(files_in(own(temp.path()) / "tmp") == 0);
 }
 
-TEST_CASE("Parents below HOME that others may write are refused", "[cache]") {
+TEST_CASE("Parents below HOME that others may write are rejected", "[cache]") {
   const TempDir home;
   fs::create_directories(home / "shared" / "cache");
   fs::permissions(home / "shared" / "cache", fs::perms::owner_all);
@@ -618,9 +618,10 @@ TEST_CASE("Parents below HOME that others may write are refused", "[cache]") {
   CHECK(code == 7);
 }
 
-TEST_CASE("A disk that fills up, a file system that cannot be written, too few descriptors", "[cache]") {
+TEST_CASE("A full disk, a read-only file system, too few descriptors", "[cache]") {
   const TempDir temp;
-  // In child processes: limits and mounts would stay. Codes: 0 right, 77 not possible here, else the check that failed.
+  // In child processes, since limits and mounts persist. Codes: 0 passed, 77 not possible here, else the check that
+  // failed.
   const auto works = [&](Cache& cache, const char* reason, bool kept_before) {
     for (const char* source : {"x", "y", "z"}) {
       if (!cache.right(source, 100'000)) return 1;
@@ -653,7 +654,7 @@ TEST_CASE("A disk that fills up, a file system that cannot be written, too few d
       if (::mount("tmpfs", temp.path().c_str(), "tmpfs", MS_REMOUNT | MS_RDONLY, "") != 0) return 77;
       Cache cache(temp.path());
       if (const int code = works(cache, "Read-only", true)) return code;
-      if (cache.cache.counters().disk_hits != 1) return 6;  // what is there is still read
+      if (cache.cache.counters().disk_hits != 1) return 6;  // existing entries are still read
       cache.cache.drop(key_of("x"));                        // it stays on disk, and is not read again
       if (!cache.right("x", 100'000)) return 7;
       return cache.cache.counters().disk_hits == 1 && cache.cache.counters().compiled == 3 ? 0 : 8;
@@ -670,7 +671,7 @@ TEST_CASE("A disk that fills up, a file system that cannot be written, too few d
   }
   SECTION("EMFILE") {
 #ifdef __SANITIZE_ADDRESS__
-    // UBSan opens a pipe to see whether an object can be read, and calls the object invalid if it cannot have one.
+    // UBSan opens a pipe to test whether an object is readable, and calls the object invalid if it cannot open one.
     WARN("skipped: the sanitizer needs descriptors of its own");
     SUCCEED();
 #else
@@ -687,7 +688,7 @@ TEST_CASE("A disk that fills up, a file system that cannot be written, too few d
   }
 }
 
-TEST_CASE("Threads that ask for one key compile it once", "[cache]") {
+TEST_CASE("Threads that request the same key compile it once", "[cache]") {
   const TempDir temp;
   Cache cache(temp.path());
   for (int round = 0; round < 20; ++round) {
@@ -715,7 +716,7 @@ TEST_CASE("Threads that ask for one key compile it once", "[cache]") {
   CHECK((counters.compiled == 20 && counters.memory_hits == 20 * 15));
   CHECK(cache.warnings.empty());
 
-  // All that wait for a failure get it; the next to ask tries again.
+  // All waiting threads get the failure; the next request tries again.
   std::atomic<int> failed = 0;
   {
     std::vector<std::jthread> threads;
@@ -760,10 +761,10 @@ TEST_CASE("Several processes share a folder", "[cache]") {
   CHECK(after.cache.counters().disk_hits == 8);
 }
 
-TEST_CASE("A process killed while it writes leaves nothing bad", "[cache]") {
+TEST_CASE("A process killed while it writes leaves no bad entries", "[cache]") {
   const TempDir temp;
   constexpr std::size_t bytes = 300'000;
-  // Made once: a child should spend its short life with files.
+  // Made once: a child should spend its short life on files.
   const CacheEntry entry = entry_of("x", bytes);
   const auto write_once = [&] {
     CompileCache cache(temp.path().native(), nullptr);
@@ -781,7 +782,7 @@ TEST_CASE("A process killed while it writes leaves nothing bad", "[cache]") {
       for (;;) write_once();
       return 0;
     });
-    // Once it is seen to write, at once or anywhere in the next two writes, however long they take here.
+    // After it was seen to write, kill it immediately or anywhere in the next two writes, however long they take here.
     const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (unfinished_files() <= before && std::chrono::steady_clock::now() < patience) continue;
     if (kill % 2) ::usleep(static_cast<useconds_t>(round.count() * (kill % 31) / 15));
@@ -794,7 +795,7 @@ TEST_CASE("A process killed while it writes leaves nothing bad", "[cache]") {
     most_left = std::max(most_left, unfinished_files());
   }
   INFO("temporary files left: " << most_left);
-  // Young ones may belong to a process at work; old ones go.
+  // Young ones may belong to a running process; old ones are removed.
   const fs::path unfinished = own(temp.path()) / "tmp", young = unfinished / ".tessera-1-00000000000000aa",
                  old = unfinished / ".tessera-1-00000000000000bb";
   write_text(young, "");
@@ -813,10 +814,10 @@ TEST_CASE("A process killed while it writes leaves nothing bad", "[cache]") {
   CHECK(cache.right("old"));
   CHECK(unfinished_files() == 1);
   CHECK(fs::exists(young));
-  CHECK(most_left > 0);  // else no kill met a write, and the test shows nothing
+  CHECK(most_left > 0);  // else no kill happened during a write, and the test shows nothing
 }
 
-TEST_CASE("What was used longest ago goes first", "[cache]") {
+TEST_CASE("The least recently used entries are removed first", "[cache]") {
   const TempDir temp;
   CompileCache::Limits limits{.bytes = 50'000, .trim_interval = std::chrono::seconds(0)};
   {
@@ -833,9 +834,9 @@ TEST_CASE("What was used longest ago goes first", "[cache]") {
   CHECK((there("a") && !there("b") && there("c") && there("d") && there("e")));
   CHECK(cache.right("f", 20'000));
   CHECK((there("a") && !there("c") && !there("d") && there("e") && there("f")));
-  CHECK(cache.right("b", 10'000));  // gone, so made again
+  CHECK(cache.right("b", 10'000));  // removed, so made again
   CHECK(cache.warnings.empty());
-  // Looked at no more often than asked for.
+  // Scanned no more often than configured.
   Cache lazy(temp.path(), {.bytes = 0, .trim_interval = std::chrono::hours(1)});
   lazy.get("g");
   CHECK_FALSE(there("g"));

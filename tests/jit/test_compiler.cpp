@@ -1,5 +1,5 @@
-// From CUDA C++ to code with everything a user can look at: dumps, overrides, a warm cache. The texts are written by
-// hand; no GPU is needed. Without NVRTC the tests that compile say so and pass.
+// From CUDA C++ to machine code with all its stages: dumps, overrides, a warm cache. The texts are written by hand; no
+// GPU is needed. Without NVRTC the tests that compile report that and pass.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -45,7 +45,7 @@ KernelSource scale(const std::string& factor = "2.0f") {
   return source;
 }
 
-/// The default options but for those given, with no cache on disk unless one is.
+/// The default options except for the given ones, without a disk cache unless one is given.
 Options with(std::map<std::string, std::string> values) {
   values.emplace("TESSERA_CACHE_DIR", "off");
   return read_options([&](std::string_view variable) { return values[std::string(variable)]; });
@@ -63,7 +63,7 @@ std::vector<std::string> files_in(const fs::path& folder) {
   return names;
 }
 
-/// An environment variable while it lives.
+/// Sets an environment variable during its lifetime.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -83,7 +83,7 @@ const Nvrtc& no_nvrtc() { throw Error("NVRTC was not found anywhere"); }
 
 }  // namespace
 
-TEST_CASE("Dump files are named by what is compiled", "[jit]") {
+TEST_CASE("Dump files are named after the kernel and its hash", "[jit]") {
   const std::string stem = stem_of(scale());
   CHECK(stem.size() == std::string_view("scale-").size() + 8);
   CHECK(stem.starts_with("scale-"));
@@ -96,7 +96,7 @@ TEST_CASE("Dump files are named by what is compiled", "[jit]") {
   CHECK(dump_stem("../a b", "", "").starts_with("___a_b-"));
 }
 
-TEST_CASE("A filter chooses the kernels to dump", "[jit]") {
+TEST_CASE("A filter selects the kernels to dump", "[jit]") {
   const auto dumps = [](std::string stages, std::string filter, std::string_view kernel, std::string_view stage) {
     return wants_dump(with({{"TESSERA_DUMP", stages}, {"TESSERA_DUMP_FILTER", filter}}), kernel, stage);
   };
@@ -109,7 +109,7 @@ TEST_CASE("A filter chooses the kernels to dump", "[jit]") {
   CHECK_FALSE(dumps("cuda", "scal", "scale", "cuda"));
 }
 
-TEST_CASE("The author's name chooses and titles every stage", "[jit]") {
+TEST_CASE("The author's name selects and titles every stage", "[jit]") {
   const Graph graph = trace_kernel("div", [](In<f32, 1> x, Out<f32, 1> y) {
     Index i = blocks(cdiv(y.extent(0), 256));
     store(y, {i}, load(x, {i}, {256}) / 3.0f);
@@ -132,7 +132,7 @@ TEST_CASE("The author's name chooses and titles every stage", "[jit]") {
              {"kernel 'div' does not compile", temp.path().native() + "/tessera-div-"}));
 }
 
-TEST_CASE("A kernel without a compiler is dumped as far as it goes", "[jit]") {
+TEST_CASE("Without a compiler a kernel is dumped as far as possible", "[jit]") {
   Compiler compiler(with({{"TESSERA_DUMP", "plan,cuda,ptx,stats"}}), std::chrono::seconds(10), no_nvrtc);
   const std::string text = stderr_of([&] { compiler.dump(scale(), gpu); });
   const std::string title = "==== " + stem_of(scale());
@@ -141,21 +141,21 @@ TEST_CASE("A kernel without a compiler is dumped as far as it goes", "[jit]") {
   CHECK(has(text, title + ".cu ====\n" + scale().text));
   CHECK(has(text, title + ".ptx ====\nno ptx: NVRTC was not found anywhere\n"));
   CHECK(has(text, title + ".stats ====\nno stats: NVRTC was not found anywhere\n"));
-  // A launch cannot go on without.
+  // A launch cannot continue without one.
   CHECK(stderr_of([&] {
           CHECK(error_of([&] { compiler.compile(scale(), gpu); }) == "NVRTC was not found anywhere");
         }).size() > 0);
-  // Nobody opens NVRTC for what is text already.
+  // NVRTC is not opened for stages that are text.
   const auto opened = []() -> const Nvrtc& { throw std::logic_error("opened"); };
   Compiler quiet(with({{"TESSERA_DUMP", "plan,cuda"}}), std::chrono::seconds(10), opened);
   CHECK(has(stderr_of([&] { quiet.dump(scale(), gpu); }), scale().text));
-  CHECK(stderr_of([&] {  // what is asked for as text is not dumped besides
+  CHECK(stderr_of([&] {  // stages that are requested as text are not dumped in addition
           CHECK(quiet.texts(scale(), gpu, {"cuda", "plan"}) == std::vector{scale().text, scale().plan});
         })
             .empty());
 }
 
-TEST_CASE("What is missing among dumped files is told on stderr, once", "[jit]") {
+TEST_CASE("Missing dump stages are reported on stderr, once", "[jit]") {
   const TempDir temp;
   const auto compiler = [&](const Nvrtc& (*nvrtc)()) {
     return Compiler(with({{"TESSERA_DUMP", "cuda,log,stats"}, {"TESSERA_DUMP_DIR", temp.path().native()}}),
@@ -180,7 +180,7 @@ TEST_CASE("What is missing among dumped files is told on stderr, once", "[jit]")
   CHECK(count(wrong, "\n") == 1);
 }
 
-TEST_CASE("What is to be compiled is checked first, and what the cache has is not", "[jit]") {
+TEST_CASE("A kernel that must be compiled is checked first, and a cached one is not", "[jit]") {
   if (!nvrtc_here()) return;
   const TempDir temp;
   const auto fresh = [&] { return Compiler(with({{"TESSERA_CACHE_DIR", (temp / "cache").native()}})); };
@@ -192,7 +192,7 @@ TEST_CASE("What is to be compiled is checked first, and what the cache has is no
   };
   CHECK(error_of([&] { fresh().compile(scale(), gpu, fails); }) == "a plan that does not hold");
   CHECK(checks == 1);
-  fresh().compile(scale(), gpu, passes);  // nothing was kept
+  fresh().compile(scale(), gpu, passes);  // nothing was cached
   CHECK(checks == 2);
   Compiler compiler = fresh();
   compiler.compile(scale(), gpu, fails);
@@ -201,7 +201,7 @@ TEST_CASE("What is to be compiled is checked first, and what the cache has is no
   CHECK(checks == 3);
 }
 
-TEST_CASE("Every stage is dumped, from a warm cache too", "[jit]") {
+TEST_CASE("Every stage is dumped, also from a warm cache", "[jit]") {
   if (!nvrtc_here()) return;
   const TempDir temp;
   const std::string stem = stem_of(scale());
@@ -233,7 +233,7 @@ TEST_CASE("Every stage is dumped, from a warm cache too", "[jit]") {
   }
 }
 
-TEST_CASE("What is looked at together is compiled once", "[jit]") {
+TEST_CASE("Stages that are requested together are compiled once", "[jit]") {
   if (!nvrtc_here()) return;
   Compiler compiler(with({}));
   const std::vector<std::string> stages{"log", "plan", "stats"};
@@ -248,12 +248,12 @@ TEST_CASE("What is looked at together is compiled once", "[jit]") {
   CHECK(has(compiler.texts(warned, gpu, {"stats"})[0], ", 1 warning\n"));
 }
 
-TEST_CASE("A dump that cannot be written says where", "[jit]") {
+TEST_CASE("A dump that cannot be written reports its path", "[jit]") {
   const TempDir temp;
   write_text(temp / "file", "");
   Compiler compiler(with({{"TESSERA_DUMP", "cuda"}, {"TESSERA_DUMP_DIR", (temp / "file").native()}}));
   CHECK(says(error_of([&] { compiler.dump(scale(), gpu); }), {"TESSERA_DUMP_DIR", (temp / "file").native()}));
-  // Whole or not at all: a folder in the file's place, and nothing left beside it.
+  // Whole or not at all: a folder at the file's path, and nothing left beside it.
   fs::create_directories(temp / "dumps" / (stem_of(scale()) + ".cu"));
   Compiler other(with({{"TESSERA_DUMP", "cuda"}, {"TESSERA_DUMP_DIR", (temp / "dumps").native()}}));
   CHECK(says(error_of([&] { other.dump(scale(), gpu); }), {"TESSERA_DUMP_DIR", stem_of(scale()) + ".cu"}));
@@ -278,7 +278,7 @@ TEST_CASE("An edited kernel waits for the previous launch if its text still does
   }
 }
 
-TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") {
+TEST_CASE("An edited dump is compiled in place of the generated text", "[jit]") {
   if (!nvrtc_here()) return;
   const TempDir temp;
   const std::string folder = (temp / "edited").native(), file = folder + "/" + stem_of(scale()) + ".cu";
@@ -292,7 +292,7 @@ TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") 
   fs::create_directory(folder);
   std::shared_ptr<const CacheEntry> generated;
   CHECK(stderr_of([&] { generated = compiler().compile(scale(), gpu).entry; }).empty());
-  // Dumped and not edited: nothing to say.
+  // Dumped and not edited: no message.
   CHECK(read_text(file) == scale().text);
   CHECK(stderr_of([&] { compiler().compile(scale(), gpu); }).empty());
 
@@ -309,7 +309,7 @@ TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") 
     CHECK(again.counters().compiled == (warm ? 0 : 1));
     CHECK(read_text(file) == edited);
   }
-  // One that lacks the kernel is refused before it is launched.
+  // One that lacks the kernel is rejected before the launch.
   for (const std::string lost :
        {"__global__ void scale(float* x) {}", "// scale(\nextern \"C\" __global__ void scal() {}"}) {
     write_text(file, lost);
@@ -318,7 +318,7 @@ TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") 
                  {"'scale'", file, "extern \"C\" __global__ void scale", "TESSERA_OVERRIDE_DIR"}));
     });
   }
-  // An edit that does not compile is the user's to mend, by the lines of the file.
+  // An edit that does not compile is the user's to fix, with the file's line numbers.
   write_text(file, "#line 7 \"scale.cpp\"\n\nextern \"C\" __global__ void scale() { oops }");
   const Variable place("TMPDIR", temp.path().native());
   stderr_of([&] {
@@ -330,7 +330,7 @@ TEST_CASE("An edited dump is compiled in place of what was generated", "[jit]") 
   CHECK(says(error_of([&] { compiler().compile(scale(), gpu); }), {"TESSERA_OVERRIDE_DIR", file, "is a folder"}));
 }
 
-TEST_CASE("An edited text of a kernel for the GPU's driver to compile is looked through, too", "[jit]") {
+TEST_CASE("An edited text is also checked if the GPU's driver compiles it", "[jit]") {
   if (!nvrtc_here()) return;
   const TempDir folder;
   const Arch newer{99, 0, 0};
@@ -344,7 +344,7 @@ TEST_CASE("An edited text of a kernel for the GPU's driver to compile is looked 
   });
 }
 
-TEST_CASE("What stands in an edited dump's place and is no file to read is refused", "[jit]") {
+TEST_CASE("An edited dump that is not a readable file is rejected", "[jit]") {
   const TempDir temp;
   const fs::path folder = temp / "edited", file = folder / (stem_of(scale()) + ".cu");
   fs::create_directory(folder);
@@ -367,13 +367,13 @@ TEST_CASE("What stands in an edited dump's place and is no file to read is refus
     fs::resize_file(file, std::uintmax_t{1} << 40);
     CHECK(says(error(folder), {"TESSERA_OVERRIDE_DIR", file.native(), "1099511627776 bytes"}));
   }
-  SECTION("a folder that cannot be looked at") {
+  SECTION("a folder that cannot be accessed") {
     fs::create_directory_symlink("loop", temp / "loop");
     CHECK(says(error(temp / "loop"), {"TESSERA_OVERRIDE_DIR", (temp / "loop").native(), "Too many levels"}));
   }
 }
 
-TEST_CASE("A folder of edited dumps that cannot be listed costs nothing but the warning", "[jit]") {
+TEST_CASE("A folder of edited dumps that cannot be listed costs only the warning", "[jit]") {
   const TempDir temp;
   const fs::path folder = temp / "edited";
   fs::create_directory(folder);
@@ -394,7 +394,7 @@ TEST_CASE("A folder of edited dumps that cannot be listed costs nothing but the 
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
-TEST_CASE("Edited dumps that are for other code are named", "[jit]") {
+TEST_CASE("Edited dumps that match no kernel are reported", "[jit]") {
   const TempDir folder;
   const std::string edited = stem_of(scale("3.0f")) + ".cu", last = stem_of(scale("4.0f")) + ".cu";
   for (const std::string& file : {edited, last, std::string("scale-12345678.plan"), std::string("scaled-12345678.cu")})
@@ -407,7 +407,7 @@ TEST_CASE("Edited dumps that are for other code are named", "[jit]") {
   CHECK(says(text.substr(0, text.size() - 1),
              {"warning", "'scale'", folder.path().native(), edited, last, stem_of(scale()) + ".cu", "dump it again"}));
   CHECK_FALSE(has(text, "12345678"));
-  CHECK(warning(scale("2.5f")).empty());  // once a kernel
+  CHECK(warning(scale("2.5f")).empty());  // once per kernel
   KernelSource other = scale();
   other.author = "other";
   CHECK(warning(other).empty());
@@ -437,7 +437,7 @@ TEST_CASE("The cache is used, or not, as options say", "[jit]") {
   CHECK(compiler.compile(scale(), Arch::parse("sm_80")).entry->code.image != first->code.image);
 }
 
-TEST_CASE("A long compilation is spoken of", "[jit]") {
+TEST_CASE("A long compilation is reported", "[jit]") {
   if (!nvrtc_here()) return;
   const auto spoken = [](std::chrono::milliseconds patience) {
     Compiler compiler(with({}), patience);
@@ -452,7 +452,7 @@ TEST_CASE("A long compilation is spoken of", "[jit]") {
   CHECK(spoken(std::chrono::minutes(1)).empty());
 }
 
-TEST_CASE("Tiles that registers cannot hold are spoken of, once a kernel", "[jit]") {
+TEST_CASE("Tiles that registers cannot hold are reported, once per kernel", "[jit]") {
   const auto graph_of = [](int columns) {
     return kernel(
                "row",
@@ -478,13 +478,13 @@ TEST_CASE("Tiles that registers cannot hold are spoken of, once a kernel", "[jit
   CHECK(has(text, "test_compiler.cpp:" + std::to_string(line)));
   CHECK(spoken(large).empty());
   CHECK(spoken(small).empty());
-  // When it is dumped for the CPU or emulated, too.
+  // Also when it is dumped for the CPU or emulated.
   Compiler dumping(with({}), std::chrono::minutes(1), no_nvrtc);
   CHECK(stderr_of([&] { dumping.dump(generate(large, dense_variant(large), gpu), gpu); }) == text);
   CHECK(stderr_of([&] { dumping.dump(generate(small, dense_variant(small), gpu), gpu); }).empty());
 }
 
-TEST_CASE("For a GPU newer than NVRTC there is PTX to look at", "[jit]") {
+TEST_CASE("For a GPU newer than NVRTC the PTX can be dumped", "[jit]") {
   if (!nvrtc_here()) return;
   const Arch newer{99, 0, 0};
   Compiler compiler(with({{"TESSERA_DUMP", "ptx,sass,stats"}}));
@@ -496,7 +496,7 @@ TEST_CASE("For a GPU newer than NVRTC there is PTX to look at", "[jit]") {
   CHECK_FALSE(has(text, " registers, "));
 }
 
-TEST_CASE("Machine code comes from nvdisasm", "[jit]") {
+TEST_CASE("Machine code is disassembled by nvdisasm", "[jit]") {
   const TempDir temp;
   const fs::path program = temp / "nvdisasm";
   const Variable path("PATH", temp.path().native() + ":" + std::getenv("PATH"));
@@ -529,7 +529,7 @@ TEST_CASE("Without nvdisasm there is an error, and in a dump a line", "[jit]") {
   CHECK(has(error_of([&] { compiler.texts(scale(), gpu, {"cuda", "sass"}); }), "machine code needs nvdisasm"));
 }
 
-TEST_CASE("Threads compile and dump at once", "[jit]") {
+TEST_CASE("Threads compile and dump at the same time", "[jit]") {
   if (!nvrtc_here()) return;
   const TempDir temp;
   Compiler compiler(with({{"TESSERA_DUMP", "cuda,log"}, {"TESSERA_DUMP_DIR", temp.path().native()}}));
@@ -543,7 +543,7 @@ TEST_CASE("Threads compile and dump at once", "[jit]") {
   CHECK(read_text(temp / (stem_of(scale("1.0f")) + ".cu")) == scale("1.0f").text);
 }
 
-TEST_CASE("A graph gives its stages as text", "[jit]") {
+TEST_CASE("A graph provides its stages as text", "[jit]") {
   const auto add_one = kernel("add_one", [](InOut<f32, 1> x) {
     Index i = blocks(cdiv(x.extent(0), 256));
     Tile before = load(x, {i}, {256});
@@ -555,7 +555,7 @@ TEST_CASE("A graph gives its stages as text", "[jit]") {
   CHECK(has(cuda_source(graph, gpu), "extern \"C\" __global__"));
   CHECK(cuda_source(graph, gpu) != cuda_source(graph, Arch::parse("sm_80")));
   CHECK(has(plan_text(graph, gpu), "add_one for sm_90a"));
-  // On top is the file of the graph's dump, whatever it was lowered for.
+  // It begins with the file of the graph's dump, whatever it was lowered for.
   const std::string file = dump_stem("add_one", "", to_string(graph)) + ".graph\n";
   CHECK(plan_text(graph, gpu).starts_with("from " + file));
   for (const Arch arch : {gpu, Arch::sm_80}) CHECK(cuda_source(graph, arch).starts_with("// from " + file));

@@ -1,4 +1,4 @@
-// Kernels in CUDA C++ by hand: their launches, what refuses them, and what the compiler says of them.
+// Raw CUDA kernels: their launches, invalid ones, and the compiler's messages.
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -30,7 +30,7 @@ const auto axpy_launch = [](In<f32, 1> x, InOut<f32, 1> y, Scalar<f32>, Scalar<i
   return CudaLaunch{.blocks = {cdiv(x.extent(0), 256)}, .threads = {256}, .numbers = {x.extent(0), first + 1}};
 };
 
-/// With a Scalar that the text is given, too.
+/// Also passes a Scalar to the text.
 constexpr const char* whole_text = R"cuda(
 extern "C" __global__ void axpy(const float* x, float* y, float a, int first, int n, int next) {
   const int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -47,7 +47,7 @@ std::vector<float> counted(std::size_t count) {
   return values;
 }
 
-/// A fake GPU whose compiler takes each text as it is.
+/// A fake GPU whose compiler accepts every text.
 Device fake_device() {
   new_fake_cuda();
   CudaSettings settings;
@@ -94,9 +94,9 @@ TEST_CASE("a kernel in CUDA C++ is launched as it says", "[jit]") {
   const FakeCuda::Launch& second = fake.launches[1];
   CHECK((second.grid == 4 && second.block == 8 && second.shared_bytes == 60 * 1024));
   CHECK(second.further == std::vector<unsigned>{3, 60, 4, 2});
-  CHECK(fake.count("cuFuncSetAttribute") == 1);  // beyond what each block may have
+  CHECK(fake.count("cuFuncSetAttribute") == 1);  // beyond the default limit per CTA
 
-  // As any other it is part of a sequence, and nothing runs where there are no blocks.
+  // Like any other kernel it can be part of a sequence, and an empty grid runs nothing.
   Sequence sequence(device);
   sequence.add(k, x, y, 1, 0);
   sequence.run(device.stream());
@@ -136,7 +136,7 @@ TEST_CASE("a kernel in CUDA C++ runs in the emulator if its author says how", "[
   std::vector<float> expected(600, 1);
   for (std::size_t i = 10; i < 600; ++i) expected[i] += 2 * static_cast<float>(i + 1) + 11;
   CHECK(y.to_vector() == expected);
-  // Between kernels of tiles, whose text is what is executed there: in a sequence, and recorded.
+  // Between tile kernels, whose text the emulator executes: in a sequence, and captured.
   const auto halve = kernel("halve", [](InOut<f32, 1> v) {
     Index i = blocks(cdiv(v.extent(0), 256));
     Tile before = load(v, {i}, {256});
@@ -157,7 +157,7 @@ TEST_CASE("a kernel in CUDA C++ runs in the emulator if its author says how", "[
   device.stream().launch(recorded);
   once();
   CHECK(y.to_vector() == expected);
-  // What a launch requires it requires there, and without a function it is refused.
+  // Requirements of a launch are checked there too, and a kernel without a host function is rejected.
   const Tensor<f32, 1> shorter(device, {32});
   CHECK(says(error_of([&] { launch(device.stream(), k, x, shorter, 1, 0); }),
              {"launch of kernel 'axpy' refused: it requires: ", "as many of x as of y"}));
@@ -204,7 +204,7 @@ TEST_CASE("launches of a kernel in CUDA C++ are checked", "[jit]") {
              {"-1 bytes of shared memory"}));
 }
 
-TEST_CASE("a kernel in CUDA C++ that cannot be is refused when it is made", "[language]") {
+TEST_CASE("an invalid kernel in CUDA C++ is rejected when it is made", "[language]") {
   const auto made = [](const auto& launch) { return error_of([&] { cuda_kernel("one", "text", launch); }); };
   const auto with_kernel = [](const std::string& text) {
     return says(text, {"kernel 'one', ", "test_cuda_kernel.cpp:"});
@@ -277,9 +277,9 @@ TEST_CASE("stats of a kernel in CUDA C++ have the threads and the memory of its 
   CHECK(none.find(" 0 + 32 bytes of shared memory") != none.npos);
 }
 
-TEST_CASE("what compilations cost a process is summed up", "[nvrtc]") {
+TEST_CASE("the compilation statistics of a process are accumulated", "[nvrtc]") {
   if (!nvrtc_here()) return;
-  // The first brings along what tests before it had compiled in another way.
+  // The first one includes kernels that earlier tests had compiled in another way.
   const Graph first = kernel("first", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({1})); }).executable().graph();
   compile_kernel(first, dense_variant(first), Arch::sm_80);
   const auto k = cuda_kernel("axpy", std::string(whole_text) + "__device__ int of_this_test_alone;\n", axpy_launch);
@@ -295,7 +295,7 @@ TEST_CASE("what compilations cost a process is summed up", "[nvrtc]") {
   CHECK(twice.milliseconds > once.milliseconds);
 }
 
-TEST_CASE("the compiler's words of a kernel in CUDA C++ name its author's lines", "[nvrtc]") {
+TEST_CASE("the compiler's messages for a kernel in CUDA C++ have its author's lines", "[nvrtc]") {
   if (!nvrtc_here()) return;
   const auto compiled = [](const auto& k, Arch arch) {
     return error_of([&] { compile_kernel(k.executable().graph(), Variant{}, arch); });

@@ -1,4 +1,4 @@
-// Devices: memory, streams, events, recorded launches, and the way of a launch to the driver, against a fake one.
+// Devices: memory, streams, events, captured launches, and launches through the driver, against a fake driver.
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -24,7 +24,7 @@ namespace {
 using Kind = KernelParameter::Kind;
 using Calls = std::vector<std::string>;
 
-/// A machine with a GPU, and a compiler that answers with `source` for whatever kernel.
+/// A machine with a GPU, and a compiler that returns `source` for every kernel.
 struct Machine {
   FakeCuda& fake = new_fake_cuda();
   KernelSource source{.author = "entry",
@@ -34,9 +34,9 @@ struct Machine {
                       .parameters = {},
                       .tma_tensors = {},
                       .threads = 128};
-  std::mutex mutex;  // of the next
+  std::mutex mutex;  // protects the next member
   std::vector<Variant> compiled;
-  std::function<void()> compiling = [] {};  ///< what happens while it compiles
+  std::function<void()> compiling = [] {};  ///< called during compilation
   int recompiled = 0;
   std::string image = "image";
   std::vector<std::shared_ptr<const CacheEntry>> entries;
@@ -66,7 +66,7 @@ struct Machine {
     return Device(CudaDevices(fake_cuda_places(), settings).first());
   }
 
-  /// What `action` makes the driver do.
+  /// The driver calls that `action` causes.
   template <class Action>
   Calls calls_of(Action&& action) {
     fake.calls.clear();
@@ -95,7 +95,7 @@ auto grid_kernel() {
   });
 }
 
-/// One that a test gives tensor maps of its arguments.
+/// A kernel whose arguments' tensor maps a test chooses.
 template <class T, int R>
 auto boxes_kernel() {
   return kernel("boxes", [](In<T, R> x, Out<f32, 1> y) { store(y, {x.extent(0)}, full<f32>({1}, 5)); });
@@ -117,15 +117,15 @@ T read(const std::vector<std::byte>& bytes, std::size_t offset) {
 
 }  // namespace
 
-TEST_CASE("memory is allocated and freed in an order that every stream keeps", "[jit]") {
+TEST_CASE("memory is allocated and freed in an order that is valid for every stream", "[jit]") {
   Machine machine;
-  const Device device = machine.open();      // stream1: of memory; stream2: the device's own
+  const Device device = machine.open();      // stream1: for memory; stream2: the device's own
   const Stream other = device.new_stream();  // stream3
   Tensor<f32, 1> x(device, {64}), y(device, {64});
   const auto copy = copy_kernel();
   launch(device.stream(), copy, x, y);
 
-  // A launch waits for memory once.
+  // A launch waits once for memory.
   Tensor<f32, 1> fresh;
   Calls calls = machine.calls_of([&] { fresh = Tensor<f32, 1>(device, {64}); });
   CHECK(calls == Calls{"cuMemAllocAsync 256 stream1", calls.at(1)});
@@ -138,7 +138,7 @@ TEST_CASE("memory is allocated and freed in an order that every stream keeps", "
     CHECK(machine.calls_of([&, stream = stream] { launch(stream, copy, x, fresh); }).size() == 1);
   }
 
-  // It is freed after what all streams have been given.
+  // It is freed after all earlier work of all streams.
   calls = machine.calls_of([&] { fresh = {}; });
   REQUIRE(calls.size() == 5);
   CHECK(says(calls[0], {"cuEventRecord", "stream2"}));
@@ -149,7 +149,7 @@ TEST_CASE("memory is allocated and freed in an order that every stream keeps", "
   CHECK(machine.fake.memory.size() == 2);
 }
 
-TEST_CASE("a stream that goes leaves its work for memory to wait for", "[jit]") {
+TEST_CASE("memory waits for the work of a destroyed stream", "[jit]") {
   Machine machine;
   const Device device = machine.open();
   auto stream = std::make_unique<Stream>(device.new_stream());
@@ -160,7 +160,7 @@ TEST_CASE("a stream that goes leaves its work for memory to wait for", "[jit]") 
   CHECK(calls[2] == "cuStreamDestroy stream3");
 }
 
-TEST_CASE("a GPU without memory pools has memory too", "[jit]") {
+TEST_CASE("a GPU without memory pools can allocate memory too", "[jit]") {
   Machine machine;
   machine.fake.devices[0].pools = false;
   machine.source.workspace_bytes = 100;
@@ -177,7 +177,7 @@ TEST_CASE("a GPU without memory pools has memory too", "[jit]") {
   CHECK(machine.fake.memory.size() == 1);
 }
 
-TEST_CASE("memory that a GPU does not have is an error with the figures", "[jit]") {
+TEST_CASE("running out of GPU memory is an error with the figures", "[jit]") {
   Machine machine;
   machine.fake.memory_bytes = 100 << 20;
   const Device device = machine.open();
@@ -185,14 +185,14 @@ TEST_CASE("memory that a GPU does not have is an error with the figures", "[jit]
   const std::string text = error_of([&] { device.allocate(50 << 20); });
   CHECK(says(text, {"cuda:0", "52.4 MB", "104.9 MB", "41.9 MB are free", "free tensors"}));
   CHECK(machine.fake.count("cuMemPoolTrimTo 0") == 1);
-  machine.fake.fail["!cuMemAllocAsync"] = 2;  // until freed memory is waited for
+  machine.fake.fail["!cuMemAllocAsync"] = 2;  // until it has waited for freed memory
   CHECK(device.allocate(1) != nullptr);
   CHECK(device.allocate(0) != nullptr);
   machine.fake.fail["cuMemHostAlloc"] = 2;
   CHECK(says(error_of([&] { device.pinned(1 << 20); }), {"1.0 MB of pinned memory", "cuMemHostAlloc"}));
 }
 
-TEST_CASE("copies of a device come after all work, and are done when they return", "[jit]") {
+TEST_CASE("a device's copies come after all work, and are done when they return", "[jit]") {
   Machine machine;
   const Device device = machine.open();
   const Tensor<f32, 1> x(device, {10});
@@ -205,7 +205,7 @@ TEST_CASE("copies of a device come after all work, and are done when they return
   CHECK(machine.calls_of([&] { device.copy_in(x.data(), nullptr, 0); }).empty());
 }
 
-TEST_CASE("copies of a stream keep its order", "[jit]") {
+TEST_CASE("a stream's copies keep its order", "[jit]") {
   Machine machine;
   for (const Device& device : {machine.open(), Device::cpu()}) {
     const auto pinned = device.pinned(8), memory = device.allocate(8), back = device.pinned(8);
@@ -220,7 +220,7 @@ TEST_CASE("copies of a stream keep its order", "[jit]") {
   CHECK(machine.fake.count("cuMemcpyAsync 8 stream3") == 2);
 }
 
-TEST_CASE("a thread keeps the context it had", "[jit]") {
+TEST_CASE("a thread keeps its current context", "[jit]") {
   Machine machine;
   machine.fake.devices.resize(2);
   const Device device = machine.open();
@@ -245,7 +245,7 @@ TEST_CASE("events measure and order", "[jit]") {
   const Event begin = stream.record();
   for (int i = 0; i < 5; ++i) launch(stream, copy, x, y);
   const Event end = stream.record();
-  CHECK(end.milliseconds_since(begin) == 6);  // of the fake's clock: 5 launches, and the event itself
+  CHECK(end.milliseconds_since(begin) == 6);  // on the fake's clock: 5 launches, and the event itself
   end.synchronize();
   const Calls calls = machine.calls_of([&] { other.wait(end); });
   CHECK(says(calls.at(0), {"cuStreamWaitEvent stream3"}));
@@ -275,7 +275,7 @@ TEST_CASE("a stream may be the user's", "[jit]") {
   CHECK(says(error_of([] { Device::cpu().stream_from(nullptr); }), {"CPU", "CUstream"}));
 }
 
-TEST_CASE("a recorded graph runs as often as it is launched", "[jit]") {
+TEST_CASE("a captured graph runs as often as it is launched", "[jit]") {
   Machine machine;
   for (const Device& device : {machine.open(), Device::cpu()}) {
     const Stream stream = device.stream();
@@ -283,7 +283,7 @@ TEST_CASE("a recorded graph runs as often as it is launched", "[jit]") {
     count.copy_from(std::vector<i32>{0});
     std::optional<CapturedGraph> graph;
     {
-      const auto add = kernel("add", [](InOut<i32, 1> x) {  // gone before the graph runs
+      const auto add = kernel("add", [](InOut<i32, 1> x) {  // destroyed before the graph runs
         Tile value = load(x, {0}, {1});
         store(x, {0}, value + 1);
       });
@@ -308,7 +308,7 @@ TEST_CASE("a recorded graph runs as often as it is launched", "[jit]") {
   CHECK(machine.fake.launches.size() == 4);
 }
 
-TEST_CASE("a sequence gives a driver what its launches would, and one call when it is recorded", "[jit]") {
+TEST_CASE("a sequence makes the same driver calls as its launches, and one call when it is captured", "[jit]") {
   Machine machine;
   const Device device = machine.open();
   const Stream stream = device.stream();
@@ -343,7 +343,7 @@ TEST_CASE("a sequence gives a driver what its launches would, and one call when 
   CHECK(says(error_of([&] { sequence.run(Device::cpu().stream()); }), {"launches for cuda:0", "a stream of cpu"}));
 }
 
-TEST_CASE("while a stream records nothing waits, and a failure ends it", "[jit]") {
+TEST_CASE("during a stream capture nothing waits, and a failure ends it", "[jit]") {
   Machine machine;
   for (const Device& device : {machine.open(), Device::cpu()}) {
     const Stream stream = device.stream(), other = device.new_stream();
@@ -359,7 +359,7 @@ TEST_CASE("while a stream records nothing waits, and a failure ends it", "[jit]"
   }
 }
 
-TEST_CASE("memory may come and go while a stream records", "[jit]") {
+TEST_CASE("memory may be allocated and freed during a stream capture", "[jit]") {
   Machine machine;
   const Device device = machine.open();
   const Stream stream = device.stream();
@@ -397,7 +397,7 @@ TEST_CASE("code is made once for each class of launches", "[jit]") {
   CHECK(machine.compiled.size() == 2);
   CHECK(machine.fake.launches.size() == 160);
   CHECK(machine.fake.modules == 2);
-  launch(device.stream(), copy, x.slice(0, 0, 3), y);  // of rows that end within 16 bytes
+  launch(device.stream(), copy, x.slice(0, 0, 3), y);  // rows that end within 16 bytes
   CHECK(machine.compiled.size() == 3);
 }
 
@@ -447,7 +447,7 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
     CHECK(read<float>(bytes, 32) == 2.5f);
     CHECK(read<std::int32_t>(bytes, 36) == 7);   // stride
     CHECK(read<std::int32_t>(bytes, 40) == 7);   // grid
-    CHECK(read<std::int32_t>(bytes, 44) == 77);  // blocks
+    CHECK(read<std::int32_t>(bytes, 44) == 77);  // CTAs
     CHECK(read<std::uint64_t>(bytes, 48) != 0);  // workspace
     CHECK(read<std::int32_t>(bytes, 56) == 1);
     CHECK(bytes.size() == 60);
@@ -462,7 +462,7 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
   CHECK(bytes.size() == 80);
 }
 
-TEST_CASE("clusters share the rounds of a product where the grid has few blocks", "[jit]") {
+TEST_CASE("clusters split a matmul's k-iterations where the grid has few CTAs", "[jit]") {
   Machine machine;
   machine.source.persistent = true;
   machine.source.split_k = SplitK::cluster;
@@ -485,16 +485,16 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
   CHECK(shared.grid == 12 * 4);
   CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
   CHECK(launched(16, 768, 1280).cluster == 3);
-  CHECK(launched(16, 1408, 12800).cluster == 5);  // 22 tiles: of clusters of 6 there are 16 at a time
+  CHECK(launched(16, 1408, 12800).cluster == 5);  // 22 tiles: at most 16 clusters of 6 are resident at a time
   CHECK(machine.compiled.size() == 1);
   CHECK(launched(16, 768, 768).cluster == 1);
   CHECK(machine.compiled.back().split_k == SplitK::none);
   CHECK(machine.fake.count("cuLaunchKernel entry") == 1);
-  const FakeCuda::Launch full = launched(512, 768, 3072);  // 96 blocks on 132 multiprocessors
+  const FakeCuda::Launch full = launched(512, 768, 3072);  // 96 CTAs on 132 multiprocessors
   CHECK(full.cluster == 1);
   CHECK(full.grid == 96);
   CHECK(machine.compiled.size() == 2);
-  // Code that takes none is launched as any.
+  // Code without split-K is launched normally.
   machine.source.split_k = SplitK::none;
   const Device other = machine.open();
   const Tensor<bf16, 2> x(other, {16, 3072}), w(other, {3072, 768});
@@ -510,7 +510,7 @@ TEST_CASE("clusters share the rounds of a product where the grid has few blocks"
   CHECK(says(error_of([&] { launch(third.stream(), product, a, b, c); }), {"'product'", "cuLaunchKernelEx", "tiles"}));
 }
 
-TEST_CASE("the grid shares the rounds of a product where multiprocessors would be idle", "[jit]") {
+TEST_CASE("stream-K splits matmuls where multiprocessors would be idle", "[jit]") {
   Machine machine;
   machine.split_k = SplitKPolicy::automatic;
   machine.source.persistent = true;
@@ -538,7 +538,7 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
   CHECK(read<std::int32_t>(first.parameters, 0) == 68);
   CHECK(read<std::int32_t>(first.parameters, 4) == 1);
   CHECK(machine.fake.count("cuMemsetD32Async 1024") == 1);
-  // Four tiles abreast, where operands are larger than the L2 cache; flags are those of the stream.
+  // Four tiles in lockstep, where operands are larger than the L2 cache; flags belong to the stream.
   const FakeCuda::Launch second = launched(device.stream(), 500, 8576, 7760);
   CHECK(second.grid == 132);
   CHECK(read<std::int32_t>(second.parameters, 4) == 4);
@@ -546,7 +546,7 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
   const Stream other = device.new_stream();
   CHECK(flags_of(launched(other, 496, 2176, 4400)) != flags_of(first));
   CHECK(machine.fake.count("cuMemsetD32Async 1024") == 2);
-  // What is recorded has memory of its own for all of its launches, as long as it lives.
+  // A captured graph has its own memory for all its launches, as long as it lives.
   const Tensor<bf16, 2> x(device, {496, 4400}), w(device, {4400, 2176});
   const Tensor<f32, 2> y(device, {496, 2176});
   const std::size_t before = machine.fake.memory.size();
@@ -565,7 +565,7 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
   CHECK(launched(device.stream(), 128, 16896, 3584).grid == 132);  // one whole wave
   CHECK(machine.compiled.back().split_k == SplitK::none);
   CHECK(machine.compiled.size() == 2);
-  // Code that shares nothing is launched as any.
+  // Code without stream-K is launched normally.
   const Device third = machine.open();
   const Tensor<bf16, 2> a(third, {496, 4400}), b(third, {4400, 2176});
   const Tensor<f32, 2> c(third, {496, 2176});
@@ -573,7 +573,7 @@ TEST_CASE("the grid shares the rounds of a product where multiprocessors would b
   CHECK(machine.fake.launches.back().grid == 68);
 }
 
-TEST_CASE("a kernel that waits for the launch before it begins while that ends", "[jit]") {
+TEST_CASE("a kernel that waits for the previous launch starts while that one ends", "[jit]") {
   Machine machine;
   const auto early = [&](bool waits, bool pdl) {
     machine.source.waits_for_previous = waits;
@@ -581,7 +581,7 @@ TEST_CASE("a kernel that waits for the launch before it begins while that ends",
     const Device device = machine.open();
     const Stream stream = device.new_stream();
     const Tensor<f32, 1> x(device, {4});
-    // What there was before the first is not known.
+    // Nothing is known about work before the first launch.
     for (int i = 0; i < 2; ++i) {
       launch(stream, kernel("k", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); }), x);
       if (i == 0) CHECK_FALSE(machine.fake.launches.back().early);
@@ -591,12 +591,12 @@ TEST_CASE("a kernel that waits for the launch before it begins while that ends",
   CHECK(early(true, true));
   CHECK_FALSE(early(true, false));
   CHECK_FALSE(early(false, true));
-  machine.fake.version = 12020;  // it does not record such launches
+  machine.fake.version = 12020;  // it does not capture such launches
   CHECK_FALSE(early(true, true));
   CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
 }
 
-TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
+TEST_CASE("a launch prefetches tensors that no launch in flight writes", "[jit]") {
   Machine machine;
   machine.source.waits_for_previous = true;
   machine.source.prefetched_before_wait = {0};
@@ -623,12 +623,12 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
   const Stream stream = device.new_stream();
   CHECK(from(stream, weights, a) == first);
   CHECK(from(stream, weights, b) == brings);
-  CHECK(from(stream, a, b) == waits);  // the first of all still runs, perhaps
+  CHECK(from(stream, a, b) == waits);  // the very first launch may still be running
   CHECK(from(stream, part(99, 2), part(300, 100)) == waits);
   CHECK(from(stream, part(50, 50), part(0, 50)) == brings);
   CHECK(from(stream, weights, part(400, 100)) == waits);
-  CHECK(from(stream, part(50, 0), part(400, 100)) == brings);  // of no element
-  // Behind work of another kind, of which a launch waits for the end, all is done.
+  CHECK(from(stream, part(50, 0), part(400, 100)) == brings);  // without elements
+  // After work of another kind, whose end a launch waits for, everything is done.
   const auto behind = [&](auto work) {
     launch(stream, copy, part(500, 10), weights);
     CHECK(from(stream, weights, a) == waits);
@@ -648,7 +648,7 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
   });
   behind([&] { stream.wait(device.stream().record()); });
   behind([&] { const Tensor<f32, 1> more(device, {10}); });
-  // What is recorded does not run, and what was launched before runs on.
+  // Captured launches do not run, and earlier launches continue.
   behind([&] { stream.capture([&] { launch(stream, copy, weights, a); }); });
   behind([&] {
     CHECK(error_of([&] { stream.capture([&] {
@@ -656,7 +656,7 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
             throw Error("no more");
           }); }) == "no more");
   });
-  // Nor what another stream records, which this one joins.
+  // The same for another stream's capture that this one joins.
   behind([&] {
     const Stream begins = device.new_stream();
     begins.capture([&] {
@@ -666,7 +666,7 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
     });
   });
   behind([&] { stream.synchronize(); });
-  // A kernel that does not wait begins behind all others.
+  // A kernel that does not wait starts after all others.
   behind([&] {
     machine.source.waits_for_previous = false;
     const auto other = kernel("other", [](Out<f32, 1> y) { store(y, {0}, zeros<f32>({4})); });
@@ -676,25 +676,25 @@ TEST_CASE("a launch brings ahead what no launch in flight writes", "[jit]") {
     CHECK(from(stream, weights, a) == brings);
     stream.wait(device.stream().record());
   });
-  // Nor does a launch that fails begin.
+  // Nor does a failed launch start.
   behind([&] {
     stream.copy(values.data(), a.data(), 40);
     machine.fake.fail = {{"cuLaunchKernel", 1}};
     CHECK(error_of([&] { launch(stream, copy, weights, a); }) != "(no error)");
     machine.fake.fail.clear();
   });
-  // Too many tensors to keep in mind.
+  // Too many tensors to track.
   for (int i = 0; i < 70; ++i) from(stream, part(50, 50), part(800 + i, 1));
   int anew = 0;
   for (int i = 0; i < 70; ++i) anew += !from(stream, part(50, 50), part(800 + i, 1)).early;
   CHECK((1 <= anew && anew <= 2));
-  // On a user's stream, or one that he has, he may launch what he likes.
+  // On a user's stream, or one shared with the user, unknown launches are possible.
   const How shared{true, false};
   const Stream users = device.stream_from(stream.native());
   for (const Stream& one : {users, stream, stream, device.stream()}) CHECK(from(one, weights, a) == shared);
 }
 
-TEST_CASE("tensors that share one byte with what a launch in flight writes are not brought ahead", "[jit]") {
+TEST_CASE("tensors that share one byte with outputs of a launch in flight are not prefetched", "[jit]") {
   Machine machine;
   machine.source.waits_for_previous = true;
   machine.source.prefetched_before_wait = {0};
@@ -713,11 +713,11 @@ TEST_CASE("tensors that share one byte with what a launch in flight writes are n
   CHECK_FALSE(ahead(30, 11, 91));
   CHECK_FALSE(ahead(49, 11, 92));
   CHECK(ahead(50, 10, 93));
-  CHECK_FALSE(ahead(90, 1, 94));  // one byte of one byte
+  CHECK_FALSE(ahead(90, 1, 94));  // a single byte of one byte
   CHECK(ahead(95, 1, 96));
 }
 
-TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
+TEST_CASE("a tensor map describes a tensor's layout in memory", "[jit]") {
   Machine machine;
   machine.source.parameters = {{Kind::tensor_map}};
   machine.fake.parameter_bytes["entry"] = {128};
@@ -754,7 +754,7 @@ TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
   check(Tensor<bf16, 2>(device, data, {128, 256}, {1, 128}), columns, {128, 256}, {256});
   check(memory, batch, {128, 64, 4}, {256, 64 * 256});
   check(Tensor<bf16, 3>(device, data, {16, 64, 32}, {32, 512, 1}), batch, {32, 64, 16}, {1024, 64});  // heads of rows
-  // Nothing is a stride apart along an axis of one element.
+  // Along an axis of one element the stride is irrelevant.
   check(Tensor<bf16, 2>(device, data, {1, 128}, {7, 1}), rows, {128, 1}, {16});
   check(Tensor<bf16, 2>(device, data, {1, 128}, {std::int64_t(1) << 45, 1}), rows, {128, 1}, {16});
   check(Tensor<bf16, 3>(device, data, {4, 1, 128}, {128, 0, 1}), batch, {128, 1, 4}, {16, 256});
@@ -774,7 +774,7 @@ TEST_CASE("a tensor map says where a tensor lies in memory", "[jit]") {
   check(Tensor<f32, 2>(device, {8, 32}), rounded, {32, 8}, {128}, 11);  // to tf32
 }
 
-TEST_CASE("tensor maps lie among a kernel's parameters as it declares them", "[jit]") {
+TEST_CASE("tensor maps are parameters, at the offsets that the kernel declares", "[jit]") {
   Machine machine;
   machine.source.tma_tensors = {{.argument = 1, .axes = {0, -1, -1, -1, -1}, .box = {4, 1, 1, 1, 1}},
                                 {.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {8, 8, 1, 1, 1}},
@@ -812,14 +812,14 @@ TEST_CASE("tensor maps lie among a kernel's parameters as it declares them", "[j
 
 namespace {
 
-/// A machine whose kernels have a tensor map of argument 1, and its address.
+/// A machine whose kernels have a tensor map for argument 1, and its address.
 struct BoxMachine : Machine {
   BoxMachine() {
     source.tma_tensors = {{.argument = 0, .axes = {1, 0, -1, -1, -1}, .box = {64, 64, 1, 1, 1}}};
     source.parameters = {{Kind::tensor_map}, {Kind::pointer, 0}};
     fake.parameter_bytes["entry"] = {128, 8};
   }
-  /// Launches whose map is that of another tensor.
+  /// Launches with the map of another tensor.
   int wrong() const {
     return static_cast<int>(std::ranges::count_if(fake.launches, [&](const FakeCuda::Launch& launch) {
       return fake.tensor_maps.at(read<std::uint64_t>(launch.parameters, 0)).address !=
@@ -858,7 +858,7 @@ TEST_CASE("a tensor map is encoded once for each tensor", "[jit]") {
   CHECK(machine.wrong() == 0);
 }
 
-TEST_CASE("tensor maps of ever new tensors do not pile up", "[jit]") {
+TEST_CASE("tensor maps of ever new tensors do not accumulate", "[jit]") {
   BoxMachine machine;
   const Device device = machine.open();
   const std::int64_t many = TensorMaps::most_kept + 10;
@@ -877,7 +877,7 @@ TEST_CASE("tensor maps of ever new tensors do not pile up", "[jit]") {
   CHECK(machine.wrong() == 0);
 }
 
-TEST_CASE("threads that launch at the same time each pass the map of their tensor", "[jit]") {
+TEST_CASE("threads that launch at the same time each pass the map of their own tensor", "[jit]") {
   BoxMachine machine;
   const Device device = machine.open();
   machine.fake.encoding = std::chrono::milliseconds(1);  // so that all threads need the same map at the same time
@@ -901,7 +901,7 @@ TEST_CASE("threads that launch at the same time each pass the map of their tenso
   CHECK(machine.wrong() == 0);
 }
 
-TEST_CASE("a recorded launch keeps its tensor map", "[jit]") {
+TEST_CASE("a captured launch keeps its tensor map", "[jit]") {
   BoxMachine machine;
   const Device device = machine.open();
   const Stream stream = device.stream();
@@ -925,7 +925,7 @@ TEST_CASE("a recorded launch keeps its tensor map", "[jit]") {
   CHECK(machine.fake.tensor_maps.size() == 3);
 }
 
-TEST_CASE("a tensor that the driver makes no map of is an error that describes it", "[jit]") {
+TEST_CASE("a tensor that the driver cannot encode is an error that describes it", "[jit]") {
   BoxMachine machine;
   machine.source.tma_tensors[0].box = {128, 32, 1, 1, 1};  // rows of 256 bytes
   const Device device = machine.open();
@@ -952,7 +952,7 @@ TEST_CASE("a grid with a zero launches nothing", "[jit]") {
   CHECK(machine.compiled.empty());
 }
 
-TEST_CASE("a grid has as many blocks as a launch may have", "[jit]") {
+TEST_CASE("a grid has as many CTAs as a launch may have", "[jit]") {
   Machine machine;
   machine.source.parameters = {{Kind::blocks}};
   const Device device = machine.open();
@@ -968,7 +968,7 @@ TEST_CASE("a grid has as many blocks as a launch may have", "[jit]") {
   CHECK(machine.fake.launches.size() == 1);
 }
 
-TEST_CASE("a launch is wide from so many blocks on", "[jit]") {
+TEST_CASE("a launch uses 64-bit indices from this number of CTAs on", "[jit]") {
   Machine machine;
   const Device device = machine.open();
   const Tensor<f32, 1> y(device, {4});
@@ -978,7 +978,7 @@ TEST_CASE("a launch is wide from so many blocks on", "[jit]") {
   CHECK(machine.compiled.back().index64);
 }
 
-TEST_CASE("blocks that take the grid's in turn fill the GPU once", "[jit]") {
+TEST_CASE("CTAs that are persistent fill the GPU once", "[jit]") {
   Machine machine;
   machine.source.persistent = true;
   machine.source.workspace_bytes = 1000;
@@ -1000,7 +1000,7 @@ TEST_CASE("blocks that take the grid's in turn fill the GPU once", "[jit]") {
   CHECK(read<std::int32_t>(machine.fake.launches[0].parameters, 0) == 1 << 29);
   CHECK(machine.fake.launches[1].grid == 10);
 
-  // Recorded, workspace is part of the graph.
+  // When captured, the workspace is part of the graph.
   calls = machine.calls_of([&] { device.stream().capture([&] { launch(device.stream(), grid, y, 5, 2, 1); }); });
   CHECK(std::count(calls.begin(), calls.end(), "record cuMemAllocAsync 10000 stream2") == 1);
   CHECK(std::count(calls.begin(), calls.end(), "record cuMemFreeAsync stream2") == 1);
@@ -1013,7 +1013,7 @@ TEST_CASE("blocks that take the grid's in turn fill the GPU once", "[jit]") {
   CHECK(machine.fake.memory.size() == before);
 }
 
-TEST_CASE("code that the driver refuses is made again once", "[jit]") {
+TEST_CASE("code that the driver rejects is compiled once more", "[jit]") {
   Machine machine;
   machine.image = "refused once";
   const Device device = machine.open();
@@ -1028,12 +1028,12 @@ TEST_CASE("code that the driver refuses is made again once", "[jit]") {
         says(error_of([&] { launch(device.stream(), copy, x, y); }),
              {"cuda:0", "kernel 'copy'", "ptxas has words too", "cuModuleLoadDataEx", "NO_BINARY_FOR_GPU", "update"}));
   CHECK(machine.recompiled == 3);
-  machine.fake.fail["cuModuleLoadDataEx"] = 2;  // which compiling again does not mend
+  machine.fake.fail["cuModuleLoadDataEx"] = 2;  // which compiling again does not fix
   CHECK(says(error_of([&] { launch(device.stream(), copy, x, y); }), {"OUT_OF_MEMORY"}));
   CHECK(machine.recompiled == 3);
 }
 
-TEST_CASE("a kernel's failure names it wherever it comes to light", "[jit]") {
+TEST_CASE("a kernel's failure names it wherever it is detected", "[jit]") {
   const char* const calls[] = {"cuStreamSynchronize", "cuLaunchKernel", "cuMemcpyAsync", "cuMemAllocAsync",
                                "cuEventSynchronize"};
   for (const std::string call : calls) {
@@ -1060,7 +1060,7 @@ TEST_CASE("a kernel's failure names it wherever it comes to light", "[jit]") {
   }
 }
 
-TEST_CASE("what kernels tell comes to light when work is waited for, and the GPU goes on", "[jit]") {
+TEST_CASE("reports of kernels appear when the host waits for work, and the GPU continues", "[jit]") {
   Machine machine;
   machine.source.parameters = {{Kind::reports}};
   {
@@ -1101,7 +1101,7 @@ TEST_CASE("TESSERA_DEBUG waits for each launch", "[jit]") {
   CHECK(says(error_of([&] { launch(stream, copy, x, y); }), {"kernel 'copy'"}));
 }
 
-TEST_CASE("a tensor of another device is refused", "[jit]") {
+TEST_CASE("a tensor of another device is rejected", "[jit]") {
   Machine machine;
   const Device device = machine.open();
   const Tensor<f32, 1> here(device, {4}), there(Device::cpu(), {4});

@@ -1,4 +1,4 @@
-// Tensors from DLPack and to it: whose memory it is, when it goes, and what is refused.
+// Tensors from DLPack and to it: who owns the memory, when it is released, and which tensors are rejected.
 #include <atomic>
 #include <thread>
 
@@ -17,7 +17,7 @@ namespace {
 
 const Device cpu = Device::cpu();
 
-/// A tensor of another library, which counts how often it is given back.
+/// A tensor of another library, which counts how often it is released.
 struct Foreign {
   std::vector<std::byte> memory;
   std::vector<std::int64_t> shape, strides;
@@ -45,13 +45,13 @@ struct Foreign {
 template <class T, int R>
 std::string refusal(Foreign& foreign, const std::optional<Device>& device = {}) {
   const std::string text = error_of([&] { from_dlpack<T, R>(&foreign.managed, device); });
-  CHECK(foreign.deleted == 0);  // it is still the caller's
+  CHECK(foreign.deleted == 0);  // the caller still owns it
   return text;
 }
 
 }  // namespace
 
-TEST_CASE("a tensor of another library is used where it lies", "[api]") {
+TEST_CASE("a tensor of another library is used in place", "[api]") {
   Foreign foreign({2, 3});
   for (int i = 0; i < 6; ++i) foreign.values()[i] = static_cast<float>(i);
   {
@@ -59,9 +59,9 @@ TEST_CASE("a tensor of another library is used where it lies", "[api]") {
     CHECK(x.device() == cpu);
     CHECK(x.data() == foreign.values());
     CHECK(x.to_vector() == numbered<f32>(6));
-    foreign.values()[4] = 40;  // written there, and seen here
+    foreign.values()[4] = 40;  // written there, and visible here
     CHECK(x.to_vector()[4] == 40);
-    x.fill(7);  // and back
+    x.fill(7);  // and vice versa
     CHECK(foreign.values()[5] == 7);
     CHECK(foreign.values()[6] == 0);
     CHECK(foreign.deleted == 0);
@@ -90,7 +90,7 @@ TEST_CASE("it may have strides, an offset, or no elements", "[api]") {
   CHECK(empty.deleted == 1);
 }
 
-TEST_CASE("it is given back once, when the last handle goes, from any thread", "[api]") {
+TEST_CASE("it is released once, with the last handle, from any thread", "[api]") {
   Foreign foreign({4, 4});
   auto x = from_dlpack<f32, 2>(&foreign.managed);
   auto part = x.slice(0, 1, 2).transposed();
@@ -106,11 +106,11 @@ TEST_CASE("it is given back once, when the last handle goes, from any thread", "
   CHECK(foreign.deleted == 1);
 
   Foreign without({1});
-  without.managed.deleter = nullptr;  // whose memory needs no giving back
+  without.managed.deleter = nullptr;  // without a deleter
   CHECK(from_dlpack<f32, 1>(&without.managed).size() == 1);
 }
 
-TEST_CASE("a tensor of ours is shared, and kept until the other side gives it back", "[api]") {
+TEST_CASE("a tensor of ours is shared, and retained until the other side releases it", "[api]") {
   auto x = cpu.tensor<f32>({2, 3}, numbered<f32>(6));
   const std::weak_ptr<void> memory = x.memory();
   DLManagedTensor* const lent = to_dlpack(x.transposed());
@@ -130,7 +130,7 @@ TEST_CASE("a tensor of ours is shared, and kept until the other side gives it ba
   CHECK(says(error_of([] { to_dlpack(Tensor<f32, 2>()); }), {"no memory", "no device"}));
 }
 
-TEST_CASE("a thousand round trips leave nothing behind", "[api]") {
+TEST_CASE("a thousand round trips leak nothing", "[api]") {
   Foreign foreign({8, 8});
   const auto x = cpu.tensor<f32>({8, 8}, numbered<f32>(64));
   for (int i = 0; i < 1000; ++i) {
@@ -142,7 +142,7 @@ TEST_CASE("a thousand round trips leave nothing behind", "[api]") {
   CHECK(x.memory().use_count() == 1);
 }
 
-TEST_CASE("types are DLPack's, both ways", "[api]") {
+TEST_CASE("types are converted to and from DLPack's", "[api]") {
   const auto both = []<class T>(T, int code, int bits) {
     const Tensor<T, 1> x(cpu, {3});
     DLManagedTensor* const lent = to_dlpack(x);
@@ -156,7 +156,7 @@ TEST_CASE("types are DLPack's, both ways", "[api]") {
   both(u8(), 1, 8), both(u16(), 1, 16), both(u32(), 1, 32), both(u64(), 1, 64);
 }
 
-TEST_CASE("what a DLPack tensor is not is said, and it remains the caller's", "[api]") {
+TEST_CASE("unsupported DLPack tensors are rejected with a reason, and stay with the caller", "[api]") {
   Foreign x({2, 3});
   CHECK(says(refusal<f16, 2>(x), {"f32 [2,3]", "Tensor<f16, 2>"}));
   CHECK(says(refusal<f32, 1>(x), {"of rank 2", "Tensor<f32, 1>"}));
@@ -185,7 +185,7 @@ TEST_CASE("what a DLPack tensor is not is said, and it remains the caller's", "[
   CHECK(says(error_of([] { from_dlpack<f32, 1>(static_cast<DLManagedTensor*>(nullptr)); }), {"null"}));
 }
 
-TEST_CASE("tensors of CUDA keep the number of their device", "[jit]") {
+TEST_CASE("CUDA tensors keep the number of their device", "[jit]") {
   FakeCuda& fake = new_fake_cuda();
   fake.devices.resize(2);
   CudaDevices devices(fake_cuda_places());
@@ -213,12 +213,12 @@ TEST_CASE("tensors of CUDA keep the number of their device", "[jit]") {
     fake.calls.clear();
   }
   CHECK(theirs.deleted == 1);
-  CHECK(fake.calls.empty());  // its owner's memory is not ours to free, and nobody waits
+  CHECK(fake.calls.empty());  // its owner's memory is not freed by us, and nothing waits
   CHECK(from_dlpack<f32, 1>(&pinned.managed).device() == cpu);
   CHECK(from_dlpack<f32, 1>(&managed.managed, first).device() == first);
 }
 
-TEST_CASE("when a kernel has lost the GPU, what is shared is given back all the same", "[jit]") {
+TEST_CASE("when a kernel has lost the GPU, shared tensors are released nevertheless", "[jit]") {
   FakeCuda& fake = new_fake_cuda();
   const Device device(CudaDevices(fake_cuda_places()).open(0));
   Foreign foreign({2}, {kDLFloat, 32, 1}, {kDLCUDA, 0});
@@ -268,7 +268,7 @@ TEST_CASE("versioned DLPack tensors", "[api]") {
 #endif
 }
 #else
-TEST_CASE("without DLPack's header its functions say so", "[api]") {
+TEST_CASE("without DLPack's header its functions report that", "[api]") {
   CHECK(says(error_of([] { tessera::internal::to_dlpack(tessera::internal::Tensor<float, 1>()); }),
              {"built without DLPack", "libdlpack-dev"}));
 }

@@ -1,4 +1,4 @@
-// The CUDA driver: how it is found, what is said if it cannot be used, and its errors in words.
+// The CUDA driver: how it is found, the messages if it cannot be used, and its errors in words.
 #include <algorithm>
 #include <map>
 
@@ -17,7 +17,7 @@ std::string error_of_first() {
   return error_of([] { CudaDevices(fake_cuda_places()).first(); });
 }
 
-/// Bytes of each parameter of a call, as driver.def has them.
+/// Bytes of each parameter of a call, as declared in driver.def.
 struct Signature {
   const char* name;
   std::vector<std::size_t> sizes;
@@ -27,7 +27,7 @@ Signature signature(const cuda::Call<P...>& call) {
   return {call.name, {sizeof(P)...}};
 }
 
-/// Of a list of parameters as cudaTypedefs.h has it: on a 64-bit machine.
+/// From a parameter list of cudaTypedefs.h: on a 64-bit machine.
 std::vector<std::size_t> sizes_of(const std::string& parameters) {
   const std::string wide =
       R"(\*|size_t|unsigned long long|CUdeviceptr_v2|CU(context|module|function|stream|event|graph|graphExec|memoryPool) )";
@@ -38,8 +38,8 @@ std::vector<std::size_t> sizes_of(const std::string& parameters) {
 
 }  // namespace
 
-// A driver keeps the forms of a call that it ever had: which one it gives follows from the name and a version.
-TEST_CASE("the driver's calls have the parameters that CUDA's header gives them", "[jit]") {
+// A driver keeps all historical forms of a call: the name and a version select one.
+TEST_CASE("the driver's calls have the parameters of CUDA's header", "[jit]") {
   SUCCEED();
   const Nvrtc* const nvrtc = nvrtc_here();
   const std::filesystem::path place = nvrtc ? nvrtc->path().parent_path().parent_path() / "include/cudaTypedefs.h" : "";
@@ -77,7 +77,7 @@ TEST_CASE("without a driver there is a reason in one line", "[jit]") {
   CHECK(says(error_of([&] { devices.open(0); }), {"the NVIDIA driver was not found"}));
 }
 
-TEST_CASE("the device that a program gets says why", "[jit]") {
+TEST_CASE("the default device reports why it was chosen", "[jit]") {
   const std::string failure = error_of([] { CudaDevices::instance().first(); });
   const Device best = Device::best();
   CHECK(says(best.reason(), {}));
@@ -92,7 +92,7 @@ TEST_CASE("the device that a program gets says why", "[jit]") {
   }
 }
 
-TEST_CASE("a library that is no driver, or an old one, is refused", "[jit]") {
+TEST_CASE("a library that is no driver, or an old one, is rejected", "[jit]") {
   CHECK(says(error_of([] { Driver::open(std::vector<std::string>{"libm.so.6"}); }), {"libm", "cuDriverGetVersion"}));
   FakeCuda& fake = new_fake_cuda();
   fake.version = 11080;
@@ -103,7 +103,7 @@ TEST_CASE("a library that is no driver, or an old one, is refused", "[jit]") {
   CHECK(says(error_of_first(), {"libfake_cuda.so has no cuTensorMapEncodeTiled", "install", "525"}));
 }
 
-TEST_CASE("a driver that does not start says what to try", "[jit]") {
+TEST_CASE("a driver that does not start suggests a fix", "[jit]") {
   FakeCuda& fake = new_fake_cuda();
   fake.devices.clear();
   CHECK(says(error_of_first(), {"sees no GPU", "CUDA_VISIBLE_DEVICES"}));
@@ -133,7 +133,7 @@ TEST_CASE("the first GPU that is new enough is taken", "[jit]") {
   CHECK(says(error_of([&] { devices.open(3); }), {"the last CUDA device", "cuda:2"}));
 }
 
-TEST_CASE("an error of the driver names the call, the words and the mend", "[jit]") {
+TEST_CASE("a driver error names the call, the message and the fix", "[jit]") {
   new_fake_cuda();
   const Driver driver = Driver::open(fake_cuda_places());
   CHECK(driver.version() == 13000);
@@ -149,7 +149,7 @@ TEST_CASE("an error of the driver names the call, the words and the mend", "[jit
   CHECK(says(error_of([&] { driver.check(1, "cuInit", "the start"); }), {"the start: cuInit failed"}));
 }
 
-TEST_CASE("what the driver gave is given back", "[jit]") {
+TEST_CASE("everything that the driver allocated is released", "[jit]") {
   FakeCuda& fake = new_fake_cuda();
   {
     CudaDevices devices(fake_cuda_places());
@@ -168,7 +168,7 @@ TEST_CASE("what the driver gave is given back", "[jit]") {
   CHECK(fake.memory.empty());
 }
 
-TEST_CASE("a device that cannot be opened leaves nothing behind", "[jit]") {
+TEST_CASE("a device that cannot be opened leaks nothing", "[jit]") {
   FakeCuda& fake = new_fake_cuda();
   for (const char* call : {"cuDevicePrimaryCtxRetain", "cuStreamCreate", "cuEventCreate"}) {
     fake.fail = {{call, 46}};

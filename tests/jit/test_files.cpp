@@ -1,5 +1,4 @@
-// Files that users name: what is written is whole or not there at all, and nothing else about them changes; what is
-// read is a regular file.
+// Files that users name: outputs are complete or absent, and nothing else about them changes; inputs are regular files.
 #include "jit/options/files.hpp"
 
 #include <fcntl.h>
@@ -35,7 +34,7 @@ struct stat status_of(const fs::path& path) {
 
 std::ptrdiff_t count_in(const fs::path& folder) { return std::distance(fs::directory_iterator(folder), {}); }
 
-/// The text of what is thrown.
+/// The message of the exception.
 template <class Action>
 std::string failure_of(Action&& action) {
   try {
@@ -48,14 +47,14 @@ std::string failure_of(Action&& action) {
 
 }  // namespace
 
-TEST_CASE("An output file is there whole or not at all", "[jit]") {
+TEST_CASE("An output file is complete or absent", "[jit]") {
   const TempDir folder;
   const fs::path path = folder / "out";
   const mode_t mask = ::umask(027);
   write_output(path, "first");
   ::umask(mask);
   CHECK(read_text(path) == "first");
-  CHECK((status_of(path).st_mode & 07777) == 0640);  // as of any new file
+  CHECK((status_of(path).st_mode & 07777) == 0640);  // as for any new file
   {
     OutputFile file(path);
     file.write("second");
@@ -101,14 +100,14 @@ TEST_CASE("An output file keeps permissions and owner, and links stay", "[jit]")
   fs::create_symlink("loop", folder / "loop");
   CHECK(says(failure_of([&] { write_output(folder / "loop", ""); }), {"loop", "Too many levels"}));
 
-  // A file of two names has both still.
+  // A file with two names still has both.
   fs::create_hard_link(file, folder / "other name");
   write_output(file, "short");
   CHECK(read_text(folder / "other name") == "short");
   CHECK((status_of(file).st_mode & 07777) == 0600);
 }
 
-TEST_CASE("What is no regular file is written as it is", "[jit]") {
+TEST_CASE("Files that are not regular are written in place", "[jit]") {
   const TempDir folder;
   const fs::path fifo = folder / "fifo";
   REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
@@ -119,7 +118,7 @@ TEST_CASE("What is no regular file is written as it is", "[jit]") {
   CHECK(got == "through the pipe");
   CHECK(S_ISFIFO(status_of(fifo).st_mode));
 
-  // Devices of our own: as root, a fault that this test is to find would replace those of the machine.
+  // Our own devices: as root, a fault that this test should find would replace those of the machine.
   const fs::path null = folder / "null", full = folder / "full";
   if (::mknod(null.c_str(), S_IFCHR | 0600, ::makedev(1, 3)) != 0 ||
       ::mknod(full.c_str(), S_IFCHR | 0600, ::makedev(1, 7)) != 0) {
@@ -135,12 +134,12 @@ TEST_CASE("What is no regular file is written as it is", "[jit]") {
   CHECK(S_ISCHR(status_of(full).st_mode));
 }
 
-TEST_CASE("A file that may not be written is not replaced, one in a closed folder is written", "[jit]") {
+TEST_CASE("A write-protected file is not replaced, one in a write-protected folder is written", "[jit]") {
   const TempDir folder;
   const fs::path path = folder / "file";
   write_text(path, "before");
   const pid_t child = ::fork();
-  if (child == 0) {  // as somebody whom permissions bind
+  if (child == 0) {  // as a user to whom permissions apply
     if (::geteuid() == 0)
       for (const fs::path& mine : {folder.path(), path})
         if (::chown(mine.c_str(), 65534, 65534) != 0) ::_exit(77);
@@ -159,7 +158,7 @@ TEST_CASE("A file that may not be written is not replaced, one in a closed folde
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }
 
-TEST_CASE("Only regular files of some size are read", "[jit]") {
+TEST_CASE("Only regular files of limited size are read", "[jit]") {
   const TempDir folder;
   write_text(folder / "file", "text");
   fs::create_symlink("file", folder / "link");
@@ -180,7 +179,7 @@ TEST_CASE("Only regular files of some size are read", "[jit]") {
   refused(folder / "loop", "Too many levels");
 }
 
-TEST_CASE("Temporary files are known by their names", "[jit]") {
+TEST_CASE("Temporary files are recognized by their names", "[jit]") {
   for (int i = 0; i < 100; ++i) CHECK(is_temporary_name(temporary_name()));
   CHECK(temporary_name() != temporary_name());
   CHECK(is_temporary_name(".tessera-1-0123456789abcdef"));

@@ -1,4 +1,4 @@
-// Devices, and the way of a launch to them, on a GPU; against a fake driver they are in test_device.cpp.
+// Devices and launches on a real GPU; against a fake driver they are in test_device.cpp.
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -39,7 +39,7 @@ auto increment_kernel() {
 
 constexpr std::int64_t large = 10'000'000;
 
-/// 0, 1, 2, ... on a device, and whether a tensor holds that and `more`.
+/// 0, 1, 2, ... on a device, and whether a tensor holds that plus `more`.
 Tensor<i32, 1> numbers(const Device& device) {
   std::vector<i32> values(large);
   std::iota(values.begin(), values.end(), 0);
@@ -56,13 +56,13 @@ bool holds(const Tensor<i32, 1>& x, int more) {
 
 }  // namespace
 
-TEST_CASE("a GPU's memory holds what is copied in, and goes back", "[cuda]") {
+TEST_CASE("a GPU's memory holds copied data, and is released", "[cuda]") {
   const auto device = gpu();
   if (!device) return;
   CHECK(device->name().starts_with("cuda:"));
   CHECK(device->info().multiprocessors > 0);
   CHECK(device->info().l2_bytes > 0);
-  for (int i = 0; i < 300; ++i) {  // more than there is, if it were kept
+  for (int i = 0; i < 300; ++i) {  // more than available, if it were not released
     const auto memory = device->allocate(std::size_t(2) << 30);
     CHECK(reinterpret_cast<std::uintptr_t>(memory.get()) % 64 == 0);
   }
@@ -72,7 +72,7 @@ TEST_CASE("a GPU's memory holds what is copied in, and goes back", "[cuda]") {
   CHECK(until_the_end.data() != nullptr);
 }
 
-TEST_CASE("a GPU's kernels run in order and outlive what they were given", "[cuda]") {
+TEST_CASE("a GPU's kernels run in order and outlive their arguments", "[cuda]") {
   const auto device = gpu();
   if (!device) return;
   const Tensor<i32, 1> x = numbers(*device);
@@ -106,7 +106,7 @@ TEST_CASE("a GPU's events measure and order", "[cuda]") {
   CHECK(milliseconds < 10'000);
 }
 
-TEST_CASE("a GPU's recorded graph runs as often as it is launched", "[cuda]") {
+TEST_CASE("a GPU's captured graph runs as often as it is launched", "[cuda]") {
   const auto device = gpu();
   if (!device) return;
   const auto increment = increment_kernel();
@@ -130,7 +130,7 @@ TEST_CASE("a GPU's recorded graph runs as often as it is launched", "[cuda]") {
   }
 }
 
-TEST_CASE("a GPU's launches bring ahead nothing that those before them write", "[cuda]") {
+TEST_CASE("a GPU's launches prefetch nothing that earlier launches write", "[cuda]") {
   const auto device = gpu();
   if (!device) return;
   constexpr std::int64_t rows = 64, columns = 2048, depth = 1024;
@@ -182,7 +182,7 @@ TEST_CASE("a GPU's launches bring ahead nothing that those before them write", "
   }
 }
 
-TEST_CASE("a GPU takes memory of others", "[cuda]") {
+TEST_CASE("a GPU accepts memory of others", "[cuda]") {
   const auto device = gpu();
   if (!device) return;
   const auto driver = std::make_shared<cuda::Driver>(cuda::Driver::open(std::vector<std::string>{"libcuda.so.1"}));
@@ -218,7 +218,7 @@ TEST_CASE("a GPU is used from several threads", "[cuda]") {
   CHECK(right == 40);
 }
 
-TEST_CASE("a GPU's driver makes maps of what the copy engine is said to address", "[cuda]") {
+TEST_CASE("a GPU's driver encodes maps of all TMA-addressable tensors", "[cuda]") {
   const auto device = gpu();
   if (!device) return;
   const auto backend = std::dynamic_pointer_cast<CudaBackend>(CudaDevices::instance().first());
@@ -267,7 +267,7 @@ TEST_CASE("a GPU's driver makes maps of what the copy engine is said to address"
     }
 }
 
-TEST_CASE("a GPU computes a product by the copy engine and wgmma", "[cuda]") {
+TEST_CASE("a GPU computes a matmul by TMA and wgmma", "[cuda]") {
   const auto found = gpu();
   if (!found || found->info().arch->major != 9) return;
   for (const RoleTile& tile : role_tiles) {
@@ -291,7 +291,7 @@ TEST_CASE("a GPU computes a product by the copy engine and wgmma", "[cuda]") {
     using Shape = std::array<std::int64_t, 3>;
     for (const auto& [m, n, k] : {Shape{8, 24, 40}, Shape{200, 304, 328}, Shape{2000, 3000, 264}}) {
       INFO(m << " x " << n << " x " << k << ", tiles of " << tile.m << " x " << tile.n);
-      // Rows are further apart than they are long, and what lies between them stays.
+      // Rows have gaps between them, which must stay unchanged.
       const auto apart = [](std::int64_t length) { return (length + 7) / 8 * 8 + 8; };
       const std::int64_t rows = tile.b_along_n ? k : n, columns = tile.b_along_n ? n : k;  // of b
       const auto filled = [](std::int64_t size) {                                          // sums of products are exact
@@ -314,7 +314,7 @@ TEST_CASE("a GPU computes a product by the copy engine and wgmma", "[cuda]") {
   }
 }
 
-TEST_CASE("a launch on a GPU costs the host little", "[cuda]") {
+TEST_CASE("a launch on a GPU takes the host little time", "[cuda]") {
   const auto device = gpu();
   if (!device) return;
   const Stream stream = device->stream();
@@ -322,7 +322,7 @@ TEST_CASE("a launch on a GPU costs the host little", "[cuda]") {
   const Tensor<i32, 1> x(*device, {1024});
   double best = 1e9;  // microseconds
   for (int round = 0; round < 20; ++round) {
-    constexpr int launches = 200;  // fewer than wait in a stream, so that the host never waits
+    constexpr int launches = 200;  // fewer than a stream queues, so that the host never waits
     stream.synchronize();
     const auto begin = std::chrono::steady_clock::now();
     for (int i = 0; i < launches; ++i) launch(stream, increment, x);

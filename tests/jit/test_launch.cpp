@@ -1,4 +1,4 @@
-// Launches, tensors, devices, options: what is checked, and what is said.
+// Launches, tensors, devices, options: checks and their messages.
 #include <algorithm>
 #include <cstdio>
 #include <limits>
@@ -38,7 +38,7 @@ const Stream stream = Device::cpu().stream();
 }  // namespace
 
 namespace {
-/// What tests/lifetime says.
+/// The output of tests/lifetime.
 std::string lifetime(const std::string& device, const std::string& how) {
   FILE* const pipe = ::popen(("TESSERA_DEVICE=" + device + " " TESSERA_BIN_DIR "/lifetime " + how + " 2>&1").c_str(), "r");
   REQUIRE(pipe);
@@ -49,22 +49,22 @@ std::string lifetime(const std::string& device, const std::string& how) {
 }
 }  // namespace
 
-TEST_CASE("devices are there to the very end of a process, and in forked children", "[api]") {
+TEST_CASE("devices exist until the very end of a process, and in forked children", "[api]") {
   std::vector<std::string> devices{"cpu"};
 #ifdef TESSERA_HAS_EMULATOR
-  if (!sanitized) devices.push_back("emulated");  // a library of its own, which has no sanitizer
+  if (!sanitized) devices.push_back("emulated");  // a separate library, built without sanitizers
 #endif
   for (const std::string& device : devices) {
     CAPTURE(device);
     CHECK(lifetime(device, "static") == "main: 150\nstatic: 150\n");
     CHECK(lifetime(device, "atexit") == "main: 150\natexit: 150\n");
     CHECK(lifetime(device, "fork") == "main: 150\nchild: 150\nstatus 0\nparent: 150\n");
-    // What threads of the parent own is lost to a child that ends by itself, as LeakSanitizer says.
+    // Objects of the parent's threads are leaked in a child that exits by itself, as LeakSanitizer reports.
     if (!sanitized) CHECK(lifetime(device, "fork-exit") == "main: 150\nchild: 150\nstatus 0\nparent: 150\n");
   }
 }
 
-TEST_CASE("a while_ without an end is an error on the CPU in a debug build of a kernel", "[jit]") {
+TEST_CASE("an endless while_ is an error on the CPU in a debug build of a kernel", "[jit]") {
   const Graph rounds = trace_kernel("rounds", [](InOut<i32, 1> x, Scalar<i32> count) {
     Var n = constant<i32>(0);
     while_([&] { return n != count; }, [&] { n = n + 1; });
@@ -85,7 +85,7 @@ TEST_CASE("a while_ without an end is an error on the CPU in a debug build of a 
              {"kernel 'rounds', ", "test_launch.cpp:", "a while_ has not ended after 1048576 iterations (block 0)"}));
 }
 
-TEST_CASE("where there is no memory for a launch, the error names the kernel and its tensors", "[api]") {
+TEST_CASE("if a launch runs out of memory, the error names the kernel and its tensors", "[api]") {
   const auto k = cuda_kernel(
       "hungry", "extern \"C\" __global__ void hungry(float* y) {}",
       [](Out<f32, 1>) { return CudaLaunch{.blocks = {1}, .threads = {1}}; }, [](float*) { throw std::bad_alloc(); });
@@ -106,7 +106,7 @@ TEST_CASE("a launch computes the grid from the arguments", "[api]") {
   CHECK(y.to_vector() == std::vector<float>(35, 3));
 }
 
-TEST_CASE("a launch that breaks a requirement is refused with its text", "[api]") {
+TEST_CASE("a launch that violates a requirement is rejected with its text", "[api]") {
   const auto a = filled(5, 7, 1), b = filled(6, 7, 2), y = filled(5, 7, -1);
   const std::string text = error_of([&] { launch(stream, add_kernel(), a, b, y); });
   CHECK(says(text, {"'add'", "as many rows in both", "test_launch.cpp:", "argument 1 is f32 [5,7]",
@@ -114,13 +114,13 @@ TEST_CASE("a launch that breaks a requirement is refused with its text", "[api]"
   CHECK(y.to_vector() == std::vector<float>(35, -1));
 }
 
-TEST_CASE("a written argument that overlaps another is refused", "[api]") {
+TEST_CASE("a written argument that overlaps another is rejected", "[api]") {
   const auto a = filled(8, 8, 1), b = filled(8, 8, 2);
   CHECK(says(error_of([&] { launch(stream, add_kernel(), a, b, a); }),
              {"argument 3 is written and overlaps argument 1"}));
   CHECK(says(error_of([&] { launch(stream, add_kernel(), a.slice(0, 0, 4), b, a.slice(0, 3, 4)); }), {"overlaps"}));
   CHECK(error_of([&] { launch(stream, add_kernel(), a, a, b); }) == "(no error)");  // reading one twice is fine
-  // Rows apart, and columns side by side in one memory.
+  // Rows with gaps, and columns side by side in one memory.
   CHECK(error_of([&] { launch(stream, add_kernel(), a.slice(0, 0, 4), a.slice(0, 0, 4), a.slice(0, 4, 4)); }) ==
         "(no error)");
   CHECK(error_of([&] { launch(stream, add_kernel(), a.slice(1, 0, 3), a.slice(1, 3, 2), a.slice(1, 5, 3)); }) ==
@@ -134,7 +134,7 @@ TEST_CASE("a written argument that overlaps another is refused", "[api]") {
   CHECK(error_of([&] { launch(stream, add_kernel(), repeated, repeated, b); }) == "(no error)");
 }
 
-TEST_CASE("strides of any size are judged as they are", "[jit]") {
+TEST_CASE("strides of any size are checked exactly", "[jit]") {
   std::vector<float> memory(64);
   const Device device = Device::cpu();
   const auto one = kernel("one", [](In<f32, 2> a, Out<f32, 2> y) { store(y, {0, 0}, load(a, {0, 0}, {1, 1})); });
@@ -142,7 +142,7 @@ TEST_CASE("strides of any size are judged as they are", "[jit]") {
     return error_of([&] { launch(stream, one, a, y); });
   };
   const Tensor<f32, 2> dense(device, memory.data() + 16, {4, 4}, {4, 1});
-  // An element further on, at an address modulo 2^64 that may be any; 2^62 elements on is the same element.
+  // An element at an offset that is arbitrary modulo 2^64 bytes; 2^62 elements further is the same element.
   constexpr auto most = std::numeric_limits<std::int64_t>::max(), least = std::numeric_limits<std::int64_t>::min();
   for (const std::int64_t stride : {std::int64_t{1} << 60, std::int64_t{1} << 61, std::int64_t{1} << 62, most, least,
                                     least / 2, least / 4, least / 8, std::int64_t{-1} << 60}) {
@@ -152,13 +152,13 @@ TEST_CASE("strides of any size are judged as they are", "[jit]") {
     CHECK(says(error(far, dense), {"the strides of argument 1 lead outside of the address space"}));
     const Tensor<f32, 2> far_in_both(device, memory.data() + 16, {3, 3}, {stride, stride});
     CHECK(says(error(dense, far_in_both), {"argument 2 lead beyond"}));
-    // Of a single row it means nothing.
+    // In a single row the stride is irrelevant.
     const Tensor<f32, 2> row(device, memory.data() + 16, {1, 4}, {stride, 1});
     CHECK(says(error(dense, row), {"overlaps"}));
     const Tensor<f32, 2> free_row(device, memory.data() + 40, {1, 4}, {stride, 1});
     CHECK(error(dense, free_row) == "(no error)");
   }
-  // As far as memory goes, rows of two tensors may lie side by side.
+  // Within the address space, rows of two tensors may be side by side.
   const auto rows_at = [&](std::size_t at) {
     return Tensor<f32, 2>(device, &memory[at], {3, 4}, {std::int64_t{1} << 59, 1});
   };
@@ -166,8 +166,8 @@ TEST_CASE("strides of any size are judged as they are", "[jit]") {
   CHECK(says(error(rows_at(0), rows_at(3)), {"overlaps"}));
 }
 
-TEST_CASE("overlap in one memory is found exactly", "[jit]") {
-  // Two boxes in a 6 x 8 matrix, every pair of positions, against marking the elements.
+TEST_CASE("overlap in one memory is detected exactly", "[jit]") {
+  // Two boxes in a 6 x 8 matrix, at every pair of positions, compared with marking the elements.
   std::vector<float> memory(48);
   const Device device = Device::cpu();
   const auto one = kernel("one", [](In<f32, 2> a, Out<f32, 2> y) { store(y, {0, 0}, load(a, {0, 0}, {1, 1})); });
@@ -184,7 +184,7 @@ TEST_CASE("overlap in one memory is found exactly", "[jit]") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("the stride of an axis of one element does not matter to overlap", "[jit]") {
+TEST_CASE("the stride of an axis of one element does not affect overlap", "[jit]") {
   const Parameter parameter{.access = Access::in, .type = ElementType::u8, .rank = 2};
   std::vector<char> memory(64);
   const auto column = [&](std::size_t first, std::int64_t extent, std::int64_t stride) {
@@ -203,7 +203,7 @@ TEST_CASE("the stride of an axis of one element does not matter to overlap", "[j
   }
 }
 
-TEST_CASE("overlap of tensors laid out alike is never missed", "[jit]") {
+TEST_CASE("overlap of tensors with equal strides is never missed", "[jit]") {
   std::mt19937 engine(37);
   const auto number = [&](int low, int high) { return std::uniform_int_distribution(low, high)(engine); };
   const Parameter parameter{.access = Access::in, .type = ElementType::u8, .rank = 2};
@@ -228,14 +228,14 @@ TEST_CASE("overlap of tensors laid out alike is never missed", "[jit]") {
     const bool found = overlap(parameter, of[0], parameter, of[1]);
     met += meet;
     missed += meet && !found;
-    // Of strides that are nested it is known exactly.
+    // With nested strides it is known exactly.
     if (outer >= inner * std::max(of[0].extent[1], of[1].extent[1])) CHECK(found == meet);
   }
   CHECK(missed == 0);
   CHECK(met > 1000);
 }
 
-TEST_CASE("tensors of the same extents are asked for in one statement", "[api]") {
+TEST_CASE("several tensors' extents are checked in one statement", "[api]") {
   const auto copy = kernel("copy", [](In<f32, 2> a, In<i32, 2> b, Out<f32, 2> y) {
     same_extents(a, b.permute({1, 0}), y);
     store(y, {0, 0}, load(a, {0, 0}, {4, 8}) + cast<f32>(load(b, {0, 0}, {4, 8})));
@@ -253,7 +253,7 @@ TEST_CASE("tensors of the same extents are asked for in one statement", "[api]")
   CHECK(says(run(3, 5, 5, 3, 3, 4), {"arguments 1 and 3 have the same extent along axis 1"}));
 }
 
-TEST_CASE("in debug the CPU looks for NaN in what is stored", "[cpu]") {
+TEST_CASE("in debug the CPU checks stores for NaN", "[cpu]") {
   const auto divide = trace_kernel("divide", [](In<f32, 1> x, InOut<f32, 1> y) {
     Index i = blocks(cdiv(x.extent(0), 2));
     Tile xs = load(x, {i}, {2});
@@ -271,11 +271,11 @@ TEST_CASE("in debug the CPU looks for NaN in what is stored", "[cpu]") {
   const auto run = [&](bool debug) { return error_of([&] { cpu::Program(divide, debug).run(arguments, grid); }); };
   CHECK(run(false) == "(no error)");
   CHECK(says(run(true), {"kernel 'divide', ", "test_launch.cpp:", "NaN is stored (block 2)"}));
-  x[5] = 1;  // what lies behind the tensor, 0 / 0 as well, is not stored
+  x[5] = 1;  // elements beyond the tensor, even 0 / 0, are not stored
   CHECK(run(true) == "(no error)");
 }
 
-TEST_CASE("grids with a zero do nothing, negative ones are refused", "[api]") {
+TEST_CASE("grids with a zero do nothing, negative ones are rejected", "[api]") {
   const auto fill = kernel("fill", [](Out<f32, 1> y, Scalar<i32> n) {
     Index i = blocks(n);
     store(y, {i}, full<f32>({1}, 5));
@@ -299,7 +299,7 @@ TEST_CASE("grids with a zero do nothing, negative ones are refused", "[api]") {
   CHECK(says(error_of([&] { launch(stream, large, y, -1, 0, 1); }), {"axis 1 of the grid", "-1"}));
 }
 
-TEST_CASE("a tensor may look at a user's memory", "[api]") {
+TEST_CASE("a tensor may refer to a user's memory", "[api]") {
   std::vector<float> memory(24);
   const Tensor<f32, 2> columns(Device::cpu(), memory.data() + 1, {3, 4}, {2, 6});  // column-major, every other row
   const auto a = filled(3, 4, 1), b = filled(3, 4, 1);
@@ -313,7 +313,7 @@ TEST_CASE("a tensor may look at a user's memory", "[api]") {
   CHECK(says(error_of([&] { a.reshaped(std::array<std::int64_t, 1>{11}); }), {"12", "11"}));
 }
 
-TEST_CASE("axes of a tensor count from either end, and there are no others", "[api]") {
+TEST_CASE("axes of a tensor count from either end, and others are rejected", "[api]") {
   const Tensor<f32, 3> x(Device::cpu(), {2, 3, 4});
   for (int axis = 0; axis < 3; ++axis) {
     CHECK(x.extent(axis) == axis + 2);
@@ -328,8 +328,8 @@ TEST_CASE("axes of a tensor count from either end, and there are no others", "[a
   }
 }
 
-TEST_CASE("a tensor that was given no memory is of no device", "[api]") {
-  // On some machines not even the CPU can be used, so to make one must ask no device for anything.
+TEST_CASE("a tensor without memory belongs to no device", "[api]") {
+  // On some machines not even the CPU can be used, so making one must not query any device.
   const Tensor<f32, 2> none;
   CHECK(none.size() == 0);
   CHECK(none.to_vector().empty());
@@ -367,7 +367,7 @@ TEST_CASE("one kernel may be launched from several threads", "[api]") {
   CHECK(right == 200);
 }
 
-TEST_CASE("devices are asked for by name", "[jit]") {
+TEST_CASE("devices are selected by name", "[jit]") {
   CHECK(Device::parse("cpu") == Device::cpu());
   CHECK(Device::cpu().name().find("cpu") == 0);
   for (const char* bad : {"", "gpu", "cuda:", "cuda:x", "CPU", "cpu:0"})
@@ -375,7 +375,7 @@ TEST_CASE("devices are asked for by name", "[jit]") {
   CHECK(!Device::best().reason().empty());
 }
 
-TEST_CASE("grids and tensors too large to count are refused", "[api]") {
+TEST_CASE("grids and tensors too large to count are rejected", "[api]") {
   const auto fill = kernel("fill", [](Out<f32, 1> y, Scalar<i32> n) {
     auto [i, j, k, l] = blocks(n, n, n, n);
     store(y, {i + j + k + l}, full<f32>({1}, 5));
@@ -407,7 +407,7 @@ TEST_CASE("cdiv is exact up to the largest extent", "[api]") {
   CHECK(y.to_vector()[0] == 33554432);
 }
 
-TEST_CASE("scalars keep their value or are refused, and refusals show them", "[api]") {
+TEST_CASE("scalars keep their value or are rejected, and the messages show them", "[api]") {
   const auto positive = kernel("positive", [](Out<f32, 1> y, Scalar<i32> n, Scalar<f32> f) {
     require(n > 0, "n is positive");
     store(y, {0}, full<f32>({1}, 1) * f);
@@ -437,7 +437,7 @@ TEST_CASE("a user's memory is checked", "[api]") {
   CHECK(error_of([&] { launch(stream, add_kernel(), a, a, backwards); }) == "(no error)");
 }
 
-TEST_CASE("an op gives the same bits over a tile, as a scalar and folded", "[api]") {
+TEST_CASE("an op returns the same bits in a tile, as a scalar and folded", "[api]") {
   const auto both = kernel("both", [](In<f32, 1> x, Out<f32, 1> tile, Out<f32, 1> scalar, Scalar<f32> s) {
     Tile t = load(x, {0}, {64});
     store(tile, {0}, exp(t) + tanh(t) * log(t) + exp2(t));
@@ -466,7 +466,7 @@ TEST_CASE("an op gives the same bits over a tile, as a scalar and folded", "[api
   CHECK(folded_different == 0);
 }
 
-TEST_CASE("memory that cannot be had is an error with the size", "[jit]") {
+TEST_CASE("failing to allocate memory is an error with the size", "[jit]") {
   CHECK(says(error_of([] { Device::cpu().allocate(std::size_t(1) << 60); }), {"memory", "MB"}));
 }
 
@@ -508,7 +508,7 @@ TEST_CASE("options are parsed from their table", "[jit]") {
   }
 }
 
-TEST_CASE("the page of environment variables is the table of options", "[jit]") {
+TEST_CASE("the page of environment variables matches the table of options", "[jit]") {
   const std::string page = read_text(std::filesystem::path(TESSERA_SOURCE_DIR) / "docs/environment.md");
   for (const OptionInfo& option : option_table()) {
     const std::string row = "| `" + std::string(option.variable) + "` | " +

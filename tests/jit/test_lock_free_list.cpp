@@ -1,4 +1,4 @@
-// A list whose values are made once for each key, those of different keys at the same time.
+// A list whose values are made once per key, those of different keys concurrently.
 #include "jit/backend/lock_free_list.hpp"
 
 #include <barrier>
@@ -12,7 +12,7 @@
 
 using namespace tessera::internal;
 
-TEST_CASE("A growing list makes values of different keys at the same time", "[jit]") {
+TEST_CASE("A growing list makes values of different keys concurrently", "[jit]") {
   LockFreeList<int, int> list;
   std::promise<void> begun[2];
   const auto make = [&](int key) {
@@ -29,7 +29,7 @@ TEST_CASE("A growing list makes values of different keys at the same time", "[ji
   CHECK(second.get() == 1);
 }
 
-TEST_CASE("A growing list makes each value once, where it stays", "[jit]") {
+TEST_CASE("A growing list makes each value once, at a stable address", "[jit]") {
   constexpr int threads = 8, keys = 50;
   LockFreeList<int, int> list;
   std::atomic<int> made = 0, wrong = 0;
@@ -56,7 +56,7 @@ TEST_CASE("A growing list makes each value once, where it stays", "[jit]") {
   for (std::size_t i = 0; i < places.size(); ++i) CHECK(places[i] == places[i / threads * threads]);
 }
 
-TEST_CASE("What cannot be made is tried again", "[jit]") {
+TEST_CASE("A value that cannot be made is tried again", "[jit]") {
   LockFreeList<int, int> list;
   CHECK_THROWS_AS(list.find_or_make(1, []() -> int { throw std::runtime_error("not now"); }), std::runtime_error);
   CHECK(list.find_or_make(1, [] { return 5; }) == 5);

@@ -1,5 +1,5 @@
-// Compilation in process: which NVRTC, for which GPU, what its log says, what a failure leaves behind. No GPU is
-// needed; without NVRTC the tests that compile say so and pass.
+// Compilation in process: which NVRTC, for which GPU, its log, and the files that a failure leaves. No GPU is needed;
+// without NVRTC the tests that compile report that and pass.
 #include <dirent.h>
 #include <sys/stat.h>
 
@@ -60,7 +60,7 @@ TEST_CASE("Architectures have one spelling", "[nvrtc]") {
   }
 }
 
-TEST_CASE("NVRTC is looked for in known places", "[nvrtc]") {
+TEST_CASE("NVRTC is searched in known places", "[nvrtc]") {
   const auto with = [](std::string_view variable, std::string value) {
     return Nvrtc::places("", [=](std::string_view name) { return name == variable ? value : ""; });
   };
@@ -161,7 +161,7 @@ TEST_CASE("Every architecture that NVRTC reports compiles", "[nvrtc]") {
   CHECK(nvrtc->build().find(' ') != std::string::npos);
   std::vector<Arch> archs;
   for (const int number : nvrtc->architectures()) {
-    if (number < 75) continue;  // 12.x warns that it will forget them
+    if (number < 75) continue;  // 12.x warns that they are deprecated
     archs.push_back({number / 10, number % 10, 0});
     if (number >= 90) archs.push_back({number / 10, number % 10, 'a'});
   }
@@ -176,8 +176,8 @@ TEST_CASE("Every architecture that NVRTC reports compiles", "[nvrtc]") {
                      reinterpret_cast<const std::byte*>("\x7f"
                                                         "ELF")));
     CHECK((code.report.registers >= 4 && code.report.registers <= 40));
-    CHECK(code.report.shared_bytes >= 128);  // sm_90 and newer keep some for themselves
-    CHECK(code.report.barriers == (code.log.find(" barriers") == code.log.npos ? 0 : 1));  // 12.0 does not tell
+    CHECK(code.report.shared_bytes >= 128);  // sm_90 and newer reserve some
+    CHECK(code.report.barriers == (code.log.find(" barriers") == code.log.npos ? 0 : 1));  // 12.0 does not report them
     CHECK(code.report.warnings.empty());
     CHECK(code.report.clean());
     CHECK(code.report.compile_ms > 0);
@@ -185,7 +185,7 @@ TEST_CASE("Every architecture that NVRTC reports compiles", "[nvrtc]") {
   }
 }
 
-TEST_CASE("Local memory and spills are seen", "[nvrtc]") {
+TEST_CASE("Local memory and spills are detected", "[nvrtc]") {
   const Nvrtc* nvrtc = nvrtc_here();
   if (!nvrtc) return;
   for (const char* arch : {"sm_80", "sm_90a"}) {
@@ -201,7 +201,7 @@ TEST_CASE("Local memory and spills are seen", "[nvrtc]") {
     CHECK(stack.spill_store_bytes == 0);
     CHECK_FALSE(stack.clean());
 
-    request.kernel = "spills";  // 48 values that live across a barrier, in 16 registers
+    request.kernel = "spills";  // 48 values that are live across a barrier, in 16 registers
     request.source = R"(extern "C" __global__ void spills(float* x) {
   float a[48];
 #pragma unroll
@@ -231,7 +231,7 @@ TEST_CASE("Functions that are not inlined count", "[nvrtc]") {
   CHECK(code.report.stack_bytes > 0);
 }
 
-TEST_CASE("Serialised wgmma is a remark that is not clean", "[nvrtc]") {
+TEST_CASE("Serialized wgmma is a remark that is not clean", "[nvrtc]") {
   const Nvrtc* nvrtc = nvrtc_here();
   if (!nvrtc) return;
   const std::string product =
@@ -251,7 +251,7 @@ TEST_CASE("Serialised wgmma is a remark that is not clean", "[nvrtc]") {
   CHECK_FALSE(report.clean());
 }
 
-TEST_CASE("PTX can be had for any GPU", "[nvrtc]") {
+TEST_CASE("PTX can be compiled for any GPU", "[nvrtc]") {
   const Nvrtc* nvrtc = nvrtc_here();
   if (!nvrtc) return;
   CompileRequest request = tiny(Arch::parse("sm_90a"));
@@ -264,7 +264,7 @@ TEST_CASE("PTX can be had for any GPU", "[nvrtc]") {
   CHECK(nvrtc->options(request)[0] == "--gpu-architecture=compute_90a");
 }
 
-TEST_CASE("A GPU newer than NVRTC gets PTX and a line that says so", "[nvrtc]") {
+TEST_CASE("A GPU newer than NVRTC gets PTX and a line that reports it", "[nvrtc]") {
   const Nvrtc* nvrtc = nvrtc_here();
   if (!nvrtc) return;
   const std::string best = "compute_" + std::to_string(nvrtc->architectures().back());
@@ -276,9 +276,9 @@ TEST_CASE("A GPU newer than NVRTC gets PTX and a line that says so", "[nvrtc]") 
   CHECK(ptx.back() == '\0');
   CHECK(nvrtc->target({99, 0, 0}).name() == best);
   CHECK(nvrtc->target(newest(*nvrtc)).note.empty());
-  // Between two that it knows: the one below.
+  // Between two that it knows: the lower one.
   CHECK(nvrtc->target({9, 9, 0}).name() == "compute_90");
-  // Older than all it knows, and one that there never was.
+  // Older than all that it knows, and one that never existed.
   CHECK(says(error_of([&] { nvrtc->compile(tiny({2, 0, 0})); }), {"sm_20", best.substr(8), "toolkit"}));
   const TempDir folder;
   CompileRequest request = tiny({8, 0, 'a'});
@@ -286,7 +286,7 @@ TEST_CASE("A GPU newer than NVRTC gets PTX and a line that says so", "[nvrtc]") 
   CHECK(says(error_of([&] { nvrtc->compile(request); }), {"add_one", "there is no sm_80a", "sm_80, sm_86"}));
 }
 
-TEST_CASE("A failed compilation leaves what is needed to repeat it", "[nvrtc]") {
+TEST_CASE("A failed compilation leaves everything needed to repeat it", "[nvrtc]") {
   const Nvrtc* nvrtc = nvrtc_here();
   if (!nvrtc) return;
   const TempDir folder;
@@ -308,14 +308,14 @@ TEST_CASE("A failed compilation leaves what is needed to repeat it", "[nvrtc]") 
   CHECK(read_text(kept / "versions.txt").find(nvrtc->path().native()) != std::string::npos);
   CHECK(read_text(kept / "log.txt").find("1 error detected") != std::string::npos);
 
-  SECTION("ptxas names lines of the PTX, which is then there too") {
+  SECTION("ptxas reports lines of the PTX, which is also left then") {
     const TempDir other;
     request.source = "extern \"C\" __global__ void broken(float* p) { asm(\"blah %r1;\"); }";
     request.failure_folder = other.path();
     CHECK(says(error_of([&] { nvrtc->compile(request); }), {"'broken'", "instruction: 'blah'"}));
     CHECK(file_names(fs::directory_iterator(other.path())->path()).find("broken.ptx") != std::string::npos);
   }
-  SECTION("ptxas refuses without a word") {
+  SECTION("ptxas fails without a message") {
     request.source =
         "extern \"C\" __global__ void broken(float* p) { __shared__ float t[60000]; t[threadIdx.x] = 1;"
         " __syncthreads(); p[0] = t[5]; }";
@@ -344,7 +344,7 @@ TEST_CASE("Code depends on its text alone", "[nvrtc]") {
     request.flags = {flag};
     CHECK(says(error_of([&] { nvrtc->options(request); }), {"'add_one'", flag, "rejected"}));
   }
-  // Nothing is included, from the current folder neither.
+  // Nothing is included, not even from the current folder.
   const TempDir folder;
   write_text(folder / "here.h", "");
   const fs::path before = fs::current_path();

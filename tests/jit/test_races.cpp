@@ -1,4 +1,5 @@
-// Kernels whose text lacks a barrier. The emulator must see the race; so must compute-sanitizer's racecheck on a GPU:
+// Kernels whose text lacks a barrier. The emulator must report the race; so must compute-sanitizer's racecheck on a
+// GPU:
 //   TESSERA_TEST_RACES=FOLDER tessera_tests "a barrier taken out*"      # keeps the texts there
 //   TESSERA_OVERRIDE_DIR=FOLDER TESSERA_TEST_DEVICE=cuda compute-sanitizer --tool racecheck tessera_tests "[races]"
 #include <algorithm>
@@ -25,7 +26,7 @@ using fuzz::Given;
 
 namespace {
 
-/// A kernel of one block whose threads meet in shared memory, and its arguments.
+/// A kernel of one CTA whose threads communicate through shared memory, and its arguments.
 struct Meeting {
   Graph graph;
   std::vector<Given> given;
@@ -77,7 +78,7 @@ constexpr int end_of_kernels = __LINE__;
 #ifdef TESSERA_HAS_EMULATOR
 namespace {
 
-/// The text with a line "barrier();" less for each that its kernel has.
+/// One text for each line "barrier();" of the kernel, without that line.
 std::vector<std::string> without_a_barrier(const std::string& text) {
   constexpr std::string_view line = "barrier();\n";
   std::vector<std::string> texts;
@@ -102,7 +103,7 @@ TEST_CASE("a barrier taken out of a kernel is a race", "[emulator]") {
     }
     const Emulator emulator = Emulator::compile(sources);
     CHECK(emulator.run(0, graph, memory.arguments(), {}).text() == "");
-    const auto races = [&](std::size_t i) {  // in some order; in another, it reads what is not yet written
+    const auto races = [&](std::size_t i) {  // in one order; in another, it reads data that is not yet written
       return std::ranges::any_of(std::array<std::uint64_t, 4>{1, 2, 3, 4}, [&](std::uint64_t seed) {
         const Report report = emulator.run(i, graph, memory.arguments(), {}, {.seed = seed});
         const auto race = std::ranges::find(report.faults, Fault::Kind::race, &Fault::kind);
@@ -123,7 +124,7 @@ TEST_CASE("a barrier taken out of a kernel is a race", "[emulator]") {
 }
 #endif
 
-TEST_CASE("kernels whose threads meet in shared memory", "[cpu][races]") {
+TEST_CASE("kernels whose threads communicate through shared memory", "[cpu][races]") {
   for (const Meeting& meeting : meetings()) {
     const auto failure = fuzz::Trial(meeting.graph, meeting.given, 1).check_on(test_device());
     INFO(meeting.graph.name << ": " << (failure ? failure->kind + ", " + failure->text : ""));

@@ -1,4 +1,4 @@
-// Sequences of launches: what depends on what, against marking elements; runs and graphs, against plain launches.
+// Sequences of launches: dependencies, against marking elements; runs and graphs, against plain launches.
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t rows = 9, columns = 11;
 
 using Matrix = Tensor<i32, 2>;
-/// Bytes as they are marked: all elements of a tensor.
+/// Bytes to be marked: all elements of a tensor.
 std::set<const i32*> marks(const Matrix& m) {
   std::set<const i32*> marked;
   for (std::int64_t i = 0; i < m.extent(0); ++i)
@@ -26,7 +26,7 @@ bool share(const std::set<const i32*>& a, const std::set<const i32*>& b) {
   return std::ranges::any_of(a, [&](const i32* element) { return b.contains(element); });
 }
 
-/// Boxes of one matrix, which all have its strides, so that overlap is known exactly; now and then of no element.
+/// Boxes of one matrix with its strides, so that overlap is known exactly; sometimes without elements.
 class Boxes {
  public:
   explicit Boxes(unsigned seed) : random_(seed) {}
@@ -69,7 +69,7 @@ const auto& change_kernel() {
   return change;
 }
 
-/// Random launches, and what each reads and writes.
+/// Random launches, with the tensors that each reads and writes.
 struct Program {
   struct Touched {
     std::set<const i32*> read, written;
@@ -82,7 +82,7 @@ struct Program {
       const Matrix a = boxes.box(), b = boxes.box(), y = boxes.box();
       Touched next;
       const bool mixes = boxes.below(2) == 0;
-      // A written tensor that overlaps another is refused, and leaves the sequence as it was.
+      // A written tensor that overlaps another is rejected, and leaves the sequence unchanged.
       const std::size_t before = sequence.launches().size();
       const std::string refused = error_of([&] {
         if (mixes)
@@ -111,7 +111,7 @@ TEST_CASE("what a launch depends on is what marking elements says", "[jit]") {
     const Program program(boxes, 12);
     const auto& touched = program.touched;
     const std::size_t count = touched.size();
-    // comes[i][j]: j must come after i, by itself or by way of others.
+    // comes[i][j]: j must come after i, directly or transitively.
     std::vector<std::vector<bool>> conflicts(count, std::vector<bool>(count)), comes = conflicts;
     for (std::size_t j = 0; j < count; ++j)
       for (std::size_t i = 0; i < j; ++i)
@@ -139,7 +139,7 @@ TEST_CASE("what a launch depends on is what marking elements says", "[jit]") {
   CHECK(some > 100);
 }
 
-TEST_CASE("a sequence leaves what plain launches do, in any order that keeps its dependencies", "[jit]") {
+TEST_CASE("a sequence has the results of plain launches, in any order that keeps its dependencies", "[jit]") {
   const Stream stream = Device::cpu().stream();
   for (unsigned seed = 0; seed < 30; ++seed) {
     Boxes boxes(seed);
@@ -181,7 +181,7 @@ TEST_CASE("a sequence leaves what plain launches do, in any order that keeps its
   }
 }
 
-TEST_CASE("a sequence says what its launches read and write", "[jit]") {
+TEST_CASE("a sequence reports the tensors that its launches read and write", "[jit]") {
   Boxes boxes(1);
   const Matrix a = boxes.whole().slice(0, 0, 2), b = boxes.whole().slice(0, 2, 2), y = boxes.whole().slice(0, 4, 2);
   Sequence sequence(Device::cpu());

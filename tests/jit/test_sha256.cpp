@@ -1,4 +1,4 @@
-// SHA-256 against the vectors of FIPS 180-4, and lengths around those where its padding takes a block more.
+// SHA-256 against the vectors of FIPS 180-4, and lengths around those at which padding needs another block.
 #include "jit/compile/sha256.hpp"
 #include "support/catch.hpp"
 
@@ -8,7 +8,7 @@
 
 using namespace tessera::internal;
 
-TEST_CASE("SHA-256 gives the digests of FIPS 180-4", "[cache]") {
+TEST_CASE("SHA-256 computes the digests of FIPS 180-4", "[cache]") {
   struct Vector {
     std::string text;
     const char* digest;

@@ -1,4 +1,4 @@
-// Tensors on the host: made from values, seen in other ways, filled, and copied whatever their strides and devices.
+// Tensors on the host: made from values, viewed in other ways, filled, and copied with any strides and devices.
 #include <algorithm>
 #include <numeric>
 #include <thread>
@@ -15,7 +15,7 @@ namespace {
 
 const Device cpu = Device::cpu();
 
-/// Memory on the test's device, a part of it as a tensor, and which of its elements that is, in row-major order.
+/// Memory on the test's device, a part of it as a tensor, and the indices of its elements, in row-major order.
 template <class T, int R>
 struct Strided {
   Tensor<T, 1> all;
@@ -27,7 +27,8 @@ int between(std::mt19937_64& random, int low, int high) {
   return std::uniform_int_distribution<int>(low, high)(random);
 }
 
-/// Axes in any order, gaps, negative strides, single positions and perhaps none at all; a source may have strides of 0.
+/// Axes in any order, gaps, negative strides, single positions and sometimes none at all; a source may have strides of
+/// 0.
 template <class T, int R>
 Strided<T, R> strided(std::mt19937_64& random, const std::array<std::int64_t, R>& extents, bool source) {
   std::array<std::size_t, R> order;
@@ -67,7 +68,7 @@ std::vector<std::uint64_t> bits(const std::vector<T>& values) {
   return all;
 }
 
-/// Values whose bits are numbers that count up.
+/// Values whose bits are consecutive numbers.
 template <class T>
 std::vector<T> counted(std::size_t size, std::uint64_t first) {
   std::vector<T> values(size);
@@ -205,7 +206,7 @@ TEST_CASE("a tensor is filled with numbers of its type", "[api]") {
 namespace {
 template <class T>
 void check_rounded_once() {
-  // Halfway between two neighbours, and a little more: to nearest is up, and to nearest twice is down.
+  // Halfway between two neighbors, and slightly more: rounded once it goes up, rounded twice down.
   const int digits = std::is_same_v<T, f16> ? 10 : std::is_same_v<T, bf16> ? 7 : std::is_same_v<T, f8e4m3> ? 3 : 2;
   const double up = 1 + std::ldexp(1, -digits), number = 1 + std::ldexp(1, -digits - 1) + 0x1p-40;
   const long double farther = 1 + static_cast<long double>(std::ldexp(1, -digits - 1)) + 0x1p-60L;
@@ -227,11 +228,11 @@ void check_rounded_once() {
   launch(cpu.stream(), k, y);
   CHECK(value(y.to_vector()[0]) == up);
   CHECK(value(y.to_vector()[1]) == up);
-  // Integers that no float holds.
+  // Integers that no float represents.
   const std::int64_t integer = (std::int64_t{1} << 40) + (std::int64_t{1} << (39 - digits)) + 1;
   if (digits == 7) CHECK(value(T(integer)) == std::ldexp(up, 40));
   if (digits == 7) CHECK(value(T(static_cast<std::uint64_t>(integer) << 23)) == std::ldexp(up, 63));
-  // What lies below the smallest float, and at the ends.
+  // Below the smallest float, and at the limits.
   CHECK(value(T(1e-300)) == 0);
   CHECK(std::signbit(value(T(-1e-300))));
   CHECK(std::isnan(value(T(std::nan("")))));
@@ -248,14 +249,14 @@ TEST_CASE("a number becomes an element of memory by one rounding", "[api]") {
   CHECK(static_cast<float>(f8e4m3(1e300)) == 448);
   CHECK(static_cast<float>(bf16(std::numeric_limits<double>::infinity())) == std::numeric_limits<float>::infinity());
   const Tensor<f32, 1> x(cpu, {1});
-  x.fill(1 + 0x1p-24L + 0x1p-60L);  // which as a double is halfway
+  x.fill(1 + 0x1p-24L + 0x1p-60L);  // as a double it is halfway
   CHECK(x.to_vector()[0] == 1 + 0x1p-23f);
   const auto k = kernel("rounded", [&](Out<f32, 1> y) { store(y, {0}, full<f32>({1}, 1 + 0x1p-24L + 0x1p-60L)); });
   launch(cpu.stream(), k, x);
   CHECK(x.to_vector()[0] == 1 + 0x1p-23f);
 }
 
-TEST_CASE("a number out of range is named in few digits", "[api]") {
+TEST_CASE("an out-of-range number is printed with few digits", "[api]") {
   CHECK(says(error_of([&] { Tensor<f32, 1>(cpu, {4}).fill(1e300); }), {"f32 cannot be filled with 1e+300, which"}));
   const auto k = kernel("scale", [](Out<f32, 1> y, Scalar<f32> a, Scalar<i32> n) {
     store(y, {0}, full<f32>({1}, 0) + a + cast<f32>(n));
@@ -324,7 +325,7 @@ TEST_CASE("a dense tensor is reshaped, and one extent may be left open", "[api]"
   CHECK(x.transposed().dense().reshaped({24}).to_vector()[1] == 4);
 }
 
-TEST_CASE("copies and fills are recorded with a stream, and wait for nothing then", "[api]") {
+TEST_CASE("copies and fills are captured with a stream, and do not wait then", "[api]") {
   const auto x = cpu.tensor<i32>({2, 2}, numbered<i32>(4)), y = cpu.tensor<i32>({2, 2});
   const auto z = cpu.tensor<i32>({3});
   const CapturedGraph graph = cpu.stream().capture([&] {
@@ -351,13 +352,13 @@ TEST_CASE("tensors are copied between devices", "[jit]") {
   const auto there = x.to(first);
   CHECK(there.device() == first);
   CHECK(there.to(first).data() == there.data());
-  CHECK(there.to(second).to_vector() == values);  // by way of the host
+  CHECK(there.to(second).to_vector() == values);  // through the host
   const Tensor<f32, 2> back(cpu, {2, 3});
   back.copy_from(there);
   CHECK(back.to_vector() == values);
   x.copy_from(numbered<f32>(6, 9));
   CHECK(there.to(cpu).to_vector() == values);
-  // What is strided here goes as a dense copy; what is strided there is made so by a kernel.
+  // A strided source here is copied as dense; a strided target there is written by a kernel.
   CHECK(x.transposed().to(first).to_vector() == x.transposed().to_vector());
   CHECK(machine.fake.launches.empty());
   there.transposed().to_vector();
@@ -372,10 +373,10 @@ TEST_CASE("tensors are copied between devices", "[jit]") {
   CHECK(says(error_of([&] { back.copy_from(Tensor<f32, 2>(first, {3, 2})); }), {"f32 [2,3]", "f32 [3,2]"}));
 }
 
-TEST_CASE("a copy on a GPU comes behind all work of the device, and a stream's in its order", "[jit]") {
+TEST_CASE("a copy on a GPU comes after all work of the device, and a stream's in its order", "[jit]") {
   Machine machine;
   const Device device = machine.gpu(0);
-  const Stream other = device.new_stream();  // stream3; stream2 is the device's own, stream1 of memory
+  const Stream other = device.new_stream();  // stream3; stream2 is the device's own, stream1 is for memory
   const Tensor<f32, 1> x(device, {64}), y(device, {64});
   y.copy_from(x, other);
   machine.fake.calls.clear();
@@ -388,7 +389,7 @@ TEST_CASE("a copy on a GPU comes behind all work of the device, and a stream's i
   for (const std::string& call : machine.fake.calls)
     for (const char* kind : {"cuEventRecord", "cuMemcpyAsync", "cuStreamSynchronize"})
       if (call.starts_with(kind)) kinds.push_back(call);
-  // All streams are waited for, then the copy is made on one that nobody else has, stream4, and waited for.
+  // All streams are awaited, then the copy is made on one that nobody else has, stream4, and awaited.
   const auto copy = std::ranges::find_if(kinds, [](auto& call) {
     return says(call, {"cuMemcpyAsync 256", "stream4"});
   });
@@ -398,7 +399,7 @@ TEST_CASE("a copy on a GPU comes behind all work of the device, and a stream's i
   CHECK(std::any_of(copy, kinds.end(), [](auto& call) { return says(call, {"cuStreamSynchronize", "stream4"}); }));
 }
 
-TEST_CASE("a copy without a stream is no part of what another thread records", "[jit]") {
+TEST_CASE("a copy without a stream is not part of another thread's capture", "[jit]") {
   Machine machine;
   const Device device = machine.gpu(0);
   const Tensor<f32, 1> x(device, {64}), y(device, {64});

@@ -1,4 +1,4 @@
-// What runs at the end of a process, and in a forked child, by name, on the device of TESSERA_DEVICE.
+// Kernels at the end of a process, and in a forked child, by name, on the device of TESSERA_DEVICE.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +28,7 @@ auto square() {
   });
 }
 
-/// 6 + 144: by many threads, and by a product.
+/// 6 + 144: by many threads, and by a matmul.
 void compute(const char* when) {
   const Device device = Device::best();
   const auto x = device.tensor<f32>({1 << 17}), y = device.tensor<f32>({1 << 17});
@@ -41,7 +41,7 @@ void compute(const char* when) {
   std::fflush(stdout);
 }
 
-// Made before any device is, so destroyed after what is static there.
+// Made before any device, so destroyed after the static objects there.
 struct AtTheEnd {
   ~AtTheEnd() {
     if (how == "static") compute("static");

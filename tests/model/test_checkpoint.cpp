@@ -1,4 +1,4 @@
-// Model folders: what is read from good ones, and how each bad one is refused.
+// Model folders: what good ones contain, and how each bad one is rejected.
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -29,7 +29,7 @@ std::string config_with(const std::vector<std::pair<std::string, std::string>>& 
   return config.dump(2);
 }
 
-/// A folder in which one file at a time is spoilt.
+/// A folder in which one file at a time is corrupted.
 class ModelFolder {
  public:
   ModelFolder() {
@@ -114,7 +114,7 @@ TEST_CASE("config.json of the models at hand", "[model]") {
   CHECK(read_config(root / "samples/models/storyteller-6m").vocab == 4096);
 }
 
-TEST_CASE("what config.json may leave out, or say in another way", "[model]") {
+TEST_CASE("optional keys of config.json, and alternative spellings", "[model]") {
   ModelFolder folder;
   CHECK(folder.config({{"n_inner", ""}}).inner == 192);
   CHECK(folder.config({{"n_inner", "null"}}).inner == 192);
@@ -132,7 +132,7 @@ TEST_CASE("what config.json may leave out, or say in another way", "[model]") {
   CHECK(folder.config({{"eos_token_id", "null"}}).eos.empty());
   CHECK(folder.config({{"eos_token_id", "[]"}}).eos.empty());
   CHECK(folder.config({{"eos_token_id", "100"}}).eos == Ids{100});
-  // Tokens outside of the vocabulary, of 101, never come.
+  // Tokens outside of the vocabulary, of 101, are ignored.
   CHECK(folder.config({{"eos_token_id", "101"}}).eos == Ids{101});
   CHECK(folder.config({{"eos_token_id", "-1"}}).eos == Ids{-1});
   CHECK(folder.config({{"eos_token_id", "[0, 50256]"}}).eos == Ids{0, 50256});
@@ -150,7 +150,7 @@ TEST_CASE("what config.json may leave out, or say in another way", "[model]") {
   CHECK(folder.config({{"vocab_size", "1048576"}}).vocab == 1 << 20);
 }
 
-TEST_CASE("bad sizes in config.json are refused by key and value", "[model]") {
+TEST_CASE("bad sizes in config.json are rejected by key and value", "[model]") {
   ModelFolder folder;
   for (const std::string key : {"vocab_size", "n_positions", "n_embd", "n_layer", "n_head"}) {
     folder.check_config_refused({{key, ""}}, {key + " is missing", "an integer from 1 to"});
@@ -182,7 +182,7 @@ TEST_CASE("bad sizes in config.json are refused by key and value", "[model]") {
   }
 }
 
-TEST_CASE("what needs other arithmetic is refused by name", "[model]") {
+TEST_CASE("models that need other arithmetic are rejected by name", "[model]") {
   ModelFolder folder;
   folder.check_config_refused({{"model_type", "\"llama\""}}, {"model_type is 'llama'", "gpt2"});
   folder.check_config_refused({{"model_type", "null"}}, {"model_type is null"});
@@ -201,7 +201,7 @@ TEST_CASE("what needs other arithmetic is refused by name", "[model]") {
   folder.check_config_refused({{"tie_word_embeddings", "\"yes\""}}, {"tie_word_embeddings is 'yes'"});
 }
 
-TEST_CASE("a config.json that is none is refused", "[model]") {
+TEST_CASE("an invalid config.json is rejected", "[model]") {
   ModelFolder folder;
   const auto refused = [&](std::string_view text, std::string_view reason) {
     write_text(folder / "config.json", text);
@@ -228,7 +228,7 @@ TEST_CASE("a config.json that is none is refused", "[model]") {
   CHECK(says(missing, {(folder / "config.json").native(), "No such file"}));
 }
 
-TEST_CASE("check() holds for configurations that were never in a file", "[model]") {
+TEST_CASE("check() covers configurations that were never in a file", "[model]") {
   const auto refused = [](auto change, std::initializer_list<std::string_view> parts) {
     Gpt2Config config = preset("nano");
     change(config);
@@ -248,7 +248,7 @@ TEST_CASE("check() holds for configurations that were never in a file", "[model]
   refused([](C& c) { c.epsilon = std::numeric_limits<float>::quiet_NaN(); }, {"layer_norm_epsilon is nan"});
 }
 
-TEST_CASE("every preset is a sound configuration", "[model]") {
+TEST_CASE("every preset is a valid configuration", "[model]") {
   CHECK(presets().size() == 10);
   for (const Preset& p : presets()) {
     INFO(p.name);
@@ -270,7 +270,7 @@ TEST_CASE("every preset is a sound configuration", "[model]") {
       {"'gpt3'", "nano, micro, mini, gpt2, gpt2-medium, gpt2-large, gpt2-xl, tile-small, tile-medium, tile-large"}));
 }
 
-TEST_CASE("generation_config.json is optional, its values are not arbitrary", "[model]") {
+TEST_CASE("generation_config.json is optional, its values are checked", "[model]") {
   ModelFolder folder;
   CHECK(read_generation_config(nano).eos == std::vector<std::int32_t>{0});
   const GenerationDefaults all = folder.generation(
@@ -316,7 +316,7 @@ TEST_CASE("generation_config.json is optional, its values are not arbitrary", "[
   CHECK(says(error_of([&] { read_generation_config(folder.path()); }), {"generation_config.json", "folder"}));
 }
 
-TEST_CASE("keys of generation_config.json that are not obeyed are known by name, unless they are off", "[model]") {
+TEST_CASE("unsupported keys of generation_config.json are reported by name, unless they are off", "[model]") {
   ModelFolder folder;
   using Keys = std::vector<std::string>;
   CHECK(folder
@@ -333,7 +333,7 @@ TEST_CASE("keys of generation_config.json that are not obeyed are known by name,
             .ignored.empty());
 }
 
-TEST_CASE("the checkpoints at hand open", "[model]") {
+TEST_CASE("the available checkpoints open", "[model]") {
   const char* folder = GENERATE("tests/data/nano-odd", "tests/data/mini-192", "samples/models/storyteller-6m");
   const Checkpoint model = Checkpoint::open(root / folder);
   const auto width = static_cast<std::uint64_t>(model.config.width), inner = 4 * width;
@@ -369,7 +369,7 @@ TEST_CASE("the checkpoints at hand open", "[model]") {
   CHECK(copy.layers.at(0).fc_bias == model.layers.at(0).fc_bias);
 }
 
-TEST_CASE("names come with and without prefix, old masks are ignored", "[model]") {
+TEST_CASE("names with and without prefix are found, old masks are ignored", "[model]") {
   ModelFolder folder;
   folder.edit_weights([](auto& tensors) {
     for (TensorBytes& t : tensors) t.name = t.name.substr(std::strlen("transformer."));
@@ -421,7 +421,7 @@ TEST_CASE("one message names all weights that are wrong", "[model]") {
                              "F32, F16 and BF16: transformer.ln_f.bias I32"});
 }
 
-TEST_CASE("a name under both spellings is once too many", "[model]") {
+TEST_CASE("a weight under both spellings is rejected", "[model]") {
   ModelFolder folder;
   folder.edit_weights([](auto& tensors) {
     tensors.push_back(named(tensors, "transformer.wte.weight"));
@@ -430,7 +430,7 @@ TEST_CASE("a name under both spellings is once too many", "[model]") {
   folder.check_open_refused({"unknown: 'wte.weight'"});
 }
 
-TEST_CASE("other element types are refused by name", "[model]") {
+TEST_CASE("other element types are rejected by name", "[model]") {
   ModelFolder folder;
   const auto type = GENERATE(StoredType::f64, StoredType::i8, StoredType::f8_e4m3, StoredType::boolean);
   folder.edit_weights([&](auto& tensors) {
@@ -448,7 +448,7 @@ TEST_CASE("long lists are cut", "[model]") {
   folder.check_open_refused({"of the wrong shape: transformer.wte.weight [101, 48], not [101, 96]", " more"});
 }
 
-TEST_CASE("a folder that is no model says what a model is", "[model]") {
+TEST_CASE("the message for a folder that is no model describes a model", "[model]") {
   const TempDir folder;
   const auto refused = [](const fs::path& path, std::initializer_list<std::string_view> parts) {
     const std::string message = error_of([&] { Checkpoint::open(path); });
@@ -476,14 +476,14 @@ TEST_CASE("a folder that is no model says what a model is", "[model]") {
   refused(folder.path(), {"model.safetensors", "folder"});
 }
 
-TEST_CASE("a truncated download says how much is missing", "[model]") {
+TEST_CASE("a truncated download is reported with the missing bytes", "[model]") {
   ModelFolder folder;
   const auto size = fs::file_size(folder / "model.safetensors");
   fs::resize_file(folder / "model.safetensors", size - 1000);
   folder.check_open_refused({"1000 bytes are missing"});
 }
 
-TEST_CASE("a file that is shortened while it is read is an error, and afterwards means nothing", "[model]") {
+TEST_CASE("a file that is shortened while it is read is an error, and has no effect afterward", "[model]") {
   ModelFolder folder;
   const fs::path weights = folder / "model.safetensors";
   const auto size = fs::file_size(weights);
@@ -504,7 +504,7 @@ TEST_CASE("a file that is shortened while it is read is an error, and afterwards
     CHECK(says(message, {weights.native(), "truncated"}));
     CHECK(logits(before) == expected);
   }
-  // Another file in its place is not what was opened.
+  // Another file at its path is not the opened one.
   fs::copy_file(nano / "model.safetensors", folder / "new");
   fs::remove(weights);
   fs::copy_file(nano / "model.safetensors", weights);
@@ -514,7 +514,7 @@ TEST_CASE("a file that is shortened while it is read is an error, and afterwards
   CHECK(logits(Gpt2(device, again)) == expected);
 }
 
-TEST_CASE("settings and weights too large to be meant are refused unread", "[model]") {
+TEST_CASE("settings and weights too large to be meant are rejected unread", "[model]") {
   ModelFolder folder;
   for (const char* name : {"config.json", "generation_config.json"}) {
     const std::string before = read_text(folder / name);
@@ -524,7 +524,7 @@ TEST_CASE("settings and weights too large to be meant are refused unread", "[mod
   }
   fs::resize_file(folder / "model.safetensors", std::uintmax_t{1} << 42);
   folder.check_open_refused({"belong to no tensor"});
-  // A file as large as its header says, of weights that the model does not have.
+  // A file as large as its header says, with weights that the model does not have.
   std::string header = R"({"wte.weight":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}})";
   const std::uint64_t size = header.size();
   write_text(folder / "model.safetensors", std::string(reinterpret_cast<const char*>(&size), sizeof size) + header);

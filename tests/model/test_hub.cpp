@@ -1,4 +1,4 @@
-// Models in the hub's cache: where it is, what a name leads to, and what is said where it leads nowhere.
+// Models in the hub's cache: its location, how a name is resolved, and the message if it cannot be.
 #include <stdlib.h>
 
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 
 const fs::path nano = fs::path(TESSERA_SOURCE_DIR) / "tests/data/nano-odd";
 
-/// The variables that say where the cache is, all unset but those given; as they were at the end.
+/// The variables that locate the cache, all unset except the given ones; restored at the end.
 class Environment {
  public:
   explicit Environment(std::initializer_list<std::pair<const char*, std::string>> set) {
@@ -53,7 +53,7 @@ fs::path add_snapshot(const fs::path& repository, const std::string& hash) {
 
 }  // namespace
 
-TEST_CASE("the hub's cache is where huggingface_hub has it", "[model]") {
+TEST_CASE("the hub's cache is where huggingface_hub puts it", "[model]") {
   using Set = std::initializer_list<std::pair<const char*, std::string>>;
   const auto cache = [](Set set) {
     const Environment environment(set);
@@ -87,7 +87,8 @@ TEST_CASE("a model is found by its name on the hub, by its folder in the cache, 
   CHECK(find_model("org/name").filename() == "0123abcd");
 }
 
-TEST_CASE("a folder goes before a name on the hub, and what can be no such name is left as it is", "[model]") {
+TEST_CASE("a folder takes precedence over a hub name, and names that cannot be on the hub are left unchanged",
+          "[model]") {
   const TempDir home, work;
   const Environment environment({{"HF_HUB_CACHE", home.path().native()}});
   add_snapshot(home / "models--org--name", "0123");
@@ -105,13 +106,13 @@ TEST_CASE("a folder goes before a name on the hub, and what can be no such name 
     CHECK(find_model(name) == name);
   }
   CHECK(find_model(std::string(97, 'a')) == std::string(97, 'a'));
-  // A model that has a folder of this name is none of the cache.
+  // A model that has a folder of this name does not come from the cache.
   fs::create_directory(work / "snapshots");
   fs::copy_file(nano / "config.json", work / "config.json");
   CHECK(find_model(work.path().native()) == work.path());
 }
 
-TEST_CASE("a name that leads nowhere says where it was looked for, and that nothing is downloaded", "[model]") {
+TEST_CASE("an unresolved name reports where it was searched, and that nothing is downloaded", "[model]") {
   const TempDir home;
   const Environment environment({{"HF_HUB_CACHE", home.path().native()}});
   const fs::path repository = home / "models--org--name";
@@ -135,7 +136,7 @@ TEST_CASE("a name that leads nowhere says where it was looked for, and that noth
   refused({"refs/main' names snapshot 4567, which is not in", snapshot.native()});
   write_text(repository / "refs/main", std::string(256, 'a'));
   refused({"256 bytes"});
-  // A download that was cut short leaves links to what is not there.
+  // An interrupted download leaves dangling links.
   write_text(repository / "refs/main", "0123");
   fs::remove(repository / "blobs/0123-model.safetensors");
   const std::string message = error_of([&] { Checkpoint::open(find_model("org/name")); });

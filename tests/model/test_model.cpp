@@ -42,7 +42,7 @@ struct Golden {
     logits = values<float>(file, "logits");
     greedy = values<std::int32_t>(file, "greedy");
   }
-  /// The golden text is a prompt's beginning, continued.
+  /// The golden text is the beginning of a prompt, continued.
   Tokens greedy_prompt() const {
     const auto end = std::mismatch(greedy.begin(), greedy.end(), prompts[0].begin(), prompts[0].end()).first;
     REQUIRE(end != greedy.begin());
@@ -268,7 +268,7 @@ TEST_CASE("token embedding and head are tied as transformers 5 ties them", "[mod
   }
 }
 
-TEST_CASE("a head that equals the token embedding is that", "[model]") {
+TEST_CASE("a head that equals the token embedding is not stored twice", "[model]") {
   const std::filesystem::path stored = root / "tests/data/tied-head";
   const SafeTensors weights = SafeTensors::open(stored / "model.safetensors");
   const TempDir folder;
@@ -287,7 +287,7 @@ TEST_CASE("a head that equals the token embedding is that", "[model]") {
 }
 
 TEST_CASE("heads may have any width", "[model]") {
-  // Of 1, as sshleifer/tiny-gpt2 has them, of less than matrix instructions multiply, and of more than registers hold.
+  // Width 1, as in sshleifer/tiny-gpt2, widths below that of matrix instructions, and ones that registers do not hold.
   constexpr std::pair<std::size_t, std::size_t> shapes[] = {{6, 2},  {2, 2},   {12, 3}, {7, 1},
                                                             {27, 3}, {300, 1}, {640, 2}};
   Cases cases(3 * 12 * std::size(shapes));  // that many kernels
@@ -408,7 +408,7 @@ TEST_CASE("cached decode equals recomputation", "[model][long]") {
   }
 }
 
-TEST_CASE("a prompt may come in parts", "[model]") {
+TEST_CASE("a prompt may be appended in parts", "[model]") {
   const Golden golden("mini-192");
   const Gpt2 model(test_device(), golden.checkpoint);
   const Tokens& tokens = golden.prompts[0];
@@ -418,7 +418,7 @@ TEST_CASE("a prompt may come in parts", "[model]") {
   CHECK(largest_difference(parts.logits(), std::span(golden.logits).subspan(63 * 257, 257)) <= 2e-5);
 }
 
-TEST_CASE("a batch of different lengths gives what each prompt gives alone", "[model][long]") {
+TEST_CASE("a batch of different lengths gives each prompt's own result", "[model][long]") {
   const Gpt2 model(test_device(), Checkpoint::open(root / "samples/models/storyteller-6m"));
   const std::vector<Tokens> prompts{
       {2916, 580, 259, 557}, {33}, {2, 2098, 509, 316, 537, 789, 260, 44, 416}, Tokens(40, 12)};
@@ -454,7 +454,7 @@ TEST_CASE("a sequence without new tokens stays as it is", "[model]") {
   CHECK(largest_difference(std::span(both).first(101), alone.logits()) <= 1e-5);
 }
 
-TEST_CASE("whoever waits for a model hears how much of it has been read", "[model]") {
+TEST_CASE("loading a model reports its progress", "[model]") {
   const Golden golden("nano-odd");
   std::vector<double> parts;
   const Gpt2 model(test_device(), golden.checkpoint, Compute::f32, [&](double part) { parts.push_back(part); });
@@ -474,7 +474,7 @@ TEST_CASE("a cleared sequence is a new one, and the others stay", "[model]") {
   session.clear(0);
   CHECK(session.length(0) == 0);
   CHECK(session.length(1) == 2);
-  session.sample(penalized);  // of the other
+  session.sample(penalized);  // from the other one
   session.append(std::vector<Tokens>{{1, 2, 3}, {6}});
   Session fresh(model, 2, 37);
   fresh.append(std::vector<Tokens>{{}, {4, 5}});
@@ -488,7 +488,7 @@ TEST_CASE("a cleared sequence is a new one, and the others stay", "[model]") {
   CHECK(says(error_of([&] { session.clear(2); }), {"no sequence 2"}));
 }
 
-TEST_CASE("a draw depends on seed and stream, not on the sequences beside it", "[model]") {
+TEST_CASE("a sample depends on seed and stream, not on the sequences beside it", "[model]") {
   const Golden golden("nano-odd");
   const Gpt2 model(test_device(), golden.checkpoint);
   const Sampling hot{.temperature = 100, .seed = 3};
@@ -569,7 +569,7 @@ TEST_CASE("presets are made from a seed, the same each time", "[model]") {
   CHECK(squares > 0);
 }
 
-TEST_CASE("sessions refuse what they cannot do, and stay as they were", "[model]") {
+TEST_CASE("sessions reject invalid calls, and stay unchanged", "[model]") {
   const Golden golden("nano-odd");
   const Gpt2 model(test_device(), golden.checkpoint);
   CHECK(says(error_of([&] { Session(model, 0, 10); }), {"at least 1"}));

@@ -1,4 +1,4 @@
-// GPT-2: what differs from device to device, and must not show: tiles, and tokens that stay on the device.
+// GPT-2: differences between devices that must not be visible: tiles, and tokens that stay on the device.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -41,7 +41,7 @@ TEST_CASE("a sampled token is appended like any other", "[model]") {
   Session session(model, 2, 40);
   std::vector<Tokens> texts{{1, 2, 3}, {4, 5}};
   session.append(texts);
-  // What is appended to each sequence, made of what was sampled.
+  // The tokens that are appended to each sequence, given the sampled ones.
   const auto step = [&](const std::function<std::vector<Tokens>(const Tokens&)>& next) {
     const Tokens sampled = session.sample({.temperature = 1, .seed = 5});
     const std::vector<Tokens> appended = next(sampled);
@@ -82,7 +82,7 @@ TEST_CASE("chunks of any length are appended to sequences of any length", "[mode
       std::size_t longest = 0;
       for (std::size_t b = 0; b < batch; ++b) {
         const int space = config.positions - static_cast<int>(texts[b].size());
-        // The first is long enough to fill a tile of queries, then short and long ones take turns.
+        // The first is long enough to fill a tile of queries, then short and long ones alternate.
         const int most = step == 0 ? 20 : below(3) == 0 ? 40 : 6;
         const int length = std::min(space, step == 0 ? most : below(most));
         for (int i = 0; i < length; ++i) chunks[b].push_back(below(211));
@@ -111,7 +111,7 @@ TEST_CASE("chunks of any length are appended to sequences of any length", "[mode
   }
 }
 
-TEST_CASE("tf32 rounds what is multiplied, and nothing else", "[model]") {
+TEST_CASE("tf32 converts matmul operands, and nothing else", "[model]") {
   CHECK(parse_compute("tf32") == Compute::tf32);
   const std::vector<Tokens> texts{{1, 2, 3, 4, 5, 6, 7}};
   const auto exact = logits_of(Gpt2(test_device(), small(), 3), texts);

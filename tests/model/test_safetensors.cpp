@@ -1,5 +1,4 @@
-// Every rule of the safetensors format, R1 to R18 of its README and reference reader, each with the inputs that break
-// it.
+// Every rule of the safetensors format, R1 to R18 of its README and reference reader, each with inputs that violate it.
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,12 +22,12 @@ namespace {
 
 std::string prefix(std::uint64_t n) { return {reinterpret_cast<const char*>(&n), sizeof n}; }
 
-/// A file of this header, and `data` zeros.
+/// A file with this header, and `data` zeros.
 std::string with_header(const std::string& header, std::size_t data = 0) {
   return prefix(header.size()) + header + std::string(data, '\0');
 }
 
-/// A file of one tensor 'x'.
+/// A file with one tensor 'x'.
 std::string one_tensor(const std::string& info, std::size_t data = 4) {
   return with_header("{\"x\":" + info + "}", data);
 }
@@ -44,7 +43,7 @@ class Files {
     return path_;
   }
   const SafeTensors& open(const std::string& content) { return last_.emplace(SafeTensors::open(write(content))); }
-  /// Refused in one line that names the file and has `parts` in it.
+  /// Rejected in one line that names the file and contains `parts`.
   void check_refused(const std::string& content, std::initializer_list<std::string_view> parts) {
     const std::string message = error_of([&] { open(content); });
     INFO("header: " << content.substr(std::min<std::size_t>(8, content.size()), 200));
@@ -67,7 +66,7 @@ std::string text_of(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-TEST_CASE("a file is read, or refused by name and reason", "[model]") {
+TEST_CASE("a file is read, or rejected by name and reason", "[model]") {
   const TempDir folder;
   const auto refused = [&](const fs::path& path, std::string_view reason) {
     const std::string message = error_of([&] { InputFile::open(path); });
@@ -93,7 +92,7 @@ TEST_CASE("a file is read, or refused by name and reason", "[model]") {
   refused(folder / "fifo", "not a regular file");
   refused("/dev/null", "not a regular file");
   refused(folder / "file" / "below", "Not a directory");
-  if (geteuid() != 0) {  // root reads everything
+  if (geteuid() != 0) {  // root can read everything
     fs::permissions(folder / "file", fs::perms::none);
     refused(folder / "file", "Permission denied");
   }
@@ -110,18 +109,18 @@ TEST_CASE("quoting keeps a message to one short line", "[model]") {
   for (int i = 0; i < 1000; ++i) umlauts += "\xc3\xa4";
   const std::string cut = in_quotes(umlauts);
   CHECK(cut.size() < 520);
-  CHECK(cut.find("\xc3 ") == cut.npos);  // no character is cut in two
+  CHECK(cut.find("\xc3 ") == cut.npos);  // no character is split
   CHECK(cut.find(" \xa4") == cut.npos);
 }
 
-TEST_CASE("R1: eight bytes at the least", "[model]") {
+TEST_CASE("R1: at least eight bytes", "[model]") {
   Files files;
   files.check_refused("", {"empty"});
   files.check_refused("1", {"1 bytes"});
   files.check_refused("1234567", {"7 bytes"});
 }
 
-TEST_CASE("R2: a header of 100 MB at the most", "[model]") {
+TEST_CASE("R2: a header of at most 100 MB", "[model]") {
   Files files;
   for (const std::uint64_t n :
        {std::uint64_t{100'000'001}, std::uint64_t{1} << 63, ~std::uint64_t{0}, ~std::uint64_t{7}}) {
@@ -129,13 +128,13 @@ TEST_CASE("R2: a header of 100 MB at the most", "[model]") {
   }
 }
 
-TEST_CASE("R2: what is commonly taken for weights is called by its name", "[model]") {
+TEST_CASE("R2: other files that are commonly mistaken for weights are named", "[model]") {
   Files files;
   files.check_refused("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 548105171\n",
                       {"Git-LFS pointer", "git lfs pull"});
   files.check_refused("<!DOCTYPE html><html></html>", {"web page"});
   files.check_refused("<!doctype html>", {"web page"});
-  files.check_refused("<html>", {"web page"});  // under eight bytes, too
+  files.check_refused("<html>", {"web page"});  // also below eight bytes
   files.check_refused("<?xml version=\"1.0\"?><Error><Code>AccessDenied</Code></Error>", {"XML"});
   files.check_refused(std::string("PK\x03\x04\x00\x00\x08\x08", 8) + std::string(100, 'x'), {"zip", "convert"});
   files.check_refused(std::string("PK\x03\x04\x00\x00\x00\x00", 8) + std::string(100, 'x'), {"zip", "convert"});
@@ -182,7 +181,7 @@ TEST_CASE("R5: the header is one strict JSON object", "[model]") {
   CHECK(files.open(with_header(" {\"x\" : " + info + " }   ", 4)).tensors().size() == 1);
 }
 
-TEST_CASE("R5: nesting that the format does not have ends where it begins", "[model]") {
+TEST_CASE("R5: nesting that the format does not have is rejected where it begins", "[model]") {
   Files files;
   const std::string deep(5'000'000, '[');
   files.check_refused(with_header("{\"x\":" + deep), {"'x' is an array, where an object is expected"});
@@ -200,7 +199,7 @@ TEST_CASE("R6: __metadata__ maps strings to strings", "[model]") {
     files.check_refused(with_header(R"({"__metadata__":{"k":)" + std::string(bad) + "}}"),
                         {"'k' of __metadata__", "a string is expected"});
   }
-  CHECK(files.open(with_header(R"({"__metadata__":null})")).tensors().empty());  // as none, as the reference reads it
+  CHECK(files.open(with_header(R"({"__metadata__":null})")).tensors().empty());  // like none, as the reference reads it
   files.check_refused(with_header(R"({"__metadata__":null,"__metadata__":{}})"), {"two __metadata__"});
   files.check_refused(with_header(R"({"__metadata__":null,"x":null})"), {"'x' is null", "an object"});
   for (const char* bad : {"1", "\"x\"", "[]", "true"}) {
@@ -312,7 +311,7 @@ TEST_CASE("R12: tensors follow each other without overlap or hole", "[model]") {
   files.check_refused(two("[18446744073709551615,1]", "[0,2]"), {"'x' ends at 1, before"});
   files.check_refused(two("[0,2]", "[2,18446744073709551615]"), {"'y' has 18446744073709551613 bytes"});
 
-  // An empty tensor may stand between two others, in any order of the header.
+  // An empty tensor may be between two others, in any order of the header.
   const std::string a = tensor("U8", "[2]", "[0,2]"), b = tensor("U8", "[0]", "[2,2]"),
                     c = tensor("U8", "[2]", "[2,4]");
   CHECK(files.open(with_header("{\"c\":" + c + ",\"b\":" + b + ",\"a\":" + a + "}", 4)).tensors().size() == 3);
@@ -364,7 +363,7 @@ TEST_CASE("R16: the file ends with the last tensor", "[model]") {
   files.check_refused(with_header("{}", 1), {"1 bytes at its end"});
 }
 
-TEST_CASE("R17: values are bytes, whatever they are and wherever they lie", "[model]") {
+TEST_CASE("R17: values are bytes, with any content and offset", "[model]") {
   Files files;
   for (int pad = 0; pad < 8; ++pad) {
     std::string content = with_header("{\"x\":" + tensor("F32", "[2]", "[0,8]") + "}" + std::string(pad, ' '));
@@ -384,7 +383,7 @@ TEST_CASE("R18: a file without tensors is a file", "[model]") {
   CHECK(file.find("") == nullptr);
 }
 
-TEST_CASE("every truncation is refused", "[model]") {
+TEST_CASE("every truncation is rejected", "[model]") {
   Files files;
   const std::string whole = with_header(R"({"__metadata__":{"format":"pt"},"a":)" + tensor("F16", "[3]", "[0,6]") +
                                             ",\"b\":" + tensor("F32", "[2,1]", "[6,14]") + "}",
@@ -393,7 +392,7 @@ TEST_CASE("every truncation is refused", "[model]") {
   for (std::size_t size = 0; size < whole.size(); ++size) files.check_refused(whole.substr(0, size), {});
 }
 
-TEST_CASE("every flipped bit is refused or harmless", "[model]") {
+TEST_CASE("every flipped bit is rejected or harmless", "[model]") {
   Files files;
   const std::string whole = with_header(R"({"__metadata__":{"format":"pt"},"a":)" + tensor("F16", "[3]", "[0,6]") +
                                             ",\"b\":" + tensor("F32", "[2,1]", "[6,14]") + "}",
@@ -407,7 +406,7 @@ TEST_CASE("every flipped bit is refused or harmless", "[model]") {
         std::size_t total = 0;
         const SafeTensors& file = files.open(broken);
         for (const StoredTensor& t : file.tensors()) {
-          for (const std::byte b : file.read(t)) sum += static_cast<std::size_t>(b);  // what is no tensor is not 0
+          for (const std::byte b : file.read(t)) sum += static_cast<std::size_t>(b);  // other bytes are not 0
           total += t.size;
         }
         CHECK(total == 14);
@@ -420,7 +419,7 @@ TEST_CASE("every flipped bit is refused or harmless", "[model]") {
     }
   }
   CHECK(sum == 0);
-  CHECK(loaded > 10);  // in names, say
+  CHECK(loaded > 10);  // for example in names
   CHECK(refused > 5 * loaded);
 }
 
@@ -455,7 +454,7 @@ TEST_CASE("tensors live as long as any copy of the file", "[model]") {
   CHECK_THROWS_AS(second.read(*x, part, 5), InternalError);
 }
 
-TEST_CASE("what is written is read again", "[model]") {
+TEST_CASE("a written file can be read again", "[model]") {
   const TempDir folder;
   const fs::path path = folder / "out.safetensors";
   const std::string half = "abcdef", full = "12345678", nibbles = "x";
@@ -487,7 +486,7 @@ TEST_CASE("what is written is read again", "[model]") {
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
 }
 
-TEST_CASE("what other writers wrote survives a rewrite", "[model]") {
+TEST_CASE("entries of other writers survive a rewrite", "[model]") {
   const TempDir folder;
   for (const char* name :
        {"tests/data/nano-odd/model.safetensors", "tests/data/nano-odd/golden.safetensors",
@@ -534,7 +533,7 @@ TEST_CASE("a failed write leaves nothing behind", "[model]") {
   check_refused(folder / "missing" / "x", {}, {"No such file"});
   check_refused(folder.path(), {}, {"directory"});
 
-  // A disk that fills up: the same path through the code as a limit on the size of files.
+  // A full disk: it takes the same code path as a limit on the size of files.
   rlimit old{};
   REQUIRE(getrlimit(RLIMIT_FSIZE, &old) == 0);
   const rlimit small{1 << 16, old.rlim_max};

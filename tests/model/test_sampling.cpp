@@ -1,4 +1,4 @@
-// Sampling against its definition: the kernel's choices over many draws, and the filters in double precision.
+// Sampling against its definition: the kernel's choices over many samples, and the filters in double precision.
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -19,7 +19,7 @@ struct Settings {
   float top_p = 1, min_p = 0;
 };
 
-// The distribution that transformers draws from: penalty, temperature, top-k, top-p, min-p in this order. (No two of
+// The distribution from which transformers samples: penalty, temperature, top-k, top-p, min-p in this order. (No two of
 // the tests' logits are equal.)
 std::vector<double> expected(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s) {
   const std::size_t n = logits.size();
@@ -53,7 +53,7 @@ std::vector<double> expected(const std::vector<float>& logits, const std::vector
   return p;
 }
 
-/// Each row has a key of its own, as sequences of a session have.
+/// Each row has a key of its own, as sequences of a session do.
 std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& seen, const Settings& s,
                       std::int64_t rows, std::int64_t seed, int position = 3) {
   const Device& device = test_device();
@@ -79,7 +79,7 @@ std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& s
   return token.to_vector();
 }
 
-/// Draws from one row of logits, each with a key of its own, however large the vocabulary: every row is that one.
+/// Samples from one row of logits, each with a key of its own, for any vocabulary size: every row is that one.
 std::vector<i32> draw_from_one(const std::vector<float>& logits, std::int64_t rows, std::int64_t seed) {
   const Device& device = test_device();
   const auto vocab = static_cast<std::int64_t>(logits.size());
@@ -101,7 +101,7 @@ std::vector<i32> draw_from_one(const std::vector<float>& logits, std::int64_t ro
   return token.to_vector();
 }
 
-/// Many more draws where they are quick.
+/// Many more samples where they are cheap.
 bool has_gpu() { return test_device_name().starts_with("cuda"); }
 
 std::vector<float> random_logits(std::size_t n, unsigned seed) {
@@ -114,7 +114,7 @@ std::vector<float> random_logits(std::size_t n, unsigned seed) {
 
 }  // namespace
 
-TEST_CASE("tokens are drawn with their probabilities", "[model][many]") {
+TEST_CASE("tokens are sampled with their probabilities", "[model][many]") {
   const Settings settings =
       GENERATE(Settings{}, Settings{1, 0.5f}, Settings{1, 2}, Settings{1, 1, 5}, Settings{1, 1, 0, 0.7f},
                Settings{1, 0.8f, 12, 0.9f}, Settings{1.5f, 1, 8}, Settings{0.5f, 0.9f, 0, 0.95f}, Settings{1, 1, 1},
@@ -148,7 +148,7 @@ TEST_CASE("filters keep exactly the tokens they should, in large vocabularies to
   }
 }
 
-TEST_CASE("top-k keeps k tokens, of equals the lowest", "[model]") {
+TEST_CASE("top-k keeps k tokens, the lowest among equals", "[model]") {
   const auto drawn = [](const std::vector<float>& logits, int k) {
     std::set<i32> tokens;
     for (i32 token : draw(logits, std::vector<u8>(logits.size()), {1, 1, k}, 500, 1)) tokens.insert(token);
@@ -207,12 +207,12 @@ TEST_CASE("exponentials have the bits of f32 however small they are", "[model]")
   CHECK(e.front() > 0);
   CHECK(e.back() < 17);
   CHECK(std::accumulate(e.begin(), e.end(), 0.0) / n == Approx(1).margin(4.5 / std::sqrt(n)));
-  // The smallest win the race: of the 256 below 2^-14 no two are equal.
+  // The smallest win the race: all 256 below 2^-14 are distinct.
   const auto end = std::ranges::lower_bound(e, 0x1p-14f);
   CHECK(std::adjacent_find(e.begin(), end) == end);
 }
 
-TEST_CASE("flat distributions are drawn evenly over large vocabularies", "[model][many]") {
+TEST_CASE("flat distributions are sampled evenly over large vocabularies", "[model][many]") {
   const int vocab = GENERATE(50257, 1 << 20);
   constexpr std::int64_t bins = 64;
   const std::int64_t draws = has_gpu() ? 1000000 : vocab == 50257 ? 6400 : bins;
@@ -226,16 +226,16 @@ TEST_CASE("flat distributions are drawn evenly over large vocabularies", "[model
   }
   double chi_square = 0;
   for (std::int64_t bin = 0; bin < bins; ++bin) {
-    // A bin of one token more is more probable.
+    // A bin with one token more is more probable.
     const auto first = [&](std::int64_t b) { return (b * vocab + bins - 1) / bins; };
     const double expected = static_cast<double>(draws * (first(bin + 1) - first(bin))) / vocab;
     chi_square += std::pow(static_cast<double>(counts[static_cast<std::size_t>(bin)]) - expected, 2) / expected;
   }
   INFO("vocabulary " << vocab << ", chi square " << chi_square);
-  CHECK(chi_square < 115);  // of 63 degrees of freedom: less with probability 0.9999
+  CHECK(chi_square < 115);  // 63 degrees of freedom: less with probability 0.9999
 }
 
-TEST_CASE("improbable tokens are drawn at their rate", "[model][many]") {
+TEST_CASE("improbable tokens are sampled at their rate", "[model][many]") {
   constexpr int vocab = 50257;
   const std::int64_t draws = has_gpu() ? 2000000 : 1500;
   const double probability = has_gpu() ? 1e-8 : 1e-6;
@@ -259,7 +259,7 @@ TEST_CASE("the fewest tokens whose mass is top-p are kept, be it exactly top-p",
     return counts.size();
   };
   const float ln_2 = 0.6931472f;                                    // its exponential is 1/2 on every device
-  const std::vector<float> halves{0, -ln_2, -2 * ln_2, -2 * ln_2};  // of probabilities 1/2, 1/4, 1/8, 1/8
+  const std::vector<float> halves{0, -ln_2, -2 * ln_2, -2 * ln_2};  // probabilities 1/2, 1/4, 1/8, 1/8
   CHECK(drawn(halves, 0.4f) == 1);
   CHECK(drawn(halves, 0.5f) == 1);
   CHECK(drawn(halves, std::nextafter(0.5f, 1.0f)) == 2);
@@ -304,13 +304,13 @@ TEST_CASE("tokens at least min-p times as probable as the best are kept, be it e
   CHECK(of_min_p(0.5f) == 2);
   CHECK(of_min_p(std::nextafter(0.5f, 1.0f)) == 1);
   CHECK(of_min_p(1) == 1);
-  CHECK(drawn({1, 2, 0, 1, 0.3f}) == 5);  // the temperature comes before: ratios of 0.71, 0.5, 0.35 and 0.35
+  CHECK(drawn({1, 2, 0, 1, 0.3f}) == 5);  // the temperature is applied first: ratios of 0.71, 0.5, 0.35 and 0.35
   CHECK(drawn({1, 1, 2, 1, 0.125f}) == 2);
   CHECK(drawn({1, 1, 0, 0.6f, 0.125f}) == 2);  // 1/2 and 1/4 make up the mass
   CHECK(drawn({1, 1, 0, 0.6f, 0.75f}) == 1);
 }
 
-TEST_CASE("same seed and position, same draw; another gives another", "[model]") {
+TEST_CASE("same seed and position, same sample; another gives another", "[model]") {
   const auto logits = random_logits(101, 3);
   const std::vector<u8> seen(101);
   const auto first = draw(logits, seen, {}, 200, 1);
@@ -343,7 +343,7 @@ TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[m
   CHECK(choose({1, 3, NAN, 3, 0}, {0, 0, 0, 0, 0}, 1) == -1);
   CHECK(choose({1, 3, static_cast<float>(inf), 3, 0}, {0, 0, 0, 0, 0}, 1) == -1);
   CHECK(choose({1, 3, 2, 3, -NAN}, {0, 0, 0, 0, 0}, 1) == -1);
-  CHECK(choose({-2, -3, -2, -3, -1}, {0, 0, 0, 0, 0}, 1) == 4);  // beside what lies beyond the last
+  CHECK(choose({-2, -3, -2, -3, -1}, {0, 0, 0, 0, 0}, 1) == 4);  // with other tokens after the last one
 }
 
 TEST_CASE("extreme temperatures and penalties choose as their limits do", "[model]") {
@@ -356,7 +356,7 @@ TEST_CASE("extreme temperatures and penalties choose as their limits do", "[mode
   for (i32 token : draw(logits, {0, 1, 0, 0, 0}, {100, 1e-3f}, 50, 3)) CHECK(token == 3);
 }
 
-TEST_CASE("what is drawn does not depend on the rows beside it", "[model]") {
+TEST_CASE("samples do not depend on the rows beside them", "[model]") {
   const auto logits = random_logits(101, 3);
   const std::vector<u8> seen(101);
   const auto many = draw(logits, seen, {}, 64, 1);

@@ -1,4 +1,4 @@
-// Sessions of which a step fails: at each of its calls to the device, one after the other.
+// Sessions in which a step fails: at each of its calls to the device, one after the other.
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -14,7 +14,7 @@ using Tokens = std::vector<std::int32_t>;
 
 namespace {
 
-/// Throws at one of the calls that may fail, once.
+/// Throws once, at one of the calls that may fail.
 struct Failure {
   static constexpr int never = std::numeric_limits<int>::max();
   int calls_left = never;
@@ -39,7 +39,7 @@ class FailingKernel final : public DeviceKernel {
   std::unique_ptr<DeviceKernel> cpu_;
 };
 
-/// A copy that fails has begun.
+/// A failing copy has already begun.
 void copy_or_fail(Failure& failure, void* to, const void* from, std::size_t bytes) {
   try {
     failure.call();
@@ -67,7 +67,7 @@ class FailingStream final : public StreamBackend {
   Failure& failure_;
 };
 
-/// The CPU, with its failures.
+/// The CPU, with injected failures.
 class FailingBackend final : public DeviceBackend, public std::enable_shared_from_this<FailingBackend> {
  public:
   Failure failure;
@@ -105,15 +105,15 @@ const std::string_view lost = "the session is lost";
 
 }  // namespace
 
-TEST_CASE("a step that fails anywhere leaves the text as it was, or the session says that it is lost", "[model]") {
+TEST_CASE("a step that fails anywhere leaves the text as it was, or the session reports that it is lost", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   Failure& failure = backend->failure;
   const Gpt2 model(Device(backend), small(), 5);
   const std::vector<Tokens> first{{1, 2, 3}, {4, 5}};
-  // Steps of one token and of several, of another length than the one before and of the same, with one sequence left
-  // out; and what a sampled token is appended by.
+  // Steps of one token and of several, with another length than the previous one and with the same, with one sequence
+  // left out; and appending a sampled token.
   const std::vector<std::vector<Tokens>> steps{{{6}, {7}}, {{6, 7, 8, 9}, {10}}, {{6, 7, 8}, {}}, {{}, {11}}};
-  // As many tokens as at first: what is on the device of them is known, or was lost with the step.
+  // As many tokens as at first: the device's copy of them is known, or was lost with the step.
   const std::vector<Tokens> after{{12, 13, 14}, {15, 16}}, again{{17}, {18}};
 
   for (const bool sampled : {false, true}) {
@@ -152,7 +152,7 @@ TEST_CASE("a step that fails anywhere leaves the text as it was, or the session 
           CHECK(says(error_of([&] { session.append(second); }), {lost}));
           continue;
         }
-        // As before, or nothing.
+        // Unchanged, or lost.
         std::vector<float> found;
         std::string said = error_of([&] { found = session.logits(); });
         CHECK((says(said, {no_logits}) || found == logits));
@@ -161,7 +161,7 @@ TEST_CASE("a step that fails anywhere leaves the text as it was, or the session 
         Tokens chosen;
         said = error_of([&] { chosen = session.sample(penalized); });
         CHECK((says(said, {no_logits}) || chosen == choice));
-        // And the text goes on as if nothing had been.
+        // And the text continues as if nothing had happened.
         session.append(after);
         CHECK(session.logits() == logits_after);
         CHECK(session.all_logits() == all_after);
@@ -204,7 +204,7 @@ TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[
       if (message == "(no error)") break;
       CHECK(session.logits() == logits);
       CHECK(session.all_logits() == all_logits);
-      // The same tokens once more: they are on the device, or what was being sampled is.
+      // The same tokens again: they are on the device, or the tokens being sampled are.
       session.append(next);
       CHECK(session.logits() == logits_after);
       CHECK(choice != Tokens{6, 7});

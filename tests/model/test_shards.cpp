@@ -1,4 +1,4 @@
-// Weights in several files: the same model as in one, and how what does not agree is refused.
+// Weights in several files: the same model as in one, and how inconsistent files are rejected.
 #include <fmt/format.h>
 
 #include <functional>
@@ -23,7 +23,7 @@ std::string shard_name(std::size_t i, std::size_t count) {
   return fmt::format("model-{:05}-of-{:05}.safetensors", i + 1, count);
 }
 
-/// mini-192 with its tensors dealt out to so many files.
+/// mini-192 with its tensors distributed over so many files.
 class Sharded {
  public:
   explicit Sharded(std::size_t count) : files_(count) {
@@ -50,7 +50,7 @@ class Sharded {
   }
   const std::vector<TensorBytes>& tensors(std::size_t i) const { return files_[i]; }
 
-  /// The sentence on opening it; it names the index.
+  /// The error on opening it; it names the index.
   std::string refusal() const {
     const std::string message = error_of([&] { Checkpoint::open(path()); });
     CHECK(says(message, {(folder_ / index_name).native()}));
@@ -86,7 +86,7 @@ TEST_CASE("weights in several files give the logits of those in one, bit by bit"
   }
 }
 
-TEST_CASE("what an index may leave out, or have beside", "[model]") {
+TEST_CASE("optional and additional keys of an index", "[model]") {
   const Sharded model(2);
   const auto opens = [&](const json& index) {
     model.write_index("\n " + index.dump() + "\n");
@@ -102,14 +102,14 @@ TEST_CASE("what an index may leave out, or have beside", "[model]") {
   opens(index);
   index.erase("metadata");
   opens(index);
-  // What is passed over costs no stack, however deep.
+  // Skipped values use no stack, however deeply nested.
   std::string deep = index.dump();
   const std::string open(1 << 20, '['), close(1 << 20, ']');
   model.write_index("{\"deep\":" + open + close + "," + deep.substr(1));
   CHECK(error_of([&] { Checkpoint::open(model.path()); }) == "(no error)");
 }
 
-TEST_CASE("an index that is none is refused in one sentence", "[model]") {
+TEST_CASE("an index that is not valid is rejected in one sentence", "[model]") {
   const Sharded model(2);
   const auto refused = [&](std::string_view text, std::string_view reason) {
     model.write_index(text);
@@ -211,7 +211,7 @@ TEST_CASE("an index and its files must agree", "[model]") {
   refused_index([&](json& index) { index["weight_map"]["ghost"] = second; },
                 {"'" + second + "' does not hold tensor 'ghost', which the index assigns to it"});
   std::vector<TensorBytes> tensors = model.tensors(0);
-  tensors.push_back(other);  // as the second file has it
+  tensors.push_back(other);  // as in the second file
   refused_file(tensors,
                {"'" + first + "' holds tensor '" + other.name + "', which the index assigns to '" + second + "'"});
   tensors.pop_back(), tensors.pop_back();
@@ -219,7 +219,7 @@ TEST_CASE("an index and its files must agree", "[model]") {
                {"'" + first + "' does not hold tensor '" + model.tensors(0).back().name + "', which the index"});
   CHECK(error_of([&] { Checkpoint::open(model.path()); }) == "(no error)");
 
-  // A file that is there twice in itself.
+  // A file that lists a tensor twice.
   const std::string header =
       R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})";
   const std::uint64_t size = header.size();
@@ -244,14 +244,14 @@ TEST_CASE("a total_size that is not the tensors' costs a warning", "[model]") {
     CHECK(says(text.substr(0, text.find('\n')),
                {(model / index_name).native(), "has total_size " + shown, fmt::format("have {} bytes", total)}));
   };
-  warned(total + 1, std::to_string(total + 1));  // as of the files
+  warned(total + 1, std::to_string(total + 1));  // the files' total
   warned(static_cast<double>(total) - 0.5, std::to_string(total - 1) + ".5");
   warned(-1, "-1");
   warned("many", "the string 'many'");
   warned(json::array({1}), "an array");
 }
 
-TEST_CASE("a shard that is missing or spoilt is named", "[model]") {
+TEST_CASE("a shard that is missing or corrupted is named", "[model]") {
   const Sharded model(3);
   const fs::path shard = model / shard_name(1, 3);
   const auto refused = [&](std::initializer_list<std::string_view> parts) {
@@ -277,7 +277,7 @@ TEST_CASE("a shard that is missing or spoilt is named", "[model]") {
   CHECK(says(message, {"model.safetensors': no such file", "in several files, but no model.safetensors.index.json"}));
 }
 
-TEST_CASE("weights of shards that do not suit the model are said to be those of the index", "[model]") {
+TEST_CASE("errors in the weights of shards are reported for the index", "[model]") {
   const Sharded model(2);
   auto config = json::parse(read_text(mini / "config.json"));
   config["n_layer"] = 3;
@@ -285,10 +285,10 @@ TEST_CASE("weights of shards that do not suit the model are said to be those of 
   CHECK(says(model.refusal(), {"missing: h.2.ln_1.weight"}));
 }
 
-TEST_CASE("one file goes before an index, as with transformers", "[model]") {
+TEST_CASE("a single file takes precedence over an index, as with transformers", "[model]") {
   const Sharded model(2);
   fs::copy_file(mini / "model.safetensors", model / "model.safetensors");
   model.write_index("spoilt");
-  const Checkpoint opened = Checkpoint::open(model.path());  // and a warning says so
+  const Checkpoint opened = Checkpoint::open(model.path());  // and a warning reports it
   CHECK(opened.file.path() == model / "model.safetensors");
 }

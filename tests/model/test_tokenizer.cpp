@@ -1,5 +1,5 @@
 // Text, tokens and bytes: the tokenizer against Hugging Face's and against a slow one written here, UTF-8 against its
-// definition, and the files and texts that must be refused.
+// definition, and invalid files and texts.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -38,7 +38,7 @@ const Tokenizer& storyteller() {
 
 json read_json(const fs::path& file) { return json::parse(read_text(file)); }
 
-/// Whether this build can encode; a test that cannot run says so.
+/// Whether this build can encode; a test that cannot run reports that.
 bool can_encode() {
   const std::string error = error_of([] { storyteller().encode(""); });
   if (error == "(no error)") return true;
@@ -57,7 +57,7 @@ std::string utf8(char32_t c) {
 
 bool is_surrogate(char32_t c) { return c >= 0xD800 && c < 0xE000; }
 
-/// Text in which characters of one, two, three and four bytes, white space and apostrophes are all frequent.
+/// Text with many characters of one, two, three and four bytes, white space and apostrophes.
 std::string random_text(std::mt19937& random, std::size_t most) {
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   static constexpr std::string_view common[] = {" ",   "  ",   "\n", "\t", "'", "'s", "'ll",
@@ -72,9 +72,9 @@ std::string random_text(std::mt19937& random, std::size_t most) {
   return text;
 }
 
-// ---- UTF-8 by its definition: what a character is comes from writing all of them down.
+// ---- UTF-8 by its definition: characters are found by enumerating all of them.
 
-/// Each proper beginning of the UTF-8 form of some character.
+/// Each proper prefix of the UTF-8 form of some character.
 const std::set<std::string>& beginnings() {
   static const std::set<std::string> all = [] {
     std::set<std::string> set;
@@ -98,7 +98,7 @@ std::size_t character_length(std::string_view bytes) {
     const bool last = (static_cast<unsigned char>(bytes[n - 1]) & 0xC0) == 0x80;
     if (!beginnings().contains(std::string(bytes.substr(0, n - 1))) || !last) return 0;
     if (!beginnings().contains(std::string(bytes.substr(0, n)))) {
-      // A complete character, unless the second byte took it out of bounds: then writing it anew gives other bytes.
+      // A complete character, unless the second byte is out of bounds: then re-encoding gives other bytes.
       char32_t c = static_cast<unsigned char>(bytes[0]) & (0x7F >> n);
       for (std::size_t i = 1; i < n; ++i) c = c << 6 | (static_cast<unsigned char>(bytes[i]) & 0x3F);
       return c < 0x110000 && !is_surrogate(c) && utf8(c) == bytes.substr(0, n) ? n : 0;
@@ -234,7 +234,7 @@ class SlowTokenizer {
   std::map<std::pair<std::string, std::string>, std::size_t> ranks_;
 };
 
-// ---- A small tokenizer whose files a test may spoil.
+// ---- A small tokenizer whose files a test may corrupt.
 
 class Folder {
  public:
@@ -267,7 +267,7 @@ class Folder {
     }
     return Tokenizer::open(folder_.path());
   }
-  /// The refusal: one line that names the file in this folder.
+  /// The error: one line that names the file in this folder.
   std::string refusal(const std::string& file) {
     const std::string text = error_of([&] { open(); });
     INFO(text);
@@ -344,7 +344,7 @@ TEST_CASE("invalid UTF-8 is found and replaced as Python does", "[model]") {
   }
 }
 
-TEST_CASE("UTF-8 is what its definition says", "[model]") {
+TEST_CASE("UTF-8 follows its definition", "[model]") {
   SECTION("every character is valid, and invalid without its last byte") {
     std::size_t wrong = 0;
     for (char32_t c = 0; c < 0x110000; ++c) {
@@ -356,7 +356,7 @@ TEST_CASE("UTF-8 is what its definition says", "[model]") {
     }
     CHECK(wrong == 0);
   }
-  SECTION("all short strings of the bytes at the edges, whole and byte by byte") {
+  SECTION("all short strings of boundary bytes, whole and byte by byte") {
     const std::string edges =
         "\x41\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xdf\xe0\xe1\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5\xff";
     std::mt19937 random(1);
@@ -397,7 +397,7 @@ TEST_CASE("a stream of bytes gives the same text however it is split", "[model]"
   CHECK(whole);
 
   Utf8Stream stream;
-  SECTION("an incomplete character waits, for its end or for what shows that there is none") {
+  SECTION("an incomplete character waits for its end, or for a byte that makes it invalid") {
     CHECK(stream.push("ab\xf0\x9f").empty() == false);
     CHECK(stream.push("\x98") == "");
     CHECK(stream.push("") == "");
@@ -407,13 +407,13 @@ TEST_CASE("a stream of bytes gives the same text however it is split", "[model]"
           "\uFFFD"
           "A");
   }
-  SECTION("what cannot become valid does not wait") {
+  SECTION("bytes that cannot become valid do not wait") {
     CHECK(stream.push("\xff") == "\uFFFD");
     CHECK(stream.push("\x80") == "\uFFFD");
     CHECK(stream.push("\xed\xa0") == "\uFFFD\uFFFD");
     CHECK(stream.push("\xf4\x90") == "\uFFFD\uFFFD");
   }
-  SECTION("the end gives up waiting, and the stream starts anew") {
+  SECTION("the end stops the wait, and the stream starts anew") {
     CHECK(stream.finish() == "");
     CHECK(stream.push("\xf0\x9f\x98") == "");
     CHECK(stream.finish() == "\uFFFD");
@@ -436,8 +436,8 @@ TEST_CASE("the storyteller's tokens are those of Hugging Face's tokenizers", "[m
     }
   }
   SECTION("every code point of the planes in use, alone and between letters, spaces and digits") {
-    // One hash of all ids. It does not depend on PCRE2's version of Unicode: a letter too new for it is a piece of its
-    // own, yet its bytes merge no further than in a longer piece.
+    // One hash of all ids. It does not depend on PCRE2's version of Unicode: a letter that is too new for it is a piece
+    // of its own, but its bytes would not merge further in a longer piece either.
     std::uint64_t hash = 0xcbf29ce484222325;
     const auto add = [&](char32_t c) {
       const std::string s = utf8(c);
@@ -499,7 +499,7 @@ TEST_CASE("every token has its bytes, and the bytes their token", "[model]") {
   CHECK(tokenizer.bytes_of(580) == " upon");
   CHECK(tokenizer.id_of(" upon") == 580);
   CHECK(tokenizer.id_of("\xff").has_value());
-  CHECK(!tokenizer.id_of("\u0120upon"));  // how the file spells it is not what it stands for
+  CHECK(!tokenizer.id_of("\u0120upon"));  // the file's spelling is not the token's text
   CHECK(!tokenizer.id_of(""));
   CHECK(!tokenizer.id_of("no such token"));
 
@@ -532,7 +532,7 @@ TEST_CASE("an id without a token gives no text", "[model]") {
   }
 }
 
-TEST_CASE("decoding what was encoded gives the text back", "[model]") {
+TEST_CASE("decoding restores encoded text", "[model]") {
   if (!can_encode()) return;
   std::mt19937 random(2);
   std::size_t wrong = 0;
@@ -595,7 +595,7 @@ TEST_CASE("a slow tokenizer agrees", "[model]") {
       REQUIRE(storyteller().encode(text) == slow.encode_piece(text));
     }
   }
-  SECTION("with merges in an order that no training would give") {
+  SECTION("with merges in an order that no training produces") {
     for (int n = 0; n < 100; ++n) {
       Folder folder;
       std::vector<std::string> tokens = {"a", "b", "c", "ab", "abc"};
@@ -625,7 +625,7 @@ TEST_CASE("a slow tokenizer agrees", "[model]") {
   }
 }
 
-TEST_CASE("long runs take time in proportion", "[model]") {
+TEST_CASE("long runs take linear time", "[model]") {
   if (!can_encode()) return;
   constexpr std::size_t size = sanitized ? 300'000 : 2'000'000;
   struct Run {
@@ -647,7 +647,7 @@ TEST_CASE("long runs take time in proportion", "[model]") {
     while (text.size() < size) text += run.unit;
     if (run.unit == " \n") text += "x";
     Ids ids;
-    // On a busy machine this takes a second or two; time that grows with the square, hours.
+    // On a busy machine this takes a second or two; quadratic time would take hours.
     CHECK(seconds_of([&] { ids = storyteller().encode(text); }) < 30);
     CHECK(storyteller().decode(ids) == text);
   }
@@ -669,14 +669,14 @@ TEST_CASE("several threads may use one tokenizer", "[model]") {
   CHECK(wrong == std::array<std::size_t, 4>{});
 }
 
-TEST_CASE("white space is what Unicode calls so", "[model]") {
+TEST_CASE("white space is what Unicode defines", "[model]") {
   if (!can_encode()) return;
   Folder folder;
   folder.add("\u0120\u0120");  // two spaces
   folder.add("\u0109\u00e1");  // a tab and the first byte of U+180E
   folder.write("merges.txt", "\u0120 \u0120\n\u0109 \u00e1\n");
   const Tokenizer tokenizer = folder.open();
-  // Two spaces are of one piece if more white space ends the text, else the second belongs to what follows.
+  // Two spaces belong to one piece if more white space ends the text, else the second one belongs to the next piece.
   for (const char32_t c : {0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x20, 0x85, 0xA0, 0x1680, 0x2000, 0x200A, 0x2028, 0x2029,
                            0x202F, 0x205F, 0x3000}) {
     INFO(std::hex << static_cast<std::uint32_t>(c));
@@ -700,7 +700,7 @@ TEST_CASE("special tokens are found in the text first", "[model]") {
     CHECK(tokenizer.encode("abc<|endoftext|><|endoftext|>ab") == Ids{257, end, end, 256});
     CHECK(tokenizer.encode("<|endoftext|").size() == 12);
     CHECK(tokenizer.encode("<<|endoftext|>>").size() == 3);
-    // Each side is cut into pieces as if it were all the text: both spaces belong together.
+    // Each side is split into pieces as if it were the whole text: both spaces belong together.
     CHECK(tokenizer.decode(tokenizer.encode("  <|endoftext|>  a")) == "  <|endoftext|>  a");
   }
   SECTION("a vocabulary without it has none") {
@@ -717,7 +717,7 @@ TEST_CASE("special tokens are found in the text first", "[model]") {
     CHECK(!tokenizer.id_of("<|endoftext|>"));
     CHECK(tokenizer.encode("<|endoftext|>").size() == 13);
   }
-  SECTION("added tokens: the longest wins, spaces and other scripts are taken as they are") {
+  SECTION("added tokens: the longest match wins, spaces and other scripts are accepted") {
     folder.add("\u2581y");
     folder.write("added_tokens.json", R"({"<a>": 260, "<a>>": 261})");
     folder.write("tokenizer_config.json", R"({"model_max_length": 1024, "added_tokens_decoder": {
@@ -736,7 +736,7 @@ TEST_CASE("special tokens are found in the text first", "[model]") {
   }
 }
 
-TEST_CASE("files that do no harm are read", "[model]") {
+TEST_CASE("harmless irregularities in files are accepted", "[model]") {
   if (!can_encode()) return;
   Folder folder;
   const std::string merges = GENERATE(as<std::string>(), "a b\nab c", "#version: 0.2\r\na b\r\nab c\r\n",
@@ -745,18 +745,18 @@ TEST_CASE("files that do no harm are read", "[model]") {
   CHECK(folder.open().encode("abcab") == Ids{257, 256});
 }
 
-TEST_CASE("a bad vocab.json is refused", "[model]") {
+TEST_CASE("a bad vocab.json is rejected", "[model]") {
   Folder folder;
-  SECTION("not there") {
+  SECTION("missing") {
     const TempDir empty;
     CHECK(says(error_of([&] { Tokenizer::open(empty.path()); }), {"vocab.json", "no such file", "merges.txt"}));
     CHECK(says(error_of([&] { Tokenizer::open(empty / "nowhere"); }), {"nowhere/vocab.json", "no such file"}));
   }
-  SECTION("no file") {
+  SECTION("not a file") {
     fs::create_directory(folder / "vocab.json");
     folder.check_refused("vocab.json", {"folder"});
   }
-  SECTION("not the right content") {
+  SECTION("wrong content") {
     const auto [text, part] = GENERATE(table<std::string, std::string>({
         {"", "empty"},
         {"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1042301\n", "git lfs pull"},
@@ -820,7 +820,7 @@ TEST_CASE("a bad vocab.json is refused", "[model]") {
       folder.open();
       return folder / "vocab.json";
     }());
-    // U+0120 stands for the space; U+0144 stands for nothing.
+    // U+0120 represents the space; U+0144 represents nothing.
     std::string spoilt = text;
     spoilt.replace(spoilt.find("\u0120"), 2, "aa");
     folder.write("vocab.json", spoilt);
@@ -838,15 +838,15 @@ TEST_CASE("a bad vocab.json is refused", "[model]") {
   }
 }
 
-TEST_CASE("a bad merges.txt is refused", "[model]") {
+TEST_CASE("a bad merges.txt is rejected", "[model]") {
   Folder folder;
-  SECTION("no file") {
+  SECTION("not a file") {
     fs::remove(folder / "merges.txt");
     folder.check_refused("merges.txt", {"no such file"});
     fs::create_directory(folder / "merges.txt");
     folder.check_refused("merges.txt", {"folder"});
   }
-  SECTION("not the right content") {
+  SECTION("wrong content") {
     const auto [text, part, reason] = GENERATE(table<std::string, std::string, std::string>({
         {"", "empty", ""},
         {"version https://git-lfs.github.com/spec/v1\n", "git lfs pull", ""},
@@ -873,7 +873,7 @@ TEST_CASE("a bad merges.txt is refused", "[model]") {
   }
 }
 
-TEST_CASE("bad files of added tokens are refused", "[model]") {
+TEST_CASE("bad files of added tokens are rejected", "[model]") {
   Folder folder;
   const auto [file, text, part] = GENERATE(table<std::string, std::string, std::string>({
       {"added_tokens.json", "[]", "one JSON object"},
@@ -908,7 +908,7 @@ TEST_CASE("bad files of added tokens are refused", "[model]") {
   folder.check_refused(file, {part});
 }
 
-TEST_CASE("files too large to be meant are refused unread", "[model]") {
+TEST_CASE("files too large to be meant are rejected unread", "[model]") {
   const std::string file = GENERATE(as<std::string>(), "vocab.json", "merges.txt", "added_tokens.json",
                                     "tokenizer_config.json", "special_tokens_map.json");
   Folder folder;
@@ -917,7 +917,7 @@ TEST_CASE("files too large to be meant are refused unread", "[model]") {
   CHECK(seconds_of([&] { folder.check_refused(file, {"8589934592 bytes", "more than 67108864 bytes"}); }) < 2);
 }
 
-TEST_CASE("hostile JSON costs no stack", "[model]") {
+TEST_CASE("hostile JSON uses no stack", "[model]") {
   const std::string file = GENERATE(as<std::string>(), "vocab.json", "added_tokens.json", "tokenizer_config.json",
                                     "special_tokens_map.json");
   Folder folder;

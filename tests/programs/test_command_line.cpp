@@ -1,4 +1,5 @@
-// Command lines: what is misspelt, and what is made of the declared options for shells and manual pages.
+// Command lines: misspelled options, and the texts that are generated from the declared options for shells and manual
+// pages.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -47,7 +48,7 @@ std::set<std::string> options_of(const std::string& program) {
 
 std::string path_of(const std::string& program) { return fs::path(TESSERA_BIN_DIR) / program; }
 
-/// What bash offers for the last of `words`, which follow the program's name.
+/// Bash's completions for the last of `words`, which follow the program's name.
 std::set<std::string> completed(const std::string& program, const Arguments& words) {
   std::string line = program;
   for (const std::string& word : words) line += fmt::format(" '{}'", word);
@@ -62,7 +63,7 @@ using Words = std::set<std::string>;
 
 }  // namespace
 
-TEST_CASE("An option that there is not is named, and the one that was meant", "[programs]") {
+TEST_CASE("An unknown option is named, together with the one that was probably meant", "[programs]") {
   const auto meant = [](const std::string& program, const Arguments& arguments, const char* said, const char* option) {
     check_refused(program, arguments,
                   {fmt::format("there is no option {}; did you mean {}? (see {} --help)", said, option, program)});
@@ -77,7 +78,7 @@ TEST_CASE("An option that there is not is named, and the one that was meant", "[
   meant("inspect", {"--lst"}, "--lst", "--list");
   meant("01_vector_add", {"--prnt"}, "--prnt", "--print");
 
-  // Nothing is like it. A text may begin with a dash.
+  // Nothing is similar to it. A text may begin with a dash.
   check_refused("generate", {"--colour", "Hi"},
                 {"there is no option --colour; a text that begins with a dash comes after --"});
   check_refused("generate", {"-5"}, {"there is no option -5", "after --"});
@@ -87,7 +88,7 @@ TEST_CASE("An option that there is not is named, and the one that was meant", "[
   CHECK(help_of_lesson == "01_vector_add: error: there is no option -x (see 01_vector_add --help)\n");
 }
 
-TEST_CASE("Words that are like a wrong one are found, and numbers are refused in words", "[programs]") {
+TEST_CASE("Words that are like a wrong one are found, and numbers are rejected in words", "[programs]") {
   using tessera::internal::convert;
   using tessera::internal::did_you_mean;
   const std::vector<std::string> names{"softmax", "layer_norm-f32", "layer_norm-bf16", "linear-64-f32", "linear-128-f32"};
@@ -128,7 +129,7 @@ TEST_CASE("inspect names the kernels and words that were probably meant", "[prog
   meant({"softmax", "--arch", "sm90a"}, "; did you mean sm_90a");
 }
 
-TEST_CASE("Letters behind one dash are options, all of them or none", "[programs]") {
+TEST_CASE("Letters after one dash are options, all of them or none", "[programs]") {
   check_refused("generate", {"-hello"}, {"there is no option -hello"});
   check_refused("generate", {"-qx", "Hi"}, {"there is no option -qx"});
   check_refused("score", {"-qh5"}, {"there is no option -qh5"});
@@ -136,7 +137,7 @@ TEST_CASE("Letters behind one dash are options, all of them or none", "[programs
   CHECK(output("generate", {"-qh"}) == output("generate", {"--help"}));
 }
 
-TEST_CASE("Help comes before what is wrong behind it, and before values that are", "[programs]") {
+TEST_CASE("Help takes precedence over later errors, and over invalid values", "[programs]") {
   const std::string help = output("generate", {"--help"});
   CHECK(output("generate", {"--temp", "hot", "--help"}) == help);
   CHECK(output("generate", {"-h", "--nope"}) == help);
@@ -145,7 +146,7 @@ TEST_CASE("Help comes before what is wrong behind it, and before values that are
   check_refused("generate", {"--", "--help", "--nope"}, {"\"--help --nope\""});
 }
 
-TEST_CASE("Several words are asked for in quotes, in their order", "[programs]") {
+TEST_CASE("Several words must be quoted and in order", "[programs]") {
   check_refused("generate", {"Once", "upon", "a", "time"},
                 {"put a text of several words in quotes: \"Once upon a time\""});
   check_refused("score", {"Once", "-q", "upon", "--dtype", "f32", "a time"}, {"in quotes: \"Once upon a time\""});
@@ -155,7 +156,7 @@ TEST_CASE("Several words are asked for in quotes, in their order", "[programs]")
   check_refused("01_vector_add", {"some", "words"}, {"only options are expected, not some words"});
 }
 
-TEST_CASE("Arguments that have no names are taken in their order", "[programs]") {
+TEST_CASE("Positional arguments are taken in their order", "[programs]") {
   CHECK(output("fuzz", {"2", "7", "--keep", "none"}) == "2 programs, 0 mismatches\n");
   CHECK(output("fuzz", {"--print", "2", "7"}).starts_with("// Seed 7."));
   CHECK(output("fuzz", {"--man"}).find("] [\\fICOUNT\\fR] [\\fISEED\\fR]\n") != std::string::npos);
@@ -191,7 +192,7 @@ TEST_CASE("emulated is among the devices that help and completion name", "[progr
   }
 }
 
-TEST_CASE("zsh is told what --help lists", "[programs]") {
+TEST_CASE("zsh completes what --help lists", "[programs]") {
   if (!is_installed("zsh")) return;
   for (const std::string& program : programs) {
     INFO(program);
@@ -212,7 +213,7 @@ TEST_CASE("zsh is told what --help lists", "[programs]") {
 
 TEST_CASE("fish completes what --help lists", "[programs]") {
   if (!is_installed("fish")) return;
-  const TempDir home;  // which it writes to
+  const TempDir home;  // fish writes to it
   const auto offered = [&](const std::string& program, const std::string& line) {
     const std::string text =
         output("/usr/bin/env",
@@ -254,7 +255,7 @@ TEST_CASE("--man is a manual page, with all that --help lists", "[programs]") {
   }
 }
 
-TEST_CASE("A program goes by the name that it was called by", "[programs]") {
+TEST_CASE("A program uses the name by which it was called", "[programs]") {
   const TempDir folder;
   const fs::path link = folder / "tessera-score";
   fs::create_symlink(path_of("score"), link);
@@ -267,14 +268,14 @@ TEST_CASE("A program goes by the name that it was called by", "[programs]") {
   CHECK(run(folder / "a 'b'", {"--nope"}).err.starts_with("score: error: "));
 }
 
-TEST_CASE("Texts of a command line go to stdout, which takes them, or are refused", "[programs]") {
+TEST_CASE("Texts of a command line go to stdout, or are rejected", "[programs]") {
   check_refused("generate", {"--completion", "csh"}, {"--completion", "'csh'", "bash, zsh or fish"});
   check_refused("generate", {"--completion"}, {"--completion"});
   check_refused("generate", {"--man"}, {"stdout", "No space left"}, {.output = "/dev/full"});
   check_refused("generate", {"--completion", "bash"}, {"stdout", "No space left"}, {.output = "/dev/full"});
 }
 
-TEST_CASE("inspect ends with an error where it cannot show what it is asked for", "[programs]") {
+TEST_CASE("inspect ends with an error where it cannot show the requested stage", "[programs]") {
   const TempDir tools;
   const auto shown = [&](const char* nvdisasm) {
     write_text(tools / "nvdisasm", nvdisasm);
@@ -287,13 +288,13 @@ TEST_CASE("inspect ends with an error where it cannot show what it is asked for"
   CHECK(failed.status == 2);
   CHECK(failed.out.empty());
   CHECK(failed.err.starts_with("inspect: error: "));
-  if (failed.err.find("nvdisasm failed") == failed.err.npos) return;  // without NVRTC there is nothing for it
+  if (failed.err.find("nvdisasm failed") == failed.err.npos) return;  // without NVRTC there is nothing to disassemble
   const Run made = shown("#!/bin/sh\necho EXIT\n");
   CHECK(made.status == 0);
   CHECK(made.out.find("EXIT") != made.out.npos);
 }
 
-TEST_CASE("What pages and scripts run is where they say", "[programs]") {
+TEST_CASE("The commands on pages and in scripts exist", "[programs]") {
   const fs::path source = TESSERA_SOURCE_DIR;
   std::vector<fs::path> files{source / "README.md", source / "bench/check_dlpack.py"};
   for (const char* folder : {"docs", "samples/python"})
@@ -309,7 +310,7 @@ TEST_CASE("What pages and scripts run is where they say", "[programs]") {
     }
   }
   CHECK(named.erase("0") == 1);      // the lessons
-  CHECK(named.erase("bench") == 1);  // built when it is asked for
+  CHECK(named.erase("bench") == 1);  // only built on request
   CHECK(named.size() >= 4);
   for (const std::string& name : named) {
     INFO(name);

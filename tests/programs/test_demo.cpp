@@ -1,4 +1,4 @@
-// The demo: each of its parts, in colour on a terminal that has some, and only there.
+// The demo: each of its parts, in color on a terminal that supports it, and only there.
 #include "support/catch.hpp"
 #include "support/running.hpp"
 #include "support/support.hpp"
@@ -15,7 +15,7 @@ std::string shown(const Arguments& environment) {
 
 }  // namespace
 
-TEST_CASE("The demo shows what it is asked for", "[programs]") {
+TEST_CASE("The demo shows the requested parts", "[programs]") {
   const std::string kernel = output("demo", {"kernel"});
   CHECK(kernel.find("auto softmax(int width) {") != kernel.npos);
   CHECK(kernel.find("__global__") == kernel.npos);
@@ -31,7 +31,7 @@ TEST_CASE("The demo shows what it is asked for", "[programs]") {
   check_refused("demo", {"kernel"}, {"stdout", "No space left"}, {.output = "/dev/full"});
 }
 
-TEST_CASE("--doctor says what was found, where, and how to get the rest, a line each", "[programs]") {
+TEST_CASE("--doctor reports what was found, where, and how to get the rest, one line each", "[programs]") {
   const auto told = [](const Arguments& environment) {
     Arguments arguments = environment;
     arguments.insert(arguments.end(), {TESSERA_BIN_DIR "/demo", "--doctor"});
@@ -76,7 +76,7 @@ TEST_CASE("--doctor says what was found, where, and how to get the rest, a line 
   CHECK(none.out.find("missing kernel    TESSERA_DEVICE=cuda:99: ") != none.out.npos);
 }
 
-TEST_CASE("The demo has colours on a terminal, unless nobody wants or sees them", "[programs]") {
+TEST_CASE("The demo uses colors on a terminal, unless NO_COLOR is set or it cannot show them", "[programs]") {
   CHECK(shown({}).find("\x1b[1;36m") != std::string::npos);
   CHECK(shown({"NO_COLOR=1"}).find('\x1b') == std::string::npos);
   CHECK(shown({"TERM=dumb"}).find('\x1b') == std::string::npos);

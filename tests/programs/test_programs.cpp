@@ -1,4 +1,4 @@
-// The programs, run as a user runs them: what they print, and how they refuse what is wrong.
+// The programs, run as a user runs them: their output, and how they reject errors.
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -60,7 +60,7 @@ std::vector<T> values(const SafeTensors& file, std::string_view name) {
   return result;
 }
 
-/// The shipped model with files of one's own beside it.
+/// The shipped model with additional files.
 struct StoryFolder {
   StoryFolder() {
     for (const char* name : {"config.json", "model.safetensors", "vocab.json", "merges.txt"})
@@ -69,7 +69,7 @@ struct StoryFolder {
   TempDir folder;
 };
 
-/// nano-odd, to be spoilt.
+/// nano-odd, to be corrupted.
 struct NanoFolder {
   NanoFolder() {
     for (const char* name : {"config.json", "model.safetensors"}) fs::copy_file(nano / name, folder / name);
@@ -106,7 +106,7 @@ TEST_CASE("generate continues as the reference does", "[programs]") {
                             "24"}) == list(greedy, " ") + "\n");
 }
 
-TEST_CASE("a model is named as on the hub, and its weights may be in several files", "[programs]") {
+TEST_CASE("a model may be given by its hub name, and its weights may be in several files", "[programs]") {
   const TempDir cache;
   const fs::path snapshot = cache / "models--org--name/snapshots/0123";
   fs::create_directories(snapshot);
@@ -156,14 +156,14 @@ TEST_CASE("A seed is a text", "[programs]") {
   CHECK(text({"--seed", "1", "--repetition-penalty", "1.5"}) != one);
   CHECK(text({"--seed", "1", "--top-k", "1"}) == text({"--temp", "0"}));
 
-  SECTION("one that was not given is printed") {
+  SECTION("a seed that was not given is printed") {
     const Run first = run("generate", {"Once upon a time", "-n", "60"});
     const std::size_t at = first.err.find("seed: ");
     REQUIRE(at != first.err.npos);
     const std::string seed = first.err.substr(at + 6, first.err.find('\n', at) - at - 6);
     CHECK(text({"--seed", seed}) == first.out);
   }
-  SECTION("of weights too") {
+  SECTION("also with random weights") {
     const auto ids = [](const char* seed) {
       return output("generate", {"--preset", "nano", "--prompt-ids", "1,2,3", "-n", "8", "--temp", "0", "-s", seed});
     };
@@ -173,7 +173,7 @@ TEST_CASE("A seed is a text", "[programs]") {
   }
 }
 
-TEST_CASE("generate says on stderr what it ran on and how long it took", "[programs]") {
+TEST_CASE("generate reports on stderr the device and the time", "[programs]") {
   const Run result = run("generate", {"Once upon a time", "-n", "5"});
   for (const char* part :
        {"device: ", "seed: ", "load = ", "prompt eval = ", "    4 tokens", "sample = ", "total = "}) {
@@ -183,7 +183,7 @@ TEST_CASE("generate says on stderr what it ran on and how long it took", "[progr
   CHECK(run("generate", {"Once upon a time", "-n", "5", "-q"}).err.empty());
 }
 
-TEST_CASE("What a model says of sampling counts, and options more", "[programs]") {
+TEST_CASE("A model's sampling settings apply, and options override them", "[programs]") {
   const StoryFolder model;
   const auto text = [&](const char* wishes, const Arguments& more) {
     write_text(model.folder / "generation_config.json", wishes);
@@ -206,7 +206,7 @@ TEST_CASE("What a model says of sampling counts, and options more", "[programs]"
                 {"generation_config.json", "temperature -1"});
 }
 
-TEST_CASE("A model says how long texts are, unless -n does", "[programs]") {
+TEST_CASE("A model sets the length of texts, unless -n does", "[programs]") {
   const StoryFolder model;
   const fs::path wishes = model.folder / "generation_config.json";
   Arguments arguments{"Once upon a time", "--temp", "0", "--print-ids", "-q", "--model", model.folder.path().string()};
@@ -215,7 +215,7 @@ TEST_CASE("A model says how long texts are, unless -n does", "[programs]") {
     Arguments all = arguments;
     all.insert(all.end(), more.begin(), more.end());
     const std::string ids = output("generate", all);
-    return std::ranges::count(ids, ' ') + 1 - 4;  // of the prompt
+    return std::ranges::count(ids, ' ') + 1 - 4;  // without the prompt
   };
   CHECK(new_tokens(R"({"max_new_tokens": 3})") == 3);
   CHECK(new_tokens(R"({"max_new_tokens": 3})", {"-n", "5"}) == 5);
@@ -225,7 +225,7 @@ TEST_CASE("A model says how long texts are, unless -n does", "[programs]") {
   write_text(wishes, R"({"max_length": 4})");
   check_refused("generate", arguments, {"4 tokens", "max_length", "is 4", "-n"});
 
-  // What is not obeyed is named once.
+  // Unsupported settings are named once.
   write_text(wishes, R"({"no_repeat_ngram_size": 2, "num_beams": 1, "suppress_tokens": [5], "bad_words_ids": null})");
   arguments.insert(arguments.end(), {"-n", "1"});
   const std::string warning = run("generate", arguments).err;
@@ -235,7 +235,7 @@ TEST_CASE("A model says how long texts are, unless -n does", "[programs]") {
   CHECK(std::ranges::count(warning, '\n') == 1);
 }
 
-TEST_CASE("Begin and end tokens outside of the vocabulary are as good as none", "[programs]") {
+TEST_CASE("Begin and end tokens outside of the vocabulary are ignored", "[programs]") {
   const StoryFolder model;
   json config = json::parse(read_text(model.folder / "config.json"));
   config["bos_token_id"] = config["eos_token_id"] = 50256;
@@ -264,10 +264,10 @@ TEST_CASE("generate ends before a stop text, wherever tokens begin", "[programs]
   const auto before = [&](const std::string& stop) { return text.substr(0, text.find(stop, prompt.size())) + "\n"; };
   for (const char* stop : {",", " very", "ery beaut", "who was a very beautiful w", "\n\n\"I", ".\n", "n. And", "good"})
     CHECK(stopped({stop}) == before(stop));
-  // Never completed: what was held back for it comes in the end.
+  // Never completed: the text held back for it is printed in the end.
   CHECK(stopped({"very good boy!", "[x]"}) == text + "\n");
   CHECK(stopped({"daughter", "son", "zebra"}) == before("son"));
-  CHECK(stopped({"Once upon"}) == text + "\n");  // the prompt is no part of it
+  CHECK(stopped({"Once upon"}) == text + "\n");  // the prompt does not count
   CHECK(output("generate", {"--temp", "0", "--print-ids", "--stop", "'s s", prompt}) ==
         "2916 580 259 557 12 260 534 374 658\n");
 }
@@ -307,11 +307,11 @@ TEST_CASE("A stop text is found however the text is split", "[programs]") {
   CHECK(says(error_of([] { StopText({"a", ""}); }), {"empty"}));
 }
 
-TEST_CASE("Text comes as it is made, in whole characters", "[programs]") {
+TEST_CASE("Text is printed as it is generated, in whole characters", "[programs]") {
   const Tokenizer tokenizer = Tokenizer::open(story);
   const std::string prompt = "日本 😀 é";
   for (const char* seed : {"1", "2", "3"}) {
-    // So hot that bytes of all kinds come.
+    // A temperature so high that bytes of all kinds occur.
     Arguments arguments{"-q",      "-p", prompt,    "-n", "300",    "--temp", "1000",
                         "--top-k", "0",  "--top-p", "1",  "--seed", seed};
     const Run result = run("generate", arguments);
@@ -367,7 +367,7 @@ TEST_CASE("Prompts from nothing to the whole context", "[programs]") {
   check_refused("generate", arguments, {"38 tokens", "37"});
 }
 
-TEST_CASE("score has the numbers of the reference", "[programs]") {
+TEST_CASE("score prints the numbers of the reference", "[programs]") {
   const TempDir folder;
   const std::string file = (folder / "logits.safetensors").string();
   const SafeTensors reference = SafeTensors::open(nano / "golden.safetensors");
@@ -418,7 +418,7 @@ TEST_CASE("score has the numbers of the reference", "[programs]") {
   CHECK(std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator()) == 1);
 }
 
-TEST_CASE("score --logits writes where it is told, and changes nothing else about that", "[programs]") {
+TEST_CASE("score --logits writes to the given file, and changes nothing else about it", "[programs]") {
   const TempDir folder;
   const fs::path file = folder / "logits", link = folder / "link", fifo = folder / "fifo";
   const auto write = [&](const fs::path& path) {
@@ -456,7 +456,7 @@ TEST_CASE("score of text", "[programs]") {
   CHECK(output("score", {"--preset", "nano", "--ids", "1,2", "--seed", "3"}).starts_with("0\t1\t-\t-\n1\t2\t-\t-1"));
 }
 
-TEST_CASE("tokenize, there and back", "[programs]") {
+TEST_CASE("tokenize, in both directions", "[programs]") {
   const TempDir folder;
   const Tokenizer tokenizer = Tokenizer::open(story);
   CHECK(output("tokenize", {"Once upon a time"}) == "[2916, 580, 259, 557]\n");
@@ -474,7 +474,7 @@ TEST_CASE("tokenize, there and back", "[programs]") {
   CHECK(output("tokenize", {"--decode", "2916,4096,580"}) == "Once upon\n");
 }
 
-TEST_CASE("Programs explain themselves", "[programs]") {
+TEST_CASE("Programs have help texts", "[programs]") {
   for (const char* program : {"generate", "score", "tokenize"}) {
     const Run help = run(program, {"--help"});
     CHECK(help.status == 0);
@@ -499,7 +499,7 @@ TEST_CASE("Programs explain themselves", "[programs]") {
   check_refused("tokenize", {}, {"nothing to tokenize"});
 }
 
-TEST_CASE("A stdout that takes nothing is an error", "[programs]") {
+TEST_CASE("A stdout that accepts nothing is an error", "[programs]") {
   const Streams full{.output = "/dev/full"};
   check_refused("generate", {"-q", "Once"}, {"stdout", "No space left"}, full);
   check_refused("generate", {"-q", "Once", "--no-display-prompt", "-n", "0"}, {"stdout"}, full);
@@ -507,7 +507,7 @@ TEST_CASE("A stdout that takes nothing is an error", "[programs]") {
   check_refused("tokenize", {"Once"}, {"stdout"}, full);
 }
 
-TEST_CASE("A reader that has gone ends a program quietly, as SIGPIPE would", "[programs]") {
+TEST_CASE("A reader that has exited ends a program quietly, as SIGPIPE would", "[programs]") {
   const auto ends = [](const std::string& program, const Arguments& arguments) {
     const Run result = run(program, arguments, {.input = "Once\n", .unread = true});
     INFO(program << '\n' << result.err);
@@ -528,7 +528,7 @@ TEST_CASE("A reader that has gone ends a program quietly, as SIGPIPE would", "[p
   ends("fuzz", {"--print", "1", "7"});
 }
 
-TEST_CASE("A file beyond the limit of its size is an error, and nothing is left of it", "[programs]") {
+TEST_CASE("A file beyond the size limit is an error, and is removed", "[programs]") {
   const TempDir folder;
   const auto limited = [&](const std::string& command) {
     return run("/bin/bash", {"-c", "ulimit -f 1; cd \"$1\"; exec " TESSERA_BIN_DIR "/" + command, "bash", folder.path().string()});
@@ -544,7 +544,7 @@ TEST_CASE("A file beyond the limit of its size is an error, and nothing is left 
                                        "bash", folder.path().string()});
   CHECK(dumped.status == 2);
   CHECK(dumped.err.find("File too large") != dumped.err.npos);
-  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);  // what the shell made
+  CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);  // made by the shell
 }
 
 TEST_CASE("Streams that others have made non-blocking are waited for", "[programs]") {
@@ -571,7 +571,7 @@ TEST_CASE("Streams that others have made non-blocking are waited for", "[program
   CHECK(talked("generate", batch, "Once upon\n") == output("generate", batch, {.input = "Once upon\n"}));
 }
 
-TEST_CASE("One Ctrl-D ends what is typed into a terminal", "[programs]") {
+TEST_CASE("One Ctrl-D ends input at a terminal", "[programs]") {
   const auto typed = [](const std::string& program, const Arguments& arguments, const char* sign) {
     INFO(program);
     Talk talk(Talk::Through::terminal, program, arguments);
@@ -599,7 +599,7 @@ TEST_CASE("Without a text, a program at a terminal asks for one", "[programs]") 
   }
 }
 
-TEST_CASE("A byte order mark is no part of a text", "[programs]") {
+TEST_CASE("A byte order mark is not part of a text", "[programs]") {
   const TempDir folder;
   const std::string file = folder / "text";
   for (const char* text : {"Once upon", "", "\xef\xbb"}) {
@@ -613,7 +613,7 @@ TEST_CASE("A byte order mark is no part of a text", "[programs]") {
     if (!*text) CHECK(output("tokenize", {"-f", file}) == "[]\n");
     if (*text == '\xef') check_refused("tokenize", {"-f", file}, {"UTF-8"});
   }
-  CHECK(output("tokenize", {"\xef\xbb\xbfOnce"}) != output("tokenize", {"Once"}));  // what is typed is the text
+  CHECK(output("tokenize", {"\xef\xbb\xbfOnce"}) != output("tokenize", {"Once"}));  // typed text is taken literally
 }
 
 TEST_CASE("A model of one position scores one token", "[programs]") {
@@ -646,7 +646,7 @@ TEST_CASE("A model of one position scores one token", "[programs]") {
   CHECK(output("generate", {"-q", "-m", model, "--prompt-ids", "7", "--print-ids"}) == "7\n");
 }
 
-TEST_CASE("Lessons refuse what they do not know, and a stdout that takes nothing", "[programs]") {
+TEST_CASE("Lessons reject unknown options, and a stdout that accepts nothing", "[programs]") {
   for (const char* lesson : {"01_vector_add", "02_softmax", "03_layer_norm", "04_linear_gelu", "05_flash_attention"}) {
     CHECK(output(lesson, {"--print"}).find("kernel ") != std::string::npos);
     check_refused(lesson, {"--prnt"}, {"--prnt"});
@@ -657,7 +657,7 @@ TEST_CASE("Lessons refuse what they do not know, and a stdout that takes nothing
   check_refused("01_vector_add", {}, {"stdout", "No space left"}, {.output = "/dev/full"});
 }
 
-TEST_CASE("Numbers near zero are numbers, and too many threads are as many as there are cores", "[programs]") {
+TEST_CASE("Numbers near zero are accepted, and too many threads are limited to the number of cores", "[programs]") {
   const auto text = [](const char* temperature) {
     return output("generate", {"Once upon a time", "-n", "20", "-q", "--seed", "1", "--temp", temperature});
   };
@@ -677,7 +677,7 @@ TEST_CASE("Numbers near zero are numbers, and too many threads are as many as th
   CHECK(threads.err.empty());
 }
 
-TEST_CASE("Options that make no sense are refused", "[programs]") {
+TEST_CASE("Options that make no sense are rejected", "[programs]") {
   const auto refused = [](const Arguments& arguments, std::initializer_list<std::string_view> parts) {
     check_refused("generate", arguments, parts);
   };
@@ -739,7 +739,7 @@ TEST_CASE("Options that make no sense are refused", "[programs]") {
   check_refused("tokenize", {"x", "--tokenizer", "/nonexistent"}, {"/nonexistent"});
 }
 
-TEST_CASE("An architecture that kernels are not made for is refused as any wrong word is", "[programs]") {
+TEST_CASE("An unsupported architecture is rejected as any wrong word is", "[programs]") {
   check_refused("inspect", {"softmax", "--arch", "sm_80a"}, {"'sm_80a'", "choose from sm_80, sm_86"});
   for (const char* variable : {"TESSERA_DUMP=nonsense", "TESSERA_DUMP_ARCH=sm_75"}) {
     const Run result = run("/usr/bin/env", {variable, TESSERA_BIN_DIR "/generate", "x", "-n", "1"});
@@ -767,7 +767,7 @@ TEST_CASE("A dumped text names the file of its graph", "[programs]") {
   CHECK(decisions < step);
 }
 
-TEST_CASE("A filter that matches no kernel is told at the end, once", "[programs]") {
+TEST_CASE("A filter that matches no kernel is reported at the end, once", "[programs]") {
   const auto filtered = [](const char* filter) {
     const Run result = run("/usr/bin/env", {"TESSERA_DUMP=graph", fmt::format("TESSERA_DUMP_FILTER={}", filter),
                                             TESSERA_BIN_DIR "/02_softmax"});
@@ -786,7 +786,7 @@ TEST_CASE("A filter that matches no kernel is told at the end, once", "[programs
   }
 }
 
-TEST_CASE("A plan can be seen after each of its passes", "[programs]") {
+TEST_CASE("A plan can be shown after each of its passes", "[programs]") {
   const auto shown = [](const char* kernel, const std::string& stages) {
     const Run result = run("inspect", {kernel, "--show", stages});
     INFO(result.err);
@@ -833,7 +833,7 @@ TEST_CASE("TESSERA_TENSOR_CORES is the highest tensor-core instruction set that 
   CHECK(refused.err.find("TESSERA_TENSOR_CORES=mma") != refused.err.npos);
 }
 
-TEST_CASE("Model folders that are wrong are refused", "[programs]") {
+TEST_CASE("Wrong model folders are rejected", "[programs]") {
   const NanoFolder model;
   const fs::path weights = model.folder / "model.safetensors", config = model.folder / "config.json";
   const std::string bytes = read_text(weights);

@@ -1,5 +1,5 @@
-// The kernels of lessons and gallery with ragged, empty and unequal extents, against plain loops. People copy them, so each
-// is right for every launch that it does not refuse.
+// The kernels of lessons and gallery with ragged, empty and unequal extents, against plain loops. People copy them, so
+// each must be right for every launch that it does not reject.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -24,7 +24,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-variable"
-// Their own checks stay unused; the names are this file's.
+// Their own checks stay unused; the names belong to this file.
 namespace {
 #include "common/lessons.hpp"
 #define main gallery_main
@@ -55,7 +55,7 @@ using namespace tessera;
 using Values = std::vector<f32>;
 using Exact = std::vector<double>;
 
-/// Small enough that sums of a few hundred products are far below 2^24 times their error.
+/// So small that sums of a few hundred products are far below 2^24 times their error.
 Values some(std::int64_t count, unsigned seed) {
   std::mt19937 generator(seed);
   std::uniform_real_distribution<f32> uniform(-1, 1);
@@ -95,7 +95,7 @@ void refuses(const Kernel& kernel, const A&... arguments) {
   CHECK(says(error, {"launch of kernel '" + kernel.name() + "' refused: it requires"}));
 }
 
-/// softmax(q k^T scale) v of each head, of the keys that `sees` has each query see; 0 where that is none.
+/// softmax(q k^T scale) v for each head, over the keys that `sees` allows for each query; 0 if there are none.
 Exact attention(const Values& q, const Values& k, const Values& v, int heads, int queries, int keys, int d, double scale,
                 const std::function<bool(int, int)>& sees, int group = 1) {
   Exact o;
@@ -133,7 +133,7 @@ Exact product(const Values& a, const Values& b, int batches, int m, int n, int k
 
 }  // namespace
 
-TEST_CASE("lessons: elementwise kernels and norms, of any extents", "[cpu][samples]") {
+TEST_CASE("lessons: elementwise kernels and norms, for any extents", "[cpu][samples]") {
   for (const int n : {0, 1, 63, 64, 65, 300}) {
     INFO(n);
     const Values a = some(n, 1), b = some(n, 2);
@@ -197,7 +197,7 @@ TEST_CASE("lessons: elementwise kernels and norms, of any extents", "[cpu][sampl
           empty({2, 8}), empty({1, 8}), empty({1, 8}));
 }
 
-TEST_CASE("lessons and gallery: products of any extents", "[cpu][samples]") {
+TEST_CASE("lessons and gallery: matmuls of any extents", "[cpu][samples]") {
   for (const auto& [m, n, k] : {std::array{0, 5, 3}, {5, 0, 3}, {3, 4, 0}, {1, 1, 1}, {33, 31, 17}, {7, 65, 40}}) {
     INFO(m << "x" << n << "x" << k);
     const Values x = some(m * k, 1), w = some(k * n, 2), bias = some(n, 3);
@@ -296,7 +296,8 @@ TEST_CASE("lessons and gallery: attention of any number of queries and keys", "[
 }
 
 TEST_CASE("an online softmax that begins with the lowest number is right for any mask", "[cpu][samples]") {
-  // A window of five keys, of which queries from 40 on see none of the first tiles, and every seventh query none at all.
+  // A window of five keys: queries from 40 on attend to none in the first tiles, and every seventh query to none at
+  // all.
   constexpr int bm = 16, bn = 16, d = 16, positions = 70, window = 5;
   const auto k = kernel("windowed", [=](In<f32, 2> q, In<f32, 2> k, In<f32, 2> v, Out<f32, 2> o) {
     Index m = blocks(cdiv(q.extent(0), bm));
@@ -322,7 +323,7 @@ TEST_CASE("an online softmax that begins with the lowest number is right for any
          }), 5e-6);
 }
 
-TEST_CASE("gallery: other kernels of any extents", "[cpu][samples]") {
+TEST_CASE("gallery: other kernels, for any extents", "[cpu][samples]") {
   for (const int n : {0, 1, 63, 65, 130}) {
     INFO(n << " parameters");
     const Values p = some(n, 1), g = some(n, 2), zeros(static_cast<std::size_t>(n));
@@ -420,7 +421,7 @@ TEST_CASE("gallery: other kernels of any extents", "[cpu][samples]") {
     }
     expect(columns, transposed);
     expect(warmer, heated);
-    if (n == 0) continue;  // the mean of nothing is no number
+    if (n == 0) continue;  // the mean of nothing is NaN
     const auto mean = empty({m}), variance = empty({m});
     run(gallery::welford(4, 16), given({m, n}, x), mean, variance);
     expect(mean, means, 5e-6);

@@ -1,4 +1,4 @@
-// score beyond what test_programs has: long texts, JSON, and a text from a pipe.
+// score beyond test_programs: long texts, JSON, and a text from a pipe.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -31,14 +31,14 @@ Ids random_ids(std::size_t count) {
   return ids;
 }
 
-/// What score prints for ids, with more options.
+/// The output of score for ids, with more options.
 std::string scored(std::span<const std::int32_t> ids, const Arguments& more = {}) {
   Arguments arguments{"-q", "--model", nano, "--ids", fmt::format("{}", fmt::join(ids, ","))};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return output("score", arguments);
 }
 
-/// The last column of the lines of tokens; 0 for the first. Then the total and the perplexity.
+/// The last column of the token lines; 0 for the first. Then the total and the perplexity.
 std::vector<double> numbers_of(const std::string& text) {
   std::vector<double> numbers;
   std::istringstream lines(text);
@@ -56,7 +56,7 @@ TEST_CASE("A text longer than the context is scored through windows", "[programs
     const Ids ids = random_ids(tokens);
     for (const std::size_t stride : {tokens == 100 ? std::size_t{13} : 1, context / 2, context - 1}) {
       CAPTURE(tokens, stride);
-      // Each window by itself, as a text that fits: of the later ones what those before them have not reached.
+      // Each window alone, as a text that fits: from later ones only the tokens that earlier ones have not reached.
       std::vector<double> expected = numbers_of(scored(std::span(ids).first(context)));
       expected.resize(context);
       for (std::size_t begin = stride; expected.size() < tokens; begin += stride) {
@@ -82,7 +82,7 @@ TEST_CASE("A text longer than the context is scored through windows", "[programs
   CHECK(scored(fits, {"--stride", "5"}) == scored(fits));
 }
 
-TEST_CASE("score --logits of a long text has the rows that its numbers came from", "[programs]") {
+TEST_CASE("score --logits of a long text has the rows from which its numbers are computed", "[programs]") {
   const TempDir folder;
   const Ids ids = random_ids(90);
   const std::string file = folder / "logits";
@@ -101,7 +101,7 @@ TEST_CASE("score --logits of a long text has the rows that its numbers came from
   }
 }
 
-TEST_CASE("score --json is one object with what the lines have", "[programs]") {
+TEST_CASE("score --json is one object with the contents of the lines", "[programs]") {
   const auto object = [](const Arguments& arguments, const Streams& streams = {}) {
     const std::string text = output("score", arguments, streams);
     CHECK(std::ranges::count(text, '\n') == 1);
@@ -137,19 +137,19 @@ TEST_CASE("score --json is one object with what the lines have", "[programs]") {
   CHECK(std::ranges::any_of(parts.at("tokens"), [](const json& token) { return token.at("text") == "\uFFFD"; }));
 }
 
-TEST_CASE("score and tokenize take a text from a pipe", "[programs]") {
+TEST_CASE("score and tokenize read a text from a pipe", "[programs]") {
   const std::string text = "Once upon a time\n";
   CHECK(output("score", {"-q"}, {.input = text}) == output("score", {"-q", "--", text}));
   CHECK(output("tokenize", {}, {.input = text}) == output("tokenize", {"--", text}));
   CHECK(output("tokenize", {"Once"}, {.input = text}) == output("tokenize", {"Once"}));
-  // Who types at a terminal is told what is missing.
+  // At a terminal, the missing argument is reported.
   Talk asked(Talk::Through::terminal, "score", {"-q"});
   CHECK(asked.rest().find("there is nothing to score. Give a text in quotes, or pipe one to stdin") !=
         std::string::npos);
   CHECK(asked.status() == 2);
 }
 
-TEST_CASE("Windows that make no sense are refused, and nothing is printed", "[programs]") {
+TEST_CASE("Windows that make no sense are rejected, and nothing is printed", "[programs]") {
   for (const char* stride : {"0", "37", "38", "4294967295"})
     check_refused("score", {"--model", nano, "--ids", "1,2", "--stride", stride},
                   {fmt::format("--stride {}: it must be 1 to 36", stride), "37 tokens"});

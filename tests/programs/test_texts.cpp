@@ -1,4 +1,4 @@
-// generate's ways to be used: JSON, batches, samples, stdin, a context that shifts, lines and Ctrl-C.
+// Uses of generate: JSON, batches, samples, stdin, a context that shifts, lines and Ctrl-C.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sys/wait.h>
@@ -44,7 +44,7 @@ std::vector<json> lines_of(const std::string& text) {
   return objects;
 }
 
-/// The one object that is all of stdout.
+/// The single object on stdout.
 json object(const Arguments& arguments, const Streams& streams = {}) {
   const std::string text = output("generate", with({"-q", "--json"}, arguments), streams);
   REQUIRE(text.ends_with("}\n"));
@@ -52,7 +52,7 @@ json object(const Arguments& arguments, const Streams& streams = {}) {
   return json::parse(text);
 }
 
-/// The shipped model, of whose tokens the tokenizer knows the first `tokens` alone: bytes, and merges of them.
+/// The shipped model with a tokenizer for only the first `tokens` tokens: bytes, and merges of them.
 struct PaddedModel {
   static constexpr std::int32_t tokens = 300;
   PaddedModel() {
@@ -72,7 +72,7 @@ struct PaddedModel {
   std::string path = folder.path();
 };
 
-/// The shipped model, whose logits are not finite behind the token "Z".
+/// The shipped model, whose logits are not finite after the token "Z".
 struct ModelThatFailsAtZ {
   ModelThatFailsAtZ() {
     for (const char* name : {"generation_config.json", "vocab.json", "merges.txt"})
@@ -111,7 +111,7 @@ Ids ids_of(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("--json says what the text says, and more", "[programs]") {
+TEST_CASE("--json contains the text, and more", "[programs]") {
   const Tokenizer tokenizer = Tokenizer::open(story);
   const Arguments greedy{"--temp", "0", "-n", "12", "--seed", "7", "Once upon a time"};
   const json made = object(greedy);
@@ -145,7 +145,7 @@ TEST_CASE("--json says what the text says, and more", "[programs]") {
   CHECK(full.at("ids").size() == 2);
 }
 
-TEST_CASE("JSON is valid whatever bytes there are", "[programs]") {
+TEST_CASE("JSON is valid for any bytes", "[programs]") {
   const Tokenizer tokenizer = Tokenizer::open(story);
   const Ids emoji = tokenizer.encode("😀");
   const json half = object({"-n", "0", "--prompt-ids", fmt::format("{}", emoji[0])});
@@ -184,7 +184,7 @@ TEST_CASE("A batch has the text of each prompt alone, whatever its size", "[prog
   const auto batch = [&](const Arguments& more, const Streams& streams = {}) {
     const Run result = run("generate", with(options, more), streams);
     INFO(result.err);
-    CHECK(result.status == 1);  // as there were wrong prompts
+    CHECK(result.status == 1);  // because of the wrong prompts
     CHECK(result.err.empty());
     return result.out;
   };
@@ -203,7 +203,7 @@ TEST_CASE("A batch has the text of each prompt alone, whatever its size", "[prog
   CHECK(says(made[3].at("error").get<std::string>(), {"600 tokens", "512"}));
   CHECK(says(made[6].at("error").get<std::string>(), {"not UTF-8"}));
   for (const char* size : {"1", "3"}) CHECK(batch({"--batch", file.string(), "--batch-size", size}) == text);
-  // From stdin, with a byte order mark, lines that end as Windows ends them, and the last not at all.
+  // From stdin, with a byte order mark, CRLF line ends, and none at the end.
   CHECK(batch({"--batch", "-"}, {.input = fmt::format("\xef\xbb\xbf{}", fmt::join(prompts, "\r\n"))}) == text);
 
   CHECK(output("generate", {"-q", "--batch", "/dev/null"}).empty());
@@ -217,7 +217,7 @@ TEST_CASE("An id without a token gives no text, and ends nothing", "[programs]")
   const PaddedModel model;
   const Tokenizer tokenizer = Tokenizer::open(model.path);
   REQUIRE(tokenizer.size() == PaddedModel::tokens);
-  // So hot that most ids have no token.
+  // A temperature so high that most ids have no token.
   const Arguments hot{"-q",      "-m", model.path, "-n", "20", "--temp", "1000",
                       "--top-k", "0",  "--top-p",  "1",  "-s", "5"};
   const json made = lines_of(output("generate", with(hot, {"--json", "The"}))).at(0);
@@ -225,7 +225,7 @@ TEST_CASE("An id without a token gives no text, and ends nothing", "[programs]")
   CHECK(std::ranges::count_if(ids, [](std::int32_t id) { return id >= PaddedModel::tokens; }) > 10);
   CHECK(made.at("text").get<std::string>() == tokenizer.decode(ids));
   CHECK(output("generate", with(hot, {"The"})) == "The" + tokenizer.decode(ids) + "\n");
-  // What is drawn does not depend on the tokenizer.
+  // Samples do not depend on the tokenizer.
   const Ids prompt = made.at("prompt_ids").get<Ids>();
   Ids all = prompt;
   all.insert(all.end(), ids.begin(), ids.end());
@@ -233,7 +233,7 @@ TEST_CASE("An id without a token gives no text, and ends nothing", "[programs]")
                         "--prompt-ids", fmt::format("{}", fmt::join(prompt, ",")), "--print-ids"};
   CHECK(ids_of(output("generate", whole)) == all);
   CHECK(ids_of(output("generate", with(hot, {"--print-ids", "The"}))) == all);
-  // Ids of a prompt, too.
+  // Also for ids of a prompt.
   CHECK(output("generate", {"-q", "-m", model.path, "-n", "0", "--prompt-ids", "4000," + fmt::format("{}", fmt::join(prompt, ","))}) ==
         "The\n");
 
@@ -259,7 +259,7 @@ TEST_CASE("An id without a token gives no text, and ends nothing", "[programs]")
   CHECK(scores.at("tokens").at(1).at("text") == "");
 }
 
-TEST_CASE("A prompt's failure is that prompt's alone", "[programs]") {
+TEST_CASE("A prompt's failure does not affect others", "[programs]") {
   const ModelThatFailsAtZ model;
   const Arguments options{"-q", "-m", model.path, "--temp", "0", "-n", "5"};
   const auto alone = [&](const std::string& prompt) {
@@ -298,7 +298,7 @@ TEST_CASE("A prompt's failure is that prompt's alone", "[programs]") {
   const Run text = run("generate", with(options, {"Z"}));
   CHECK(text.status == 2);
   CHECK(text.err.starts_with("generate: error: the model's logits are not finite"));
-  // -i goes on with the next line.
+  // -i continues with the next line.
   const Run talked = run("generate", with(options, {"-i"}), {.input = "Z\n/reset\nOnce upon\n"});
   CHECK(talked.status == 0);
   CHECK(talked.err.find("not finite") != talked.err.npos);
@@ -308,7 +308,7 @@ TEST_CASE("A prompt's failure is that prompt's alone", "[programs]") {
   CHECK(full.err.find("No space left") != full.err.npos);
 }
 
-TEST_CASE("A model that has no first token takes its first line from -i", "[programs]") {
+TEST_CASE("A model without a first token takes its first line from -i", "[programs]") {
   const TempDir folder;
   for (const char* name : {"model.safetensors", "vocab.json", "merges.txt"})
     fs::create_symlink(story / name, folder / name);
@@ -329,7 +329,7 @@ TEST_CASE("A model that has no first token takes its first line from -i", "[prog
   CHECK("Once upon" + lines_of(batch.out).at(1).at("text").get<std::string>() + "\n" == text);
 }
 
-TEST_CASE("Samples are texts of one prompt, the first of which is that without --samples", "[programs]") {
+TEST_CASE("Samples are texts of one prompt; the first equals the text without --samples", "[programs]") {
   const Arguments options{"-q", "--seed", "5", "-n", "12", "Once upon"};
   const std::string one = output("generate", options);
   const std::string text = output("generate", with(options, {"--samples", "3"}));
@@ -365,7 +365,7 @@ TEST_CASE("Samples are texts of one prompt, the first of which is that without -
   check_refused("generate", with(options, {"--samples", "0"}), {"--samples is 0"});
 }
 
-TEST_CASE("What comes through a pipe is the prompt, if no other is given", "[programs]") {
+TEST_CASE("Piped text is the prompt, if no other is given", "[programs]") {
   const Arguments options{"-q", "--temp", "0", "-n", "6"};
   const std::string text = output("generate", with(options, {"Once upon\n a"}));
   CHECK(output("generate", options, {.input = "Once upon\n a\n"}) == text);
@@ -373,7 +373,7 @@ TEST_CASE("What comes through a pipe is the prompt, if no other is given", "[pro
   check_refused("generate", options, {"UTF-8"}, {.input = "\xff"});
 }
 
-TEST_CASE("Wrong options are blamed, and words without quotes", "[programs]") {
+TEST_CASE("Wrong options are reported, and words without quotes", "[programs]") {
   for (const char* program : {"generate", "score", "tokenize"}) {
     check_refused(program, {"Once", "upon", "a", "time"}, {"quotes", "Once upon a time"});
     check_refused(program, {"--tmep", "0", "Hi"}, {"there is no option --tmep"});
@@ -383,9 +383,9 @@ TEST_CASE("Wrong options are blamed, and words without quotes", "[programs]") {
   CHECK(output("generate", {"-q", "-n", "0", "-p", "-q"}) == "-q\n");
 }
 
-TEST_CASE("A context that shifts goes on with what is left of it, evaluated again", "[programs]") {
+TEST_CASE("A shifting context continues from its remaining part, which is evaluated again", "[programs]") {
   constexpr std::size_t positions = 37, count = 99;
-  // A model that knows no end, and a penalty, as it would say one thing again and again.
+  // A model without an end token, and a penalty, since it would otherwise repeat itself.
   const TempDir folder;
   json config = json::parse(read_text(nano / "config.json"));
   config.erase("eos_token_id");
@@ -418,7 +418,7 @@ TEST_CASE("A context that shifts goes on with what is left of it, evaluated agai
   }
   CHECK(continued(prompt, count).size() == positions);
   CHECK(continued(prompt, count, {"--context-shift", "--keep", "35"}).size() == prompt.size() + count);
-  // Draws do not come again with the positions.
+  // Samples do not repeat with the positions.
   const Ids all = ids_of(output(
       "generate", {"--model", folder.path().string(), "--print-ids", "-q", "-n", "64", "--prompt-ids", "5,17,3",
                    "--context-shift", "--keep", "35", "--temp", "1000", "--top-k", "0", "--top-p", "1", "-s", "1"}));
@@ -440,7 +440,7 @@ TEST_CASE("Ctrl-C ends the text where it is, with its timings", "[programs]") {
   for (const char* stage : {"load = ", "prompt eval = ", "eval = ", "sample = ", "total = "})
     CHECK(talk.err().find(stage) != std::string::npos);
 
-  SECTION("JSON is whole") {
+  SECTION("JSON is complete") {
     Talk json_talk(Talk::Through::terminal, "generate", with(endless, {"--json", "Once upon a time"}));
     json_talk.until("seed: ");
     json_talk.type("\x03");
@@ -479,31 +479,31 @@ TEST_CASE("A second Ctrl-C kills", "[programs]") {
   CHECK(talk.status() == 128 + SIGINT);
 }
 
-TEST_CASE("-i goes on after each line, through a pipe too", "[programs]") {
+TEST_CASE("-i continues after each line, also through a pipe", "[programs]") {
   const auto talked = [](const std::string& lines, const Arguments& more = {}) {
     return run("generate", with({"-i", "--temp", "0", "-n", "8"}, more), {.input = lines});
   };
   const Run one = run("generate", {"-q", "--temp", "0", "-n", "16", "Once upon a time"});
-  // A line, and an empty one: the text goes on as if nobody had stopped it.
+  // A line, and an empty one: the text continues as if it had not stopped.
   const Run two = talked("Once upon a time\n\n", {"-q"});
   CHECK(two.status == 0);
   CHECK(two.err.empty());
-  // A line of --- stands between answers.
+  // A line of --- is between answers.
   REQUIRE(std::count(two.out.begin(), two.out.end(), '\n') == 3);
   const std::size_t end = two.out.find("\n---\n"), next = end + 5;
   REQUIRE(end == two.out.find('\n'));
   CHECK("Once upon a time" + two.out.substr(0, end) + two.out.substr(next) == one.out);
-  // Lines that end as Windows ends them, behind a byte order mark.
+  // CRLF line ends, after a byte order mark.
   CHECK(talked("\xef\xbb\xbfOnce upon a time\r\n\r\n/quit\r\nunread\n", {"-q"}).out == two.out);
-  // As a prompt, shown before; and a last line without a newline.
+  // As a prompt, printed before; and a last line without a newline.
   CHECK(talked("", {"-q", "Once upon a time"}).out == "Once upon a time" + two.out.substr(0, end + 1));
   CHECK(talked("Once upon a time", {"-q"}).out == two.out.substr(0, end + 1));
-  // What stands before a line counts; /reset forgets it.
+  // Earlier text counts; /reset forgets it.
   const std::string more = talked("Once upon a time\n The king\n", {"-q"}).out;
   const json joined = object({"--temp", "0", "-n", "8", "Once upon a time" + two.out.substr(0, end) + " The king"});
   CHECK(more.substr(next) == joined.at("text").get<std::string>() + "\n");
   CHECK(talked("x\n/reset\nOnce upon a time\n", {"-q"}).out.ends_with("\n" + two.out.substr(0, end + 1)));
-  // Commands, and what is none.
+  // Commands, and text that is none.
   const Run commands = talked("/nope\n/temp x\n/temp -1\n/seed\n/help\n//x\n/quit\nunread\n", {"-q"});
   CHECK(commands.status == 0);
   CHECK(commands.out == object({"--temp", "0", "-n", "8", "/x"}).at("text").get<std::string>() + "\n");
@@ -521,7 +521,7 @@ TEST_CASE("-i goes on after each line, through a pipe too", "[programs]") {
   CHECK("Once upon" + first + "\n" == output("generate", {"-q", "-s", "5", "-n", "8", "Once upon"}));
   CHECK(first != second);
   CHECK(first == third);
-  // What does not fit is refused, and the text goes on; a shift makes room.
+  // Text that does not fit is rejected, and generation continues; a shift makes room.
   std::string long_line;
   for (int i = 0; i < 600; ++i) long_line += " time";
   const Run refused = talked("Once upon a time\n" + long_line + "\n\xff\n\n", {"-q"});
@@ -534,7 +534,7 @@ TEST_CASE("-i goes on after each line, through a pipe too", "[programs]") {
   CHECK(shifted.err.empty());
   CHECK(shifted.status == 0);
   CHECK(talked("Once upon a time\n").err.find("total = ") != std::string::npos);
-  // Commands answer in a few words, unless nobody wants them.
+  // Commands answer in a few words, unless -q is given.
   const Run told = talked("/seed 5\n/temp 0.5\n/reset\n/temp x\n");
   for (const char* part : {"\nseed: 5\n", "\ntemperature: 0.5\n", "\nThe text is cleared.\n", "'x' is not a number"})
     CHECK(told.err.find(part) != told.err.npos);
@@ -543,7 +543,7 @@ TEST_CASE("-i goes on after each line, through a pipe too", "[programs]") {
   check_refused("generate", {"-i", "--preset", "nano", "--prompt-ids", "1"}, {"tokenizer"});
 }
 
-TEST_CASE("The timings of -i are without the time in which it waits for a line", "[programs]") {
+TEST_CASE("The timings of -i exclude the time that it waits for a line", "[programs]") {
   const auto begin = std::chrono::steady_clock::now();
   Talk talk(Talk::Through::pipes, "generate", {"-i", "--temp", "0", "-n", "2"});
   talk.type("Once upon\n");
@@ -569,7 +569,7 @@ TEST_CASE("-i in a terminal: a prompt, lines that are edited, and Ctrl-C", "[pro
   talk.until("king's son");
   talk.type("\x03");  // stops the text
   talk.until("> ");
-  talk.type("forget this\x03");  // takes back the line
+  talk.type("forget this\x03");  // discards the line
   talk.until("Press Ctrl-C again");
   talk.until("> ");
   talk.type("/reset\n");
@@ -601,7 +601,7 @@ TEST_CASE("shows progress until something is typed", "[.progress_line]") {
   CHECK(::read(0, &typed, 1) == 1);
 }
 
-TEST_CASE("Progress is shown in a terminal that can take it back, in colour unless NO_COLOR is set", "[programs]") {
+TEST_CASE("Progress is shown in a terminal that can erase it, in color unless NO_COLOR is set", "[programs]") {
   const std::string self = fs::read_symlink("/proc/self/exe").string();
   Talk color(Talk::Through::terminal, self, {"[.progress_line]"}, {"NO_COLOR="});
   Talk plain(Talk::Through::terminal, self, {"[.progress_line]"}, {"NO_COLOR=1"});

@@ -10,11 +10,11 @@ namespace {
 using numbers::real_inf;
 using numbers::Wide;
 
-/// What arithmetic of a real type, held in registers as f32 or f64, has to do with.
+/// The format of arithmetic in a real type, held in registers as f32 or f64.
 struct Format {
   Real largest, smallest_normal, smallest;
   int digits;
-  Real scale;  ///< of the tolerances of ops.def, which are of f32
+  Real scale;  ///< of the tolerances of ops.def, which are for f32
 
   Real unit() const { return std::ldexp(Real(1), -digits); }
 };
@@ -37,7 +37,7 @@ constexpr Real tolerance(Op op) {
   }
 }
 
-/// The least number of the format that is not less.
+/// The smallest number of the format that is not less.
 Real above(const Format& f, Real x) {
   if (x > f.largest) return real_inf;
   if (x < -f.largest) return std::isinf(x) ? x : -f.largest;
@@ -47,27 +47,27 @@ Real above(const Format& f, Real x) {
 }
 bool is_held(const Format& f, Real x) { return above(f, x) == x; }
 
-/// The end of an interval, and whether arithmetic gives it exactly.
+/// An end of an interval, and whether arithmetic computes it exactly.
 struct End {
   Real value;
   bool exact = false;
 };
 
-/// The least that a result may be whose exact value is at least the end.
+/// The smallest possible result if the exact value is at least the end.
 Real below(const Format& f, End end, Op op) {
   if (end.exact || std::isinf(end.value)) return end.value;
   const Real least = has_absolute_tolerance(op) ? 1 : f.smallest_normal;
   return end.value - tolerance(op) * f.scale * std::max(std::abs(end.value), least);
 }
 
-/// The infinite ends of what may overflow.
+/// Infinite ends where a result may overflow.
 Element overflowing(const Format& f, Element e) {
   if (e.high > f.largest) e.high = real_inf;
   if (e.low < -f.largest) e.low = -real_inf;
   return e;
 }
 
-/// Of an interval, what the format holds.
+/// The part of an interval that the format represents.
 Element held(const Format& f, Element e) {
   e = overflowing(f, e);
   if (e.empty()) return e;
@@ -76,7 +76,7 @@ Element held(const Format& f, Element e) {
 
 Element widened(const Format& f, Op op, End low, End high, bool nan) {
   const Element e{below(f, low, op), -below(f, {-high.value, high.exact}, op), nan};
-  // A product that is added to something may never be rounded.
+  // A product that is added to something may stay unrounded.
   return op == Op::mul ? overflowing(f, e) : held(f, e);
 }
 
@@ -90,13 +90,13 @@ Element decreasing(const Format& f, Op op, const Element& a, bool nan) {
   return widened(f, op, {numbers::unary(op, a.high)}, {numbers::unary(op, a.low)}, nan);
 }
 
-/// Of an op that is defined between two numbers, or from one on.
+/// For an op that is defined between two numbers, or from one on.
 Element within(const Element& a, Real low, Real high) {
   if (a.high < low || a.low > high) return Element::no_number();
   return {std::max(a.low, low), std::min(a.high, high), a.nan || a.low < low || a.high > high};
 }
 
-/// Nowhere steeper than 1.
+/// A function whose slope is at most 1.
 Element wave(const Format& f, Op op, const Element& a) {
   const bool endless = std::isinf(a.low) || std::isinf(a.high);
   if (endless && a.low == a.high) return Element::no_number();
@@ -105,7 +105,7 @@ Element wave(const Format& f, Op op, const Element& a) {
   return widened(f, op, {std::max<Real>(middle - half, -1)}, {std::min<Real>(middle + half, 1)}, a.nan);
 }
 
-/// Its error grows with what it is of.
+/// Its error is relative to its argument.
 Element wave_approximation(const Format& f, Op op, const Element& a) {
   const Real size = std::max(-a.low, a.high);
   Element e = wave(f, op, a);
@@ -191,7 +191,7 @@ Element real_unary(const Format& f, Op op, const Element& a) {
       return increasing(f, op, a, a.nan);
     case Op::rsqrt:
       if (a.high < 0) return Element::no_number();
-      if (a.low <= 0) return {-real_inf, real_inf, a.nan || a.low < 0};  // of zeros: an infinity of either sign
+      if (a.low <= 0) return {-real_inf, real_inf, a.nan || a.low < 0};  // for zeros: an infinity of either sign
       return decreasing(f, op, a, a.nan);
     case Op::neg:
       return mirrored(a);
@@ -219,7 +219,7 @@ Element real_unary(const Format& f, Op op, const Element& a) {
   }
 }
 
-/// An op's results lie between those of the ends of its operands.
+/// An op's results are between those of the ends of its operands.
 template <class F>
 Element corners(const Format& f, Op op, const Element& a, const Element& b, bool nan, const F& result) {
   End low{real_inf}, high{-real_inf};
@@ -229,7 +229,7 @@ Element corners(const Format& f, Op op, const Element& a, const Element& b, bool
       if (std::isnan(end.value)) {
         if (a.low == a.high && b.low == b.high) return Element::no_number();
         nan = true;
-        end = {0, true};  // zeros lie next to inf / inf and 0 * inf; of inf - inf other corners tell enough
+        end = {0, true};  // zeros are next to inf / inf and 0 * inf; for inf - inf the other corners are enough
       }
       if (end.value < low.value) low = end;
       if (end.value > high.value) high = end;
@@ -285,7 +285,7 @@ Element pow(const Format& f, const Element& a, const Element& b) {
   return widened(f, Op::pow, {result}, {result}, false);
 }
 
-/// Monotonic but for the negative half of the other axis, where zeros have either sign.
+/// Monotonic except for the negative half of the other axis, where zeros have either sign.
 Element atan2(const Format& f, const Element& a, const Element& b) {
   if (b.low > 0 || a.low > 0 || a.high < 0) return function(f, Op::atan2, a, b);
   const Real pi = std::acos(Real(-1));
@@ -408,7 +408,7 @@ Element binary(Op op, ElementType type, const Element& a, const Element& b) {
     case Op::random_uniform:
       return random_uniform(a, b);
     case Op::cdiv:
-      if (numbers::lowest_number(type) == 0)  // the quotient, and 1 where something is left
+      if (numbers::lowest_number(type) == 0)  // the quotient, and 1 if there is a remainder
         return binary(
             Op::add, type, binary(Op::floor_div, type, a, b),
             cast(ElementType::pred, type, binary(Op::not_equal, type, binary(Op::modulo, type, a, b), Element::of(0))));
@@ -462,7 +462,7 @@ Element cast(ElementType from, ElementType to, const Element& a) {
 
 Element bitcast(ElementType from, ElementType to, const Element& a) {
   if (from == to) return a;
-  // Of a zero the sign is not known, of a NaN no bit.
+  // A zero's sign is unknown, and so are a NaN's bits.
   if (!a.exact() || (numbers::is_real(from) && a.low == 0)) return Element::anything();
   const std::uint64_t bits =
       numbers::is_real(from) ? numbers::bits_of(a.low, from) : static_cast<std::uint64_t>(numbers::held(a.low));
@@ -487,11 +487,11 @@ Element Sum::value(int more_roundings, bool flushed) const {
   if (always_positive_ && always_negative_) return Element::no_number();
   const Format& f = format_of(type_);
   const Real lost = flushed ? Real(2 * terms_) * f.smallest_normal : 0;
-  // No partial sum needs more digits than there are.
+  // No partial sum needs more digits than available.
   if (exact_ && low_size_ <= f.largest && low_size_ <= std::ldexp(Real(1), last_digit_ + f.digits))
     return held(f, {low_ - lost, low_ + lost, false});
-  // Whatever the order, a term is in at most terms - 1 of the sums: Higham, Accuracy and Stability of Numerical
-  // Algorithms, 4.2.
+  // In any order, a term is in at most terms - 1 of the sums: Higham, Accuracy and Stability of Numerical Algorithms,
+  // 4.2.
   const Real roundings = Real(std::max<i64>(terms_ - 1, 0) + more_roundings) * f.unit();
   const Real error = roundings / (1 - roundings);
   const bool up = up_ * (1 + error) > f.largest, down = down_ * (1 + error) > f.largest;  // partial sums may overflow

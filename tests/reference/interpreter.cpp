@@ -23,8 +23,8 @@ Interpreter::Interpreter(const Graph& graph, std::span<const Argument> arguments
       nodes_(graph.regions.size()),
       values_(graph.nodes.size()),
       views_(graph.nodes.size()) {
-  // Operands come before what uses them, and what a loop or a branch does before it: in each region the order of the
-  // numbers is one to run in.
+  // Operands come before their users, and the effects of a loop or a branch in program order: within each region the
+  // nodes can run in the order of their ids.
   for (Id id = 0; id < graph.nodes.size(); ++id) {
     const Node& node = graph[id];
     if (node.uniform)
@@ -41,7 +41,7 @@ void Interpreter::require(const Node& node) const {
     throw Error(fmt::format("launch of kernel '{}' refused: it requires: {}", graph_.name, graph_.texts[node.text()]));
 }
 
-// Of what is printed nothing stays.
+// Printed lines are dropped.
 void Interpreter::report(const Node& node) const {
   if (node.op == Op::check && operand(node, 0).item().high == 0)
     throw Error(Reports(graph_).failed(node.text(), block_));
@@ -252,7 +252,7 @@ View Interpreter::view(const Node& node) const {
 std::vector<std::int64_t> Interpreter::places(const Node& node, const Shape& tile) const {
   using Numbers = std::vector<std::int64_t>;
   const bool by_element = by_elements(node.op);
-  const std::size_t rows = operand_of(node.op, OperandKind::rows) >= 0 ? 1 : 0;  // axes whose positions are listed
+  const std::size_t rows = operand_of(node.op, OperandKind::rows) >= 0 ? 1 : 0;  // axes whose indices are listed
   const auto view_at = static_cast<std::size_t>(view_operand(node.op));
   const View& view = views_[node.in[view_at]];
   const Numbers extents(tile.begin(), tile.end()), &of_tensor = memory_[view.parameter].extents();

@@ -1,4 +1,4 @@
-// Runs the nodes of a graph for one block after another.
+// Runs the nodes of a graph, one CTA after another.
 #pragma once
 #include <map>
 #include <span>
@@ -13,12 +13,12 @@ namespace tessera::internal::reference {
 
 class Interpreter {
  public:
-  /// Computes what follows from extents and scalars. Throws Error if a requirement does not hold.
+  /// Computes values that depend on extents and scalars. Throws Error if a requirement does not hold.
   Interpreter(const Graph& graph, std::span<const Argument> arguments, std::vector<Memory>& memory);
 
   /// Extents of the grid.
   std::vector<std::int64_t> grid() const;
-  /// One block, by its number and its coordinates in the grid.
+  /// One CTA, by its linear index and its coordinates in the grid.
   void run(std::int64_t block, std::span<const std::int64_t> coordinates);
 
  private:
@@ -28,13 +28,13 @@ class Interpreter {
   void require(const Node& node) const;
   void report(const Node& node) const;
   void loop(Id id);
-  /// The effects of a region happened perhaps, and to who knows what.
+  /// The effects of a region may have happened, on unknown elements.
   void spoil(RegionId region);
 
   Tile compute(const Node& node) const;
   View view(const Node& node) const;
 
-  /// Where each element of the tile that a memory op moves lies in its tensor; outside or unknown, if it is.
+  /// Where each element of a memory op's tile is in its tensor; outside or unknown, if it is.
   std::vector<std::int64_t> places(const Node& node, const Shape& tile) const;
   Tile load(const Node& node);
   void write(const Node& node);
@@ -43,10 +43,10 @@ class Interpreter {
   const Graph& graph_;
   std::span<const Argument> arguments_;
   std::vector<Memory>& memory_;
-  std::vector<std::vector<Id>> nodes_;  // of each region, but for uniform ones and arguments: in an order to run in
+  std::vector<std::vector<Id>> nodes_;  // of each region, except uniform ones and arguments: in execution order
   std::vector<Tile> values_;            // by node
   std::vector<View> views_;             // by node
-  std::map<Id, std::vector<Tile>> carried_;  // by loop: what it left
+  std::map<Id, std::vector<Tile>> carried_;  // by loop: its final values
   std::int64_t block_ = 0, effect_ = 0;
   std::vector<std::int64_t> coordinates_;
 };

@@ -43,7 +43,7 @@ bool Memory::restart() {
   return std::exchange(grew_, false);
 }
 
-// Of an Out only the values matter that blocks leave: nothing reads them.
+// For an Out only the final values of CTAs matter: nothing reads them.
 Memory::Cell& Memory::touched(std::int64_t element, std::int64_t block, std::int64_t Cell::*as) {
   const auto i = static_cast<std::size_t>(element);
   Cell& cell = cells_[i];
@@ -71,7 +71,7 @@ void Memory::store(std::int64_t element, const Element& value, std::int64_t bloc
 
 namespace {
 
-// Where the bits are those expected it becomes the value. Of reals neither a zero's sign is known nor a NaN's bits.
+// If the bits match, the element becomes that value. For reals neither a zero's sign is known nor a NaN's bits.
 Element exchanged(const Element& old, const Change& change) {
   const Element& expected = change.expected;
   const bool differ = !(old.nan && expected.nan) && (old.high < expected.low || expected.high < old.low);
@@ -128,7 +128,7 @@ Element Memory::change(std::int64_t element, const Change& change, std::int64_t 
       const auto [sum, fresh] = sums_.try_emplace(element, type_);
       if (fresh) sum->second.add(old);
       sum->second.add(change.value);
-      // PTX ISA, atom.add: of f32 global memory has no subnormals then.
+      // PTX ISA, atom.add: on f32 in global memory it flushes subnormals.
       cell.value = sum->second.value(0, type_ == ElementType::f32);
   }
   cell.effect = effect;

@@ -1,5 +1,5 @@
-// Numbers of the element types and exact arithmetic on them: what the tests' oracle and the reference of whole graphs
-// have in common.
+// Numbers of the element types and exact arithmetic on them, shared by the tests' oracle and the reference of whole
+// graphs.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -44,11 +44,12 @@ inline Format format_of(ElementType type) {
   }
 }
 
-/// Of a type of 8 bits, which has what is larger become this; f8e4m3 has no infinity either.
+/// For an 8-bit type that saturates larger numbers to this one; f8e4m3 has no infinity either.
 inline Real saturation_of(ElementType type) { return type == ElementType::f8e4m3 ? 448 : 57344; }
 inline bool has_8_bits(ElementType type) { return type == ElementType::f8e4m3 || type == ElementType::f8e5m2; }
 
-/// To the nearest number of the type, ties to even; beyond the largest by half a step: infinity, of 8 bits the largest.
+/// To the nearest number of the type, ties to even; beyond the largest by half an ulp: infinity, for 8-bit types the
+/// largest.
 inline Real rounded(Real x, ElementType type) {
   if (type == ElementType::f8e4m3 && std::isinf(x)) return std::copysign(saturation_of(type), x);
   if (x == 0 || !std::isfinite(x)) return x;
@@ -59,7 +60,7 @@ inline Real rounded(Real x, ElementType type) {
   return std::abs(y) >= std::ldexp(Real(1), format.highest + 1) ? std::copysign(real_inf, x) : y;
 }
 
-/// The bits of a number that the type holds.
+/// The bits of a number that the type represents.
 inline std::uint64_t bits_of(Real x, ElementType type) {
   const Format format = format_of(type);
   const int width = 8 * info(type).bytes;
@@ -76,7 +77,7 @@ inline std::uint64_t bits_of(Real x, ElementType type) {
 inline Real number_of(std::uint64_t bits, ElementType type) {
   const Format format = format_of(type);
   const int width = 8 * info(type).bytes;
-  if (width < 64) bits &= (std::uint64_t{1} << width) - 1;  // of a negative integer more are set
+  if (width < 64) bits &= (std::uint64_t{1} << width) - 1;  // a negative integer has more bits set
   const std::uint64_t one = 1;
   const bool negative = (bits >> (width - 1)) & 1;
   const auto steps = bits & ((one << format.fraction) - 1);
@@ -93,7 +94,7 @@ inline Real number_of(std::uint64_t bits, ElementType type) {
   return negative ? -x : x;
 }
 
-/// An integer that the type holds: of u64 an i64 stands for the number of the same bits.
+/// An integer in the type's range: for u64 the i64 with the same bits represents the number.
 inline Wide number_in(ElementType type, i64 x) {
   return type == ElementType::u64 ? Wide(static_cast<std::uint64_t>(x)) : Wide(x);
 }
@@ -101,7 +102,7 @@ inline i64 held(Real x) { return x < 0 ? static_cast<i64>(x) : static_cast<i64>(
 
 inline bool is_real(ElementType type) { return info(type).kind == ElementKind::real; }
 
-/// An integer as the type holds it: wrapped.
+/// An integer wrapped to the type's range.
 inline i64 wrapped(Wide x, ElementType type) {
   if (type == ElementType::pred) return x != 0;
   const int width = 8 * info(type).bytes;
@@ -120,7 +121,7 @@ inline Wide highest_number(ElementType type) {
 inline i64 lowest_of(ElementType type) { return wrapped(lowest_number(type), type); }
 inline i64 highest_of(ElementType type) { return wrapped(highest_number(type), type); }
 
-/// The element of a stored type that lies there.
+/// The element of a stored type at an address.
 inline Real read_number(const void* from, ElementType type) {
   std::uint64_t bits = 0;
   std::memcpy(&bits, from, static_cast<std::size_t>(info(type).bytes));  // little endian
@@ -197,7 +198,7 @@ inline Real unary(Op op, Real x) {
       throw std::logic_error("numbers.hpp lacks real " + std::string(name(op)));
   }
 }
-/// Of reals, a pred.
+/// For reals, a pred.
 inline bool holds(Op op, Real x) {
   switch (op) {
     case Op::isnan:
@@ -258,7 +259,7 @@ inline std::uint32_t random_word(i64 key, i64 index) {
                 {static_cast<std::uint32_t>(k), static_cast<std::uint32_t>(k >> 32)})[index & 3];
 }
 
-/// A product of which the lower 128 bits are kept: that of two u64 is more than a Wide holds.
+/// A product of which the lower 128 bits are kept: that of two u64 exceeds a Wide.
 inline Wide product(Wide x, Wide y) {
   __extension__ typedef unsigned __int128 Bits;
   return static_cast<Wide>(static_cast<Bits>(x) * static_cast<Bits>(y));
@@ -300,7 +301,7 @@ inline Wide binary(Op op, Wide x, Wide y) {
   }
 }
 
-/// Of ops to which it matters how many bits the type has, and all others.
+/// Ops that depend on the number of bits of the type, and all others.
 inline Wide unary(Op op, ElementType type, i64 x) {
   std::string digits;
   for (int bit = 8 * info(type).bytes; bit-- > 0;) digits += x >> bit & 1 ? '1' : '0';

@@ -1,4 +1,4 @@
-// Orders of elements that may be any of an interval: what stands at a place, and which may.
+// Sorting elements that may be anywhere in an interval: the value at an index, and the elements that may be there.
 #include <algorithm>
 #include <compare>
 
@@ -28,7 +28,7 @@ struct LinePair {
     for (int i = axis + 1; i < from.rank(); ++i) step *= static_cast<std::size_t>(from[i]);
     lines = static_cast<std::size_t>(from.size()) / extent;
   }
-  /// Calls line(at, to): at(i) and to(i) number the elements of the line and of its result.
+  /// Calls line(at, to): at(i) and to(i) are the indices of the line's elements and of its result's.
   template <class F>
   void each(const F& line) const {
     for (std::size_t l = 0; l < lines; ++l) {
@@ -41,8 +41,8 @@ struct LinePair {
 
 }  // namespace
 
-// The element at a place is no less than what stands there if each is the least it may be, and no more than if each is
-// the most.
+// The element at an index is no less than the one there if each is its minimum, and no more than if each is its
+// maximum.
 Tile sort(const Tile& a, int axis, SortOptions options, const Shape& shape) {
   Tile out(a.type, shape);
   const LinePair lines(a.shape, shape, axis);
@@ -69,7 +69,7 @@ Tile sort(const Tile& a, int axis, SortOptions options, const Shape& shape) {
   return out;
 }
 
-// An element stands behind those that surely go before it, and ahead of those that it surely goes before.
+// An element comes after those that certainly precede it, and before those that it certainly precedes.
 Tile argsort(const Tile& a, int axis, SortOptions options, const Shape& shape) {
   Tile out(ElementType::i32, shape);
   const LinePair lines(a.shape, shape, axis);

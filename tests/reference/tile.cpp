@@ -65,7 +65,7 @@ Op combination(Op reduction) {
   }
 }
 
-/// What a largest or smallest of reals starts from, so that of NaN alone it is left.
+/// The initial value of a maximum or minimum of reals, chosen so that only NaN remain if all are NaN.
 Element identity(Op reduction) {
   return Element::of(reduction == Op::min || reduction == Op::min_nan ? real_inf : -real_inf);
 }
@@ -258,14 +258,14 @@ Tile argmax(const Tile& a, int axis) {
   const int extent = a.shape[axis];
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
     const auto at = [&](int i) -> const Element& { return a.elements[first + static_cast<std::size_t>(i) * step]; };
-    // The largest is no less than this number, which stands here.
+    // The maximum is no less than this number at this index.
     Real surely = -real_inf;
     int there = extent;
     for (int i = 0; i < extent; ++i)
       if (!at(i).nan && (there == extent || at(i).low > surely)) surely = at(i).low, there = i;
     int lowest = extent, highest = 0;
     const auto possible = [&](int i) { lowest = std::min(lowest, i), highest = std::max(highest, i); };
-    if (there == extent) possible(0);  // perhaps all are NaN
+    if (there == extent) possible(0);  // all may be NaN
     for (int i = 0; i < extent; ++i)
       if (!at(i).empty() && (at(i).high > surely || (at(i).high == surely && i <= there))) possible(i);
     result.elements[out] = {Real(lowest), Real(highest)};
@@ -315,7 +315,7 @@ Tile mma(const Tile& a, const Tile& b, const Tile& c) {
     Sum sum(c.type);
     sum.add(c.elements[at]);
     for (std::size_t l = 0; l < depth; ++l) sum.add(product(l));
-    // Tensor cores cut off what does not fit where they align the terms.
+    // Tensor cores truncate the terms when they align them.
     result.elements[at] = sum.value(2);
   }
   return result;

@@ -1,4 +1,4 @@
-// The ops on whole tiles: which elements meet.
+// The ops on whole tiles: which elements are combined.
 #pragma once
 #include <span>
 #include <vector>
@@ -16,7 +16,7 @@ struct Tile {
   Tile() = default;
   Tile(ElementType element, const Shape& extents, const Element& value = {})
       : type(element), shape(extents), elements(static_cast<std::size_t>(extents.size()), value) {}
-  /// The element of a tile of one.
+  /// The element of a tile with a single one.
   const Element& item() const { return elements[0]; }
 };
 
@@ -29,7 +29,7 @@ Tile unary(Op op, const Tile& a);
 Tile binary(Op op, const Tile& a, const Tile& b);
 Tile ternary(Op op, const Tile& a, const Tile& b, const Tile& c);
 Tile select(const Tile& condition, const Tile& a, const Tile& b);
-/// An author's function: by its own C++, of elements that are known for sure.
+/// A user-defined function: evaluates its own C++, for elements that are known exactly.
 Tile custom(const CustomFunction& function, std::span<const Tile* const> in);
 Tile cast(const Tile& a, ElementType to);
 Tile bitcast(const Tile& a, ElementType to);
@@ -38,15 +38,15 @@ Tile broadcast(const Tile& a, const Shape& shape);
 /// Axis i of the result is axis axes[i] of the tile.
 Tile permute(const Tile& a, std::span<const std::int64_t> axes);
 Tile concat(std::span<const Tile* const> parts, int axis);
-/// Elements first + i * step along each axis; 0 where the tile has none. A place that is not known may be any.
+/// Elements first + i * step along each axis; 0 outside of the tile. Unknown indices may be any.
 Tile extract(const Tile& a, std::span<const Element> first, std::span<const std::int64_t> steps, const Shape& shape);
 Tile reduce(Op op, const Tile& a, int axis);
 Tile argmax(const Tile& a, int axis);
 Tile scan(Op op, const Tile& a, int axis, ScanOptions options);
-/// order.cpp: the first of each line in order, as many as the shape has; and where they stand.
+/// order.cpp: the first elements of each sorted line, as many as the shape has; and their indices.
 Tile sort(const Tile& a, int axis, SortOptions options, const Shape& shape);
 Tile argsort(const Tile& a, int axis, SortOptions options, const Shape& shape);
-/// How many elements of each line are 0, 1, ..., as many numbers as the shape has.
+/// The histogram of each line, for as many numbers as the shape has.
 Tile histogram(const Tile& a, int axis, const Shape& shape);
 Tile mma(const Tile& a, const Tile& b, const Tile& c);
 

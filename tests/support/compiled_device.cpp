@@ -29,7 +29,7 @@ std::string short_digest(std::string_view text) {
   return fmt::format("{:02x}", fmt::join(std::span(digest).first(8), ""));
 }
 
-// What tells launches of a kernel apart that get texts of their own.
+// The properties of launches that select different texts of a kernel.
 std::string class_text(const Graph& graph, const Variant& variant) {
   std::string text = to_string(graph);
   for (const TensorClass& tensor : variant.tensors)
@@ -88,7 +88,7 @@ class CompilingKernel final : public DeviceKernel {
  private:
   const Graph& graph_;
   std::unique_ptr<DeviceKernel> cpu_;
-  std::vector<Variant> checked_;  // most launches are like one before them: no text is made for those
+  std::vector<Variant> checked_;  // most launches equal an earlier one: no text is made for those
 };
 
 class CompilingStream final : public StreamBackend {
@@ -117,7 +117,7 @@ class CompilingBackend final : public DeviceBackend, public std::enable_shared_f
     info_.name = "cpu, with kernels compiled";
   }
   const DeviceInfo& info() const override { return info_; }
-  bool shares_host_memory() const override { return false; }  // so that all is copied, as it is for a GPU
+  bool shares_host_memory() const override { return false; }  // so that everything is copied, as it is for a GPU
   std::shared_ptr<void> allocate(std::size_t bytes) override { return cpu_backend()->allocate(bytes); }
   std::shared_ptr<void> pinned(std::size_t bytes) override { return cpu_backend()->pinned(bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override { cpu_backend()->copy(to, from, bytes); }
@@ -163,7 +163,7 @@ std::vector<Arch> test_archs() {
 
 CompileReport compile_report(const KernelSource& source, Arch arch) {
   const CompiledKernel kernel = Compiler::instance().compile(source, arch);
-  return parse_compile_log(kernel.entry->code.log, source.name);  // what is read of an older log may have changed since
+  return parse_compile_log(kernel.entry->code.log, source.name);  // the parser may be newer than a cached log
 }
 
 bool is_clean(CompileReport report, std::string_view text) {

@@ -1,4 +1,4 @@
-// What tests that compile share: the compiler, where there is one, and all cores.
+// Helpers of tests that compile: the compiler, if there is one, and all cores.
 #pragma once
 #include <algorithm>
 #include <atomic>

@@ -1,10 +1,10 @@
-// Where tests run their kernels: any device, chosen by TESSERA_TEST_DEVICE.
+// The device on which tests run their kernels, chosen by TESSERA_TEST_DEVICE.
 //   cpu            the default
 //   cuda, cuda:N   a GPU
 //   compiled       the CPU, while NVRTC compiles each kernel too (compiled_device.hpp)
 //   emulated       generated code on the CPU (emulated_device.hpp), if the tests were built with it
-// Ops, control, memory, sampling, model and programs run there: "[cpu],[model],[programs]". What is tested of the
-// host's side of a launch ([api], [jit]: addresses, threads, the words of refusals) takes Device::cpu().
+// Ops, control, memory, sampling, model and programs run there: "[cpu],[model],[programs]". Tests of the host's side of
+// a launch ([api], [jit]: addresses, threads, error messages) use Device::cpu().
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -27,7 +27,7 @@ inline std::string test_device_name() {
   return name && *name ? name : "cpu";
 }
 
-/// Throws tessera::Error if it is not here.
+/// Throws tessera::Error if it is not available.
 inline const tessera::internal::Device& test_device() {
   static const tessera::internal::Device device = [] {
     const std::string name = test_device_name();
@@ -44,11 +44,11 @@ inline const tessera::internal::Device& test_device() {
   return device;
 }
 
-/// How many kernels a test of very many should make. On the CPU, all; elsewhere each costs a compilation, of some
-/// ten to some hundred milliseconds.
+/// How many kernels a test with very many should make. On the CPU, all; elsewhere each costs a compilation, which takes
+/// tens to hundreds of milliseconds.
 inline std::uint64_t most_kernels() {
   const std::string name = test_device_name();
-  const char* texts = std::getenv("TESSERA_TEST_TEXTS");  // nothing is compiled then
+  const char* texts = std::getenv("TESSERA_TEST_TEXTS");  // then nothing is compiled
   if (texts && *texts) return 100;
   return name == "cpu"        ? (sanitized ? 100 : ~std::uint64_t{0})
          : name == "compiled" ? (test_share(2) == 1 ? 12 : 4)
@@ -56,11 +56,11 @@ inline std::uint64_t most_kernels() {
                               : 150;
 }
 
-/// Chooses which of a test's cases to run: all where that is cheap, else some, the same ones each time, the first
-/// always among them.
+/// Chooses which of a test's cases to run: all where that is cheap, else some, the same ones each time, always
+/// including the first.
 class Cases {
  public:
-  /// Of a test that makes about so many kernels.
+  /// For a test that makes about this many kernels.
   explicit Cases(std::uint64_t kernels) : one_in_((kernels - 1) / most_kernels() + 1) {}
   bool skip() { return count_++ > 0 && one_in_ > 1 && random_() % one_in_ != 0; }
 

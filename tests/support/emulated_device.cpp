@@ -21,7 +21,7 @@
 namespace tessera::internal {
 namespace {
 
-/// What has been made of a kernel; recorded launches share it.
+/// Compiled forms of a kernel; captured launches share them.
 class EmulatedCode {
  public:
   explicit EmulatedCode(const Graph& graph) : graph_(graph), rounds_(graph_) {}
@@ -31,9 +31,9 @@ class EmulatedCode {
     Variant variant = classify(graph_, arguments);
     std::int64_t blocks = 1;
     for (const std::int64_t extent : grid) blocks *= extent;
-    // Blocks of threads are few, and share what they can.
+    // Few CTAs, which split as much as possible.
     const bool by_grid = is_stream_k() && rounds_.of(arguments) > 1;
-    // As large as can be, for few rounds, too.
+    // As large as possible, for few iterations, too.
     const int cluster = static_cast<int>(std::clamp<std::int64_t>(
         std::min(multiprocessors() / blocks, rounds_.of(arguments) / 2), 1, most_blocks_of_cluster));
     variant.split_k = by_grid ? SplitK::stream_k : cluster > 1 ? SplitK::cluster : SplitK::none;
@@ -71,7 +71,7 @@ class EmulatedCode {
     const char* const policy = std::getenv("TESSERA_EMULATOR_SPLIT_K");
     return policy && std::string_view(policy) == "stream_k";
   }
-  // Of few clusters each takes several of the grid's blocks.
+  // With few clusters each takes several grid tiles.
   static int multiprocessors() {
     const char* const count = std::getenv("TESSERA_EMULATOR_MULTIPROCESSORS");
     return count ? std::atoi(count) : 1;
@@ -80,7 +80,7 @@ class EmulatedCode {
   const bool has_atomics_ = std::ranges::any_of(graph_.nodes, [](const Node& node) { return is_atomic(node.op); });
   const SplitKLoop rounds_;
   std::vector<std::pair<Variant, Emulator>> variants_;
-  std::uint64_t launches_ = 0;  ///< each in an order of its own
+  std::uint64_t launches_ = 0;  ///< each has an order of its own
 };
 
 class EmulatedBackend final : public HostBackend {

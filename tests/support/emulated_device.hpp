@@ -2,6 +2,7 @@
 #pragma once
 #include "tessera/jit/device.hpp"
 
-/// Device::parse("emulated"), with the emulator that this program has in it. Every launch generates the kernel for TESSERA_DUMP_ARCH, runs it on the CPU, and throws tessera::Error with the
-/// report if it is not clean. TESSERA_EMULATOR_CHECKS=0 leaves out the checks of memory.
+/// Device::parse("emulated"), with the emulator that is linked into this program. Every launch generates the kernel for
+/// TESSERA_DUMP_ARCH, runs it on the CPU, and throws tessera::Error with the report if it is not clean.
+/// TESSERA_EMULATOR_CHECKS=0 leaves out the checks of memory.
 tessera::internal::Device emulated_device();

@@ -1,5 +1,5 @@
-// An independent meaning of the language, for tests: arrays of exact numbers, every op on them as the header of ops.def
-// says it in words, and a way to run the same op on a device with types, ranks and shapes chosen when the test runs.
+// An independent definition of the language, for tests: arrays of exact numbers, every op on them as the header of
+// ops.def describes it, and a way to run the same op on a device with types, ranks and shapes chosen at run time.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -100,7 +100,7 @@ inline Array filled(ElementType type, Extents shape, const std::function<double(
   return a;
 }
 
-/// Values in [low, high] that the type holds; positive ranges of many decades are filled decade by decade.
+/// Values in [low, high] that the type represents; positive ranges of many decades are filled decade by decade.
 inline Array random_array(Rng& rng, ElementType type, Extents shape, double low, double high) {
   return filled(type, std::move(shape), [&](std::size_t) {
     if (!is_real(type))
@@ -111,7 +111,7 @@ inline Array random_array(Rng& rng, ElementType type, Extents shape, double low,
     return between(rng, low, high);
   });
 }
-/// Any integer of the type, the extremes and small ones often.
+/// Any integer of the type, often the extremes and small ones.
 inline Array random_bits_array(Rng& rng, ElementType type, Extents shape) {
   Array a(type, std::move(shape));
   for (i64& x : a.whole) {
@@ -125,7 +125,7 @@ inline Array random_bits_array(Rng& rng, ElementType type, Extents shape) {
   return a;
 }
 
-/// Element numbers of an array of shape `from` for each element of shape `to`, stretched by NumPy's rule.
+/// Element numbers of an array of shape `from` for each element of shape `to`, broadcast by NumPy's rule.
 inline std::vector<std::size_t> stretched(const Extents& from, const Extents& to) {
   std::vector<std::size_t> index(static_cast<std::size_t>(size_of(to)));
   for (std::size_t i = 0; i < index.size(); ++i) {
@@ -154,7 +154,7 @@ inline std::optional<Extents> common_shape(const Extents& a, const Extents& b) {
   return shape;
 }
 
-// What the ops mean
+// The definitions of the ops
 // ------------------------------------------------------------------------------------------------------
 
 inline Array broadcast(const Array& a, const Extents& shape) {
@@ -338,8 +338,8 @@ inline Array concat(const std::vector<Array>& parts, int axis) {
   return result;
 }
 
-/// Calls line(first, step, out) for each line along the axis: its elements are first + i * step, of `out` a result
-/// whose axis has extent 1.
+/// Calls line(first, step, out) for each line along the axis: its elements are first + i * step, and `out` is that of a
+/// result whose axis has extent 1.
 template <class F>
 void each_line(const Extents& shape, int axis, const F& line) {
   std::size_t inner = 1;
@@ -352,10 +352,11 @@ inline Extents without(Extents shape, int axis) {
   return shape;
 }
 
-/// Half of what the last digit of 1 is worth in arithmetic of a type.
+/// Half the value of the last digit of 1 in arithmetic of a type.
 inline Real unit_of(ElementType type) { return type == ElementType::f64 ? 0x1p-53L : 0x1p-24L; }
 
-/// A reduction; sums of reals are exact enough, and `bound` if given gets what a f32 sum in any order may differ by.
+/// A reduction; sums of reals are exact enough, and `bound`, if given, is set to the possible error of an f32 sum in
+/// any order.
 inline Array reduce(Op op, const Array& a, int axis, std::vector<Real>* bound = nullptr) {
   const Real unit = unit_of(a.type);
   Array result(a.type, without(a.shape, axis));
@@ -407,7 +408,7 @@ inline Array argmax(const Array& a, int axis) {
   });
   return result;
 }
-/// A scan; `bound` as of a reduction.
+/// A scan; `bound` as for a reduction.
 inline Array scan(Op op, const Array& a, int axis, ScanOptions options = {}, std::vector<Real>* bound = nullptr) {
   Array result(a.type, a.shape);
   if (bound) bound->assign(a.size(), 0);
@@ -442,7 +443,7 @@ inline Array scan(Op op, const Array& a, int axis, ScanOptions options = {}, std
 inline Array cumsum(const Array& a, int axis, std::vector<Real>* bound = nullptr) {
   return scan(Op::cumsum, a, axis, {}, bound);
 }
-/// Where the first `count` of each line in order stand; ties by index, NaN the largest.
+/// The indices of the first `count` elements of each sorted line; ties by index, NaN the largest.
 inline Array argsort(const Array& a, int axis, int count, bool descending) {
   Extents shape = a.shape;
   shape[axis] = count;
@@ -463,7 +464,7 @@ inline Array argsort(const Array& a, int axis, int count, bool descending) {
   });
   return result;
 }
-/// The elements that stand there.
+/// The elements at those indices.
 inline Array taken(const Array& a, const Array& places, int axis) {
   Array result(a.type, places.shape);
   each_line(a.shape, axis, [&](std::size_t first, std::size_t step, std::size_t out) {
@@ -484,7 +485,7 @@ inline Array histogram(const Array& a, int axis, int bins) {
   });
   return result;
 }
-/// a b + c, and what a result of f32 products and sums in any order may differ by.
+/// a b + c, and the possible error of f32 products and sums in any order.
 inline Array mma(const Array& a, const Array& b, const Array& c, std::vector<Real>& bound) {
   const int m = a.shape[0], k = a.shape[1], n = b.shape[1];
   Array result = c;
@@ -515,9 +516,9 @@ inline Array mma(const Array& a, const Array& b, const Array& c, std::vector<Rea
 // Comparing
 // --------------------------------------------------------------------------------------------------------------
 
-/// Empty if every element of `actual` is what is expected, else which is not. Reals may differ by `tolerance` relative
-/// to max(|exact|, smallest normal), by a smallest subnormal unless the tolerance is 0, or by their `bound`. Zeros are
-/// equal.
+/// Empty if every element of `actual` is as expected, else the first that is not. Reals may differ by `tolerance`
+/// relative to max(|exact|, smallest normal), by a smallest subnormal unless the tolerance is 0, or by their `bound`.
+/// Zeros are equal.
 inline std::string difference(const Array& actual, const Array& expected, double tolerance = 0,
                               const std::vector<Real>& bound = {}) {
   std::ostringstream text;
@@ -575,7 +576,7 @@ inline void write_element(void* to, const Array& from, std::size_t i) {
   }
 }
 
-/// A kernel parameter and the memory behind it; strides in elements, `origin` is where element [0, 0, ...] lies.
+/// A kernel parameter and its memory; strides in elements, `origin` is the offset of element [0, 0, ...].
 struct Memory {
   Access access;
   ElementType type;
@@ -588,7 +589,7 @@ struct Memory {
   const void* at(std::int64_t element) const { return bytes.data() + element * info(type).bytes; }
 };
 
-/// Dense memory, of poison if it is for results.
+/// Dense memory, filled with poison if it is for results.
 inline Memory dense(Access access, ElementType type, const Extents& shape) {
   Memory memory{access, type, {shape.begin(), shape.end()}, {}, 0, {}, {}};
   memory.strides.resize(shape.size());
@@ -614,7 +615,7 @@ inline Memory scalar_input(i32 value) {
   return memory;
 }
 
-// Kernels made while the test runs
+// Kernels built at run time
 // ---------------------------------------------------------------------------------------
 
 inline Location here() { return Location::current(); }
@@ -652,7 +653,7 @@ inline std::string run(std::vector<Memory>& memory, const std::function<void(con
   Values values;
   std::vector<Argument> arguments;
   const Device& device = test_device();
-  std::vector<std::shared_ptr<void>> copies(memory.size());  // what the device has in place of memory, all its bytes
+  std::vector<std::shared_ptr<void>> copies(memory.size());  // the device's replacement of memory, all its bytes
   for (std::size_t i = 0; i < memory.size(); ++i) {
     Memory& m = memory[i];
     Argument argument;
@@ -679,7 +680,7 @@ inline std::string run(std::vector<Memory>& memory, const std::function<void(con
   return to_string(executable.traced());
 }
 
-/// The whole of a parameter as a tile.
+/// A whole parameter as a tile.
 inline Value load_all(const Value& view, const Extents& shape) {
   Values in{view};
   for (std::size_t i = 0; i < shape.size(); ++i) in.push_back(literal(ElementType::i32, 0));
@@ -691,12 +692,11 @@ inline void store_all(const Value& view, const Value& tile, std::size_t rank) {
   apply(Op::store, tile.type, in);
 }
 
-/// The body on the inputs, each a tile as a whole, of any type and rank; its results have the types and shapes of
-/// `like`.
+/// The body on the inputs, each a whole tile, of any type and rank; its results have the types and shapes of `like`.
 inline std::vector<Array> evaluate(const std::vector<Array>& inputs, const std::vector<Array>& like,
                                    const std::function<Values(const Values& tiles)>& body,
                                    std::string* text = nullptr) {
-  const auto held = [](ElementType type) {  // what memory holds in place of types that live in tiles only
+  const auto held = [](ElementType type) {  // the stored type for types that exist only in tiles
     return type == ElementType::tf32 ? ElementType::f32 : type == ElementType::pred ? ElementType::i32 : type;
   };
   const auto with_rank = [](const Extents& shape) { return shape.empty() ? Extents{1} : shape; };

@@ -22,16 +22,16 @@ struct Kernels {
   }
 };
 
-// --- tiles that move
+// --- tiles that move between threads
 
 void add_moves(Kernels& kernels) {
-  // One step after the other, by vectors.
+  // Elementwise ops in sequence, by vectors.
   kernels.add("pointwise", [](In<f32, 1> x, Out<f32, 1> y, Scalar<f32> factor) {
     Index i = blocks(cdiv(y.extent(0), 1024));
     Tile t = load(x, {i}, {1024});
     store(y, {i}, exp(t * factor) + t);
   });
-  // Through scratch memory, which the second exchange takes again.
+  // Through scratch memory, which the second exchange reuses.
   kernels.add("transposed", [](In<f32, 2> x, Out<f32, 2> y, Out<f32, 2> z) {
     auto [i, j] = blocks(cdiv(x.extent(0), 64), cdiv(x.extent(1), 64));
     Tile t = load(x, {i, j}, {64, 64}) + 1.0f;
@@ -52,14 +52,14 @@ void add_moves(Kernels& kernels) {
 // --- memory that is read and written
 
 void add_effects(Kernels& kernels) {
-  // Threads read what others wrote.
+  // Threads read elements that others wrote.
   kernels.add("exchanged", [](InOut<f32, 2> x) {
     Tile before = load(x, {0, 0}, {64, 64});
     store(x, {0, 0}, before + 1.0f);
     Tile after = load(x.permute({1, 0}), {0, 0}, {64, 64});
     store(x, {1, 0}, after);
   });
-  // Threads read what they wrote themselves.
+  // Threads read elements that they wrote themselves.
   kernels.add("same_place", [](InOut<f32, 1> x, Out<f32, 1> y) {
     Index i = blocks(cdiv(x.extent(0), 256));
     Tile before = load(x, {i}, {256});
@@ -67,7 +67,7 @@ void add_effects(Kernels& kernels) {
     Tile after = load(x, {i}, {256});
     store(y, {i}, after);
   });
-  // A round reads what the one before it wrote.
+  // An iteration reads elements that the previous one wrote.
   kernels.add("shifted", [](InOut<f32, 1> x) {
     for (Index i : range(x.extent(0) / 256)) {
       Tile t = load(x, {i}, {256});
@@ -80,7 +80,7 @@ void add_effects(Kernels& kernels) {
     Tile seen = load(counts, {0}, {128});
     if_(item(max(seen, Axis(0))) > 100, [&] { store(counts, {1}, seen); });
   });
-  // A row, and then a flag for who waits for it; the other way round.
+  // A row, and then a flag for its reader; and the reverse.
   kernels.add("released", [](In<i32, 1> x, InOut<i32, 1> y, InOut<i32, 1> flags) {
     Index i = blocks(cdiv(x.extent(0), 256));
     store(y, {i}, load(x, {i}, {256}));
@@ -98,7 +98,7 @@ void add_effects(Kernels& kernels) {
     Tile row = load(x, {i}, {256});
     store(y, {i}, row);
   });
-  // Threads give each element back that they changed themselves.
+  // Threads return the elements that they changed themselves.
   kernels.add("drawn", [](In<i32, 1> x, InOut<i32, 1> y, Out<i32, 1> z) {
     Index i = blocks(cdiv(x.extent(0), 256));
     Tile old = atomic_compare_exchange(y, {i}, iota({256}, 0), load(x, {i}, {256}));
@@ -123,7 +123,7 @@ void add_effects(Kernels& kernels) {
   });
 }
 
-// --- parts of results
+// --- partial results
 
 void add_reductions(Kernels& kernels) {
   // More registers than go through scratch memory at a time.
@@ -157,7 +157,7 @@ void add_reductions(Kernels& kernels) {
   });
 }
 
-// --- products
+// --- matmuls
 
 void add_matmuls(Kernels& kernels) {
   kernels.add("pipelined", [](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
@@ -166,7 +166,7 @@ void add_matmuls(Kernels& kernels) {
     for (Index k : range(cdiv(x.extent(1), 32))) acc = mma(load(x, {m, k}, {128, 32}), load(w, {k, n}, {32, 128}), acc);
     store(y, {m, n}, cast<bf16>(acc));
   });
-  // What it writes it has read.
+  // It writes elements that it has read.
   kernels.add("residual", [](In<bf16, 2> x, In<bf16, 2> w, InOut<bf16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
     Var acc = zeros<f32>({128, 128});
@@ -174,7 +174,7 @@ void add_matmuls(Kernels& kernels) {
     const Tile old = load(y, {m, n}, {128, 128});
     store(y, {m, n}, cast<bf16>(acc + cast<f32>(old)));
   });
-  // Two loops after one another, in the same memory.
+  // Two loops one after the other, in the same memory.
   kernels.add("two_loops", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> v, Out<f32, 2> y) {
     Index m = blocks(cdiv(y.extent(0), 64));
     Var acc = zeros<f32>({64, 64});
@@ -185,7 +185,7 @@ void add_matmuls(Kernels& kernels) {
   kernels.add("in_place", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     store(y, {0, 0}, mma(load(x, {0, 0}, {64, 32}), load(w, {0, 0}, {32, 64}), zeros<f32>({64, 64})));
   });
-  // Each round's tile is where the data says: it cannot be fetched ahead.
+  // Each iteration's tile index comes from data: it cannot be prefetched.
   kernels.add("unpipelined", [](In<bf16, 2> x, In<i32, 1> places, In<bf16, 2> w, Out<f32, 2> y) {
     Var acc = zeros<f32>({64, 64});
     for (Index k : range(places.extent(0))) {
@@ -194,13 +194,12 @@ void add_matmuls(Kernels& kernels) {
     }
     store(y, {0, 0}, acc);
   });
-  // Operands that are computed, of extents that no instruction has.
+  // Operands that are computed, with extents that no instruction supports.
   kernels.add("staged", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     Tile a = cast<tf32>(load(x, {0, 0}, {40, 20}) * 2.0f), b = cast<tf32>(load(w, {0, 0}, {20, 40}) + 1.0f);
     store(y, {0, 0}, mma(a, b, zeros<f32>({40, 40})));
   });
-  // The first product's result is the second's left operand, in registers; of a width that
-  // wgmma has not.
+  // The first matmul's result is the second's left operand, in registers; its width is not supported by wgmma.
   kernels.add("chained", [](In<bf16, 2> q, In<bf16, 2> k, In<bf16, 2> v, Out<f32, 2> o) {
     Index m = blocks(cdiv(q.extent(0), 64));
     Tile queries = load(q, {m, 0}, {64, 64});
@@ -211,18 +210,18 @@ void add_matmuls(Kernels& kernels) {
     }
     store(o, {m, 0}, acc);
   });
-  // Sums stay apart until the loop is done; they do not start at 0.
+  // Partial sums stay separate until the loop is done; they do not start at 0.
   kernels.add("thin", [](In<bf16, 2> x, In<bf16, 2> w, In<f32, 2> bias, Out<f32, 2> y) {
     Index n = blocks(cdiv(y.extent(1), 64));
     Var acc = load(bias, {0, n}, {1, 64});
     for (Index k : range(cdiv(x.extent(1), 256))) acc = mma(load(x, {0, k}, {1, 256}), load(w, {k, n}, {256, 64}), acc);
     store(y, {0, n}, acc);
   });
-  // Sums of which parts are added up in place.
+  // Partial sums that are combined in place.
   kernels.add("thin_alone", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> bias, Out<f32, 2> y) {
     store(y, {0, 0}, mma(load(x, {0, 0}, {2, 256}), load(w, {0, 0}, {256, 64}), load(bias, {0, 0}, {2, 64})));
   });
-  // An operand that shared memory does not hold.
+  // An operand that does not fit into shared memory.
   kernels.add("beyond", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     store(y, {0, 0}, mma(load(x, {0, 0}, {64, 1024}) * 2.0f, load(w, {0, 0}, {1024, 64}) + 1.0f, zeros<f32>({64, 64})));
   });

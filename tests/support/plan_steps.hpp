@@ -1,4 +1,4 @@
-// Ways to find steps in a plan, to look at them or to break them.
+// Finds steps in a plan, to inspect or to break them.
 #pragma once
 #include <algorithm>
 #include <functional>
@@ -7,13 +7,13 @@
 
 #include "codegen/plan/plan.hpp"
 
-/// Where a step stands.
+/// The position of a step.
 struct StepPlace {
   tessera::internal::codegen::Body* body;
   std::size_t index;
   tessera::internal::codegen::Step& step() const { return (*body)[index]; }
   void drop() const { body->erase(body->begin() + static_cast<std::ptrdiff_t>(index)); }
-  /// To stand behind as many of the steps that follow; negative: ahead of as many.
+  /// Moves it after this many of the following steps; negative: before as many.
   void move(std::ptrdiff_t by) const {
     tessera::internal::codegen::Step moved = std::move(step());
     drop();
@@ -21,7 +21,7 @@ struct StepPlace {
   }
 };
 
-/// Every step of a plan, those in others included, in order.
+/// Every step of a plan, including nested ones, in order.
 inline void each_step(tessera::internal::codegen::Body& steps, const std::function<void(StepPlace)>& each) {
   for (std::size_t i = 0; i < steps.size(); ++i) {
     each({&steps, i});
@@ -46,7 +46,7 @@ int count(const tessera::internal::codegen::Plan& plan) {
   return static_cast<int>(places_of<Kind>(const_cast<tessera::internal::codegen::Plan&>(plan)).size());
 }
 
-/// The nth step of a kind. Throws where there is none.
+/// The nth step of a kind. Throws if there is none.
 template <class Kind>
 StepPlace place_of(tessera::internal::codegen::Plan& plan, std::size_t nth = 0) {
   return places_of<Kind>(plan).at(nth);

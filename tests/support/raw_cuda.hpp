@@ -1,4 +1,4 @@
-// Kernels written by hand, and runs of them in the emulator.
+// Kernels written by hand, and their execution in the emulator.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -38,18 +38,18 @@ Tensor in_out(std::vector<T>& values) {
   return tensor(Access::in_out, values);
 }
 
-/// A kernel that has a pointer for each of its tensors, and perhaps more parameters. Line 1 of author.cpp is the first
-/// of `body`.
+/// A kernel that has a pointer for each of its tensors, and possibly more parameters. Line 1 of author.cpp is the first
+/// line of `body`.
 struct HandWritten {
   std::string parameters{}, body{};
   int threads = 32, shared_bytes = 0;
   std::int64_t workspace_bytes = 0;
   bool persistent = false, clusters = false, shares_grid = false;
   std::vector<KernelParameter> more{};
-  std::vector<TmaTensor> tma_tensors{};  ///< of parameters that are tensor maps
+  std::vector<TmaTensor> tma_tensors{};  ///< for parameters that are tensor maps
 };
 
-/// A kernel compiled, with the tensors it is to run on.
+/// A compiled kernel, with the tensors that it runs on.
 struct Prepared {
   Emulator emulator;
   Graph graph{};
@@ -95,7 +95,7 @@ inline Report run(const HandWritten& kernel, const std::vector<Tensor>& tensors,
   return prepare(kernel, tensors).run(options, std::move(grid));
 }
 
-/// The report's only fault; one of no line where there is none or more.
+/// The report's only fault; an empty one if there are none or several.
 inline Fault only(const Report& report) {
   INFO(report.text());
   CHECK(report.faults.size() == 1);

@@ -81,7 +81,7 @@ class MatmulPlan {
   static Operand literal(std::int64_t number) { return {.kind = Operand::Kind::literal, .map = {}, .literal = number}; }
   static Operand term(int index) { return {.kind = Operand::Kind::term, .index = index, .map = {}}; }
 
-  // 64 columns of the sums.
+  // 64 columns of the accumulators.
   Sweep columns(ValueId sums, int first) const {
     const Value& value = plan.values[sums];
     Sweep sweep{.shape = {value.shape[0], 64}, .layout = value.layout.part(1, 64)};
@@ -94,7 +94,7 @@ class MatmulPlan {
     sweep.expression.terms = {{Op::broadcast, ElementType::f32, ElementType::f32, {std::move(one)}}};
     return sweep;
   }
-  // The rounds of k.
+  // The k-iterations.
   Step k_iterations(const std::string& role, ValueId& out) {
     const StorageId storage = plan.storages.add(
         {.label = {.stem = "rounds_" + role}, .type = ElementType::i32, .storage_class = StorageClass::variable});
@@ -178,14 +178,14 @@ class MatmulPlan {
     const Step count_rounds = k_iterations(name, count);
     tile[tile_.in_turn ? 2 : 1].action.get<Loop>().count = of(count);
     if (tile_.in_turn) tile.push_back({AdvanceStage{at, of(count), true}});
-    // Columns go by two buffers in turn.
+    // Columns alternate between two buffers.
     std::array<BufferId, 2> out;
     for (int i = 0; i < 2; ++i)
       out[static_cast<std::size_t>(i)] = buffer(fmt::format("out{}_{}", i, name), tile_.m, 64, 1);
     const int threads = role.threads(), id = 1 + turn;
     for (int n = 0; n < tile_.n; n += 64) {
       const BufferId to = out[static_cast<std::size_t>(n / 64 % 2)];
-      // Of an odd number the first goes to the buffer that the last of the tile before went to.
+      // With an odd number, the first one reuses the buffer of the previous tile's last one.
       const int pending = n == 0 && tile_.n / 64 % 2 ? 0 : 1;
       tile.push_back({ElectOne{threads, {{TmaStoreWait{pending}}}}});
       tile.push_back({NamedBarrier{id, threads, false}});

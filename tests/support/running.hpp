@@ -1,4 +1,4 @@
-// Programs run as a user runs them: through pipes, and in a terminal.
+// Runs programs as a user does: through pipes, and in a terminal.
 #pragma once
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,15 +27,15 @@
 using Arguments = std::vector<std::string>;
 
 struct Run {
-  int status = -1;  ///< of exit; 128 and the signal that ended it; 1000 if it took too long
+  int status = -1;  ///< exit status; 128 plus the signal that ended it; 1000 if it took too long
   std::string out, err;
   std::vector<std::string> parts;  ///< of stdout, as they arrived
 };
 
 struct Streams {
-  std::string input{};           ///< at most what a pipe holds
-  const char* output = nullptr;  ///< a file in place of the pipe
-  bool unread = false;           ///< whoever was to read stdout has gone
+  std::string input{};           ///< at most the capacity of a pipe
+  const char* output = nullptr;  ///< a file instead of the pipe
+  bool unread = false;           ///< the reader of stdout has exited
 };
 
 inline void require(bool holds, const char* what) {
@@ -52,7 +52,7 @@ struct Pipe {
   std::array<int, 2> ends{-1, -1};
 };
 
-/// Begins a program on the test's device, if it is one that users have too. `environment` has NAME=value.
+/// Starts a program on the test's device, if users have that device too. `environment` has NAME=value.
 inline pid_t start(const std::string& program, const Arguments& arguments, posix_spawn_file_actions_t& actions,
                    Arguments environment = {}, bool session = false) {
   const std::string path = program[0] == '/' ? program : TESSERA_BIN_DIR "/" + program;
@@ -61,7 +61,7 @@ inline pid_t start(const std::string& program, const Arguments& arguments, posix
   argv.push_back(nullptr);
   const std::string device = test_device_name();
   if (device == "cpu" || device.starts_with("cuda")) environment.push_back("TESSERA_DEVICE=" + device);
-  std::vector<char*> variables;  // of two with one name the first counts
+  std::vector<char*> variables;  // for duplicate names the first counts
   for (std::string& variable : environment) variables.push_back(variable.data());
   for (char** variable = environ; *variable; ++variable) variables.push_back(*variable);
   variables.push_back(nullptr);
@@ -75,7 +75,7 @@ inline pid_t start(const std::string& program, const Arguments& arguments, posix
   return child;
 }
 
-/// Of exit; 128 and the signal that ended it.
+/// The exit status, or 128 plus the signal that ended it.
 inline int status_of(pid_t child) {
   int status = 0;
   require(::waitpid(child, &status, 0) == child, "waitpid");
@@ -122,8 +122,8 @@ inline Run run(const std::string& program, const Arguments& arguments, const Str
   return result;
 }
 
-/// A program that is talked to while it runs, through pipes or in a terminal of its own, which its output is then all
-/// of.
+/// A program that receives input while it runs, through pipes or in a terminal of its own, which then shows all its
+/// output.
 class Talk {
  public:
   enum class Through { pipes, nonblocking_pipes, terminal };
@@ -134,7 +134,7 @@ class Talk {
     if (through == Through::terminal) {
       in_ = out_ = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
       require(in_ >= 0 && ::grantpt(in_) == 0 && ::unlockpt(in_) == 0, "posix_openpt");
-      posix_spawn_file_actions_addopen(&actions, 0, ::ptsname(in_), O_RDWR, 0);  // the session's, as it has none yet
+      posix_spawn_file_actions_addopen(&actions, 0, ::ptsname(in_), O_RDWR, 0);  // the session's, which has none yet
       for (const int fd : {1, 2}) posix_spawn_file_actions_adddup2(&actions, 0, fd);
       Arguments variables = environment;
       variables.emplace_back("TERM=xterm");
@@ -159,13 +159,13 @@ class Talk {
   Talk(const Talk&) = delete;
 
   void type(std::string_view text) { require(::write(in_, text.data(), text.size()) == std::ssize(text), "write"); }
-  /// Ends the input of a pipe.
+  /// Closes the input pipe.
   void hang_up() {
     if (in_ >= 0) ::close(std::exchange(in_, -1));
   }
   void signal(int number) { require(::kill(child_, number) == 0, "kill"); }
 
-  /// What the program prints, with `text` at its end; throws if that does not come.
+  /// The program's output up to and including `text`; throws if that does not appear.
   std::string until(std::string_view text) {
     const auto deadline = in_a_minute();
     std::size_t at = 0;
@@ -175,7 +175,7 @@ class Talk {
     read_.erase(0, part.size());
     return part;
   }
-  /// What it prints until it ends.
+  /// Its output until it exits.
   std::string rest() {
     const auto deadline = in_a_minute();
     while (more(deadline)) continue;
@@ -204,7 +204,7 @@ class Talk {
   std::string read_;
 };
 
-/// What a program prints on stdout when all goes well.
+/// A program's stdout; the run must succeed.
 inline std::string output(const std::string& program, const Arguments& arguments, const Streams& streams = {}) {
   const Run result = run(program, arguments, streams);
   INFO(program << ' ' << fmt::format("{}", fmt::join(arguments, " ")) << '\n' << result.err);

@@ -1,19 +1,19 @@
-// How much tests do: of kernels that each cost a compilation, and under sanitizers.
+// How many cases tests run: for kernels that each cost a compilation, and under sanitizers.
 #pragma once
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <string_view>
 
-/// Whether sanitizers look on, which see in a few rounds of the same code what there is to see in many.
+/// Is this a build with sanitizers? They detect in a few iterations of the same code all that they would in many.
 #ifdef __SANITIZE_ADDRESS__
 inline constexpr bool sanitized = true;
 #else
 inline constexpr bool sanitized = false;
 #endif
 
-/// One of so many, the same one each time: TESSERA_TEST_SHARE, which is `usual` where it is not set. All of them, 1,
-/// with TESSERA_TEST_ALL.
+/// One of this many, the same one each time: TESSERA_TEST_SHARE, or `usual` if that is not set. With TESSERA_TEST_ALL
+/// it is 1, for all of them.
 inline std::size_t test_share(std::size_t usual) {
   const auto text = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -24,7 +24,7 @@ inline std::size_t test_share(std::size_t usual) {
   return share.empty() ? usual : static_cast<std::size_t>(std::max(1, std::atoi(share.data())));
 }
 
-/// Is what this text names one of them?
+/// Is the case with this name in the share?
 inline bool in_share(std::string_view text, std::size_t share) {
   return std::hash<std::string_view>()(text) % share == 0;
 }

@@ -27,7 +27,7 @@ std::string stderr_of(Action&& action) {
   return read_text(path);
 }
 
-/// The same of an action that writes one line at most, without its end.
+/// The same for an action that writes at most one line, without the newline.
 template <class Action>
 std::string line_of(Action&& action) {
   std::string text = stderr_of(action);

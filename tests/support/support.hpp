@@ -1,4 +1,4 @@
-// What several tests need: temporary folders, whole files, the text of an expected error, how much there is time for.
+// Helpers of several tests: temporary folders, whole files, the text of an expected error, and the number of cases.
 #pragma once
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 #include "support/share.hpp"
 #include "tessera/graph/error.hpp"
 
-/// A new empty folder, removed with all that is in it.
+/// A new empty folder, removed with its contents.
 class TempDir {
  public:
   TempDir() {
@@ -59,7 +59,7 @@ std::string error_of(Action&& action) {
   return "(no error)";
 }
 
-/// Whether `text` is one line that has all of `parts` in it.
+/// Whether `text` is one line that contains all of `parts`.
 inline bool says(std::string_view text, std::initializer_list<std::string_view> parts) {
   for (const std::string_view part : parts) {
     if (text.find(part) == text.npos) return false;
@@ -67,7 +67,7 @@ inline bool says(std::string_view text, std::initializer_list<std::string_view> 
   return text.find('\n') == text.npos;
 }
 
-/// Is a kernel, the i-th of a test's, of the share of those that are compiled?
+/// Is the test's i-th kernel in the share that is compiled?
 inline bool in_share(std::size_t i) {
-  return (i * 0x9E3779B97F4A7C15u >> 32) % test_share(3) == 0;  // of every row and column of a table some
+  return (i * 0x9E3779B97F4A7C15u >> 32) % test_share(3) == 0;  // covers some of every row and column of a table
 }

@@ -1,4 +1,4 @@
-// Tensors of the test's device that begin with values.
+// Tensors on the test's device with initial values.
 #pragma once
 #include <array>
 #include <cstddef>

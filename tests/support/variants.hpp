@@ -1,9 +1,9 @@
-// Classes of launches that ask more of a kernel than dense, aligned tensors do.
+// Classes of launches that are harder for a kernel than dense, aligned tensors.
 #pragma once
 #include "codegen/target/variant.hpp"
 #include "tessera/graph/graph.hpp"
 
-/// Dense tensors that nothing divides, aligned to their elements.
+/// Dense tensors with odd extents, aligned to their elements only.
 inline tessera::internal::Variant ragged_variant(const tessera::internal::Graph& graph) {
   tessera::internal::Variant variant = tessera::internal::dense_variant(graph);
   for (std::size_t i = 0; i < variant.tensors.size(); ++i) {

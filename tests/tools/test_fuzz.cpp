@@ -1,4 +1,4 @@
-// The fuzzer itself: what it makes, prints, shrinks and finds.
+// The fuzzer itself: the programs that it makes and prints, shrinking, and detection.
 #include <fmt/format.h>
 
 #include <cctype>
@@ -40,13 +40,13 @@ int depth_of(const Body& body, Statement::Kind kind) {
   return depth;
 }
 
-/// Lines of the kernel as it is printed, the braces around it among them.
+/// Lines of the kernel as it is printed, including its braces.
 std::ptrdiff_t lines_of(const Program& program) {
   const std::string text = fuzz::print_kernel(program);
   return std::count(text.begin(), text.end(), '\n') + 1;
 }
 
-/// Is an InOut read by the same block after it was written?
+/// Is an InOut read by the same CTA after it was written?
 bool reads_what_it_wrote(const Graph& graph) {
   std::set<int> written;
   for (const auto& region : schedule(graph)) {
@@ -67,7 +67,7 @@ using Seen = std::set<std::string>;
 constexpr std::string_view access_names[] = {"In", "Out", "InOut"};
 constexpr std::int64_t oversize = 128 * 256;  // elements: more than an expression's threads have registers for
 
-/// Where the rows of a gather or scatter come from.
+/// The source of the rows of a gather or scatter.
 std::string_view kind_of_rows(const Graph& graph, Id rows) {
   while (graph[rows].op == Op::reshape) rows = graph[rows].in[0];
   switch (graph[rows].op) {
@@ -85,8 +85,8 @@ std::string_view kind_of_rows(const Graph& graph, Id rows) {
   }
 }
 
-/// Tiles too large for registers, gathers within an expression and scatters of one, by the kind of their rows; sums of
-/// few rows that their loop reads elsewhere.
+/// Tiles too large for registers, gathers within an expression and scatters of one, by the kind of their rows;
+/// accumulators of a few rows that their loop reads elsewhere.
 void see_nodes(const Graph& graph, Seen& seen) {
   std::vector<std::vector<Id>> users(graph.nodes.size());
   const auto regions = schedule(graph);
@@ -115,7 +115,7 @@ void see_nodes(const Graph& graph, Seen& seen) {
   }
 }
 
-/// Strides that are not a dense tensor's.
+/// Strides other than a dense tensor's.
 void see_layout(const Parameter& parameter, const fuzz::Given& given, Seen& seen) {
   if (given.strides.empty() || std::ranges::count(given.extents, 0)) return;
   const std::int64_t bytes = info(parameter.type).bytes;
@@ -135,7 +135,7 @@ void see_layout(const Parameter& parameter, const fuzz::Given& given, Seen& seen
     seen.insert(fmt::format("{} beyond 2^31", access_names[static_cast<std::size_t>(parameter.access)]));
 }
 
-/// Tiles whose elements are 2^31 apart and more, along the tensor's rows or by the steps of views.
+/// Tiles whose elements are 2^31 or more apart, along the tensor's rows or by the steps of views.
 void see_far_tiles(const Graph& graph, std::span<const Argument> arguments, Seen& seen) {
   for (const auto& region : schedule(graph))
     for (const Id id : region) {
@@ -153,10 +153,10 @@ void see_far_tiles(const Graph& graph, std::span<const Argument> arguments, Seen
     }
 }
 
-/// Effects in loops and in loops in these; and tensors to which a tile is appended that was made of the one before it,
-/// again and again.
+/// Effects in loops and in nested loops; and tensors to which a tile is appended repeatedly, each computed from the one
+/// before it.
 void see_effects(const Body& body, int loops, Seen& seen) {
-  std::map<fuzz::Name, int> rounds;  // of each view: twice those of a load and a store, and one more behind a load
+  std::map<fuzz::Name, int> rounds;  // of each view: twice those of a load and a store, plus one after a load
   for (const Statement& s : body) {
     if (s.kind == Statement::Kind::apply && is_effect(s.op) && info(s.op).role < OpRole::claim && loops > 0)
       seen.insert(loops == 1 ? "an effect in a loop" : "an effect in a loop in a loop");
@@ -177,7 +177,7 @@ Trial trial_of(const Program& program) { return Trial(fuzz::trace(program), prog
 
 }  // namespace
 
-TEST_CASE("a seed gives the same program again", "[fuzz]") {
+TEST_CASE("a seed always gives the same program", "[fuzz]") {
   for (const std::uint64_t seed : {1, 2, 3, 100}) {
     const Program program = fuzz::generate(seed);
     CHECK(fuzz::print_test(program, "") == fuzz::print_test(fuzz::generate(seed), ""));
@@ -186,7 +186,7 @@ TEST_CASE("a seed gives the same program again", "[fuzz]") {
   }
 }
 
-TEST_CASE("random programs hold all that the language has", "[fuzz]") {
+TEST_CASE("random programs cover the whole language", "[fuzz]") {
   constexpr std::uint64_t programs = sanitized ? 80 : 1100;
   std::map<std::string, int> seen;
   for (std::uint64_t seed = 1; seed <= programs; ++seed) {
@@ -221,7 +221,7 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
     bool refused = memory.overlaps();
     try {
       if (!refused) grid = reference::grid(graph, memory.arguments());
-    } catch (const Error&) {  // what it requires does not hold
+    } catch (const Error&) {  // a requirement does not hold
       refused = true;
     }
     if (refused) here.insert("a refused launch");
@@ -234,7 +234,7 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
     for (const std::string& what : here) ++seen[what];
   }
   CHECK(!seen.empty());
-  if (sanitized) return;  // so few do not hold all
+  if (sanitized) return;  // so few do not cover everything
   std::vector<std::string> wanted = {"a tensor of no elements",
                                      "an extent of 1",
                                      "strides",
@@ -296,7 +296,7 @@ TEST_CASE("random programs hold all that the language has", "[fuzz]") {
   }
 }
 
-/// Where two products have one operand, transposed in the second: whether it is the left one of the first, and of the
+/// Where two matmuls share one operand, transposed in the second: whether it is the left one of the first, and of the
 /// second.
 std::set<std::pair<bool, bool>> transposed_operands(const Graph& graph) {
   std::set<std::pair<bool, bool>> found;
@@ -312,7 +312,7 @@ std::set<std::pair<bool, bool>> transposed_operands(const Graph& graph) {
   return found;
 }
 
-TEST_CASE("random products have roles, in each way that there is, or lack them for many reasons", "[fuzz]") {
+TEST_CASE("random matmuls are warp-specialized in every way, or are not for many reasons", "[fuzz]") {
   constexpr std::uint64_t programs = sanitized ? 300 : 3000;
   std::uint64_t with_roles = 0;
   std::map<std::string, int> seen;
@@ -357,7 +357,7 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
                          left_then ? "left" : "right")];
   }
   CHECK(with_roles > 0);
-  if (sanitized) return;  // so few do not have all
+  if (sanitized) return;  // so few do not cover everything
   CHECK(with_roles >= programs / 50);
   for (const char* what : {"teams 2, warps 4",
                            "teams 1, warps 8",
@@ -396,7 +396,7 @@ TEST_CASE("random products have roles, in each way that there is, or lack them f
   }
 }
 
-// A function for any type would take a double where its own is left out, and truncate it in another way.
+// Without the double overload, a function for any integer type would be chosen, and truncate differently.
 TEST_CASE("random programs that compute in f64 have the functions for it", "[fuzz]") {
   int programs = 0;
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
@@ -416,7 +416,7 @@ TEST_CASE("random programs that compute in f64 have the functions for it", "[fuz
   CHECK(programs > 50);
 }
 
-TEST_CASE("random programs name each place of a thread that they declare", "[fuzz]") {
+TEST_CASE("random programs use a name for each thread index that they declare", "[fuzz]") {
   const auto names = [](std::string_view text, std::string_view name) {
     const auto continues = [&](std::size_t at) {
       return at < text.size() && (text[at] == '_' || std::isalnum(text[at]));
@@ -446,7 +446,7 @@ TEST_CASE("random programs name each place of a thread that they declare", "[fuz
   CHECK(declared > 100);
 }
 
-TEST_CASE("a printed program means the program", "[fuzz]") {
+TEST_CASE("a printed program is equivalent to the program", "[fuzz]") {
   const TempDir folder;
   constexpr std::uint64_t programs = 5;
   std::string text = "#include <tessera/tessera.hpp>\nusing namespace tessera;\n";
@@ -468,8 +468,8 @@ TEST_CASE("a printed program means the program", "[fuzz]") {
   }
 }
 
-TEST_CASE("a program that fails is made small", "[fuzz]") {
-  // The planted fault: a floor_div whose divisor follows from a loop's counter.
+TEST_CASE("a failing program is shrunk", "[fuzz]") {
+  // The planted fault: a floor_div whose divisor depends on a loop's counter.
   const auto fails = [](const Program& program) {
     const Graph graph = fuzz::trace(program);
     std::vector<bool> follows(graph.nodes.size());
@@ -498,8 +498,8 @@ TEST_CASE("a program that fails is made small", "[fuzz]") {
   CHECK(shrunk == 3);
 }
 
-TEST_CASE("a wrong executor is found", "[fuzz]") {
-  // An executor that forgets the last byte that a right one changes; one that writes where it must not; one that fails.
+TEST_CASE("a wrong executor is detected", "[fuzz]") {
+  // An executor that omits the last changed byte; one that writes out of bounds; one that fails.
   int wrong = 0, changed = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     const Program program = fuzz::generate(seed);
@@ -536,7 +536,7 @@ TEST_CASE("a wrong executor is found", "[fuzz]") {
   CHECK(wrong * 10 > changed * 9);
 }
 
-TEST_CASE("a refusal comes before anything is written", "[fuzz]") {
+TEST_CASE("a launch is rejected before anything is written", "[fuzz]") {
   std::uint64_t seed = 1;
   while (!trial_of(fuzz::generate(seed)).is_refused()) ++seed;
   const auto refusal = [&](std::byte change) {
@@ -551,7 +551,7 @@ TEST_CASE("a refusal comes before anything is written", "[fuzz]") {
   CHECK(late->kind == "test: refused too late");
 }
 
-TEST_CASE("random programs keep to the reference, which knows most of what they leave", "[fuzz]") {
+TEST_CASE("random programs agree with the reference, which knows most of their results", "[fuzz]") {
   const std::uint64_t programs = 200 / std::min<std::size_t>(test_share(1), 4);
   std::size_t elements = 0, unknown = 0;
   for (std::uint64_t seed = 1; seed <= programs; ++seed) {

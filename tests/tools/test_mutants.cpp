@@ -1,4 +1,5 @@
-// What planted faults (scripts/mutants) showed to be untested. Numbers are small integers, so that sums are exact.
+// Tests for cases that planted faults (scripts/mutants) showed to be untested. Numbers are small integers, so that sums
+// are exact.
 #include <algorithm>
 #include <array>
 #include <climits>
@@ -37,7 +38,7 @@ Tensor<T, R> small_numbers(const Device& device, const std::array<std::int64_t, 
   return made;
 }
 
-/// Rows so far apart that little of the memory between them is ever there.
+/// Rows so far apart that little of the memory between them is ever resident.
 template <Stored T>
 struct FarRows {
   FarRows(const Device& device, std::int64_t count, std::int64_t length, std::int64_t apart) {
@@ -56,19 +57,19 @@ struct FarRows {
   Tensor<T, 2> tensor;
 };
 
-/// What run(device) computes is the same on the CPU and the test's device.
+/// The result of run(device) is the same on the CPU and the test's device.
 template <class Run>
 void check_same(const Run& run) {
   const auto got = run(test_device()), expected = run(Device::cpu());
   if (got.size() <= 8192)
     CHECK(got == expected);
   else
-    CHECK((got == expected));  // nobody reads as many numbers
+    CHECK((got == expected));  // the values would be too many to print
 }
 
 }  // namespace
 
-TEST_CASE("what was written or added is there for who reads next, and not for who read before",
+TEST_CASE("written or accumulated values are visible to later reads, and not to earlier ones",
           "[cpu][emulated][planted]") {
   const auto check = [](const auto& write) {
     const auto k = kernel("written", [&](InOut<i32, 2> x, Out<i32, 2> before, Out<i32, 2> others, Out<i32, 2> after) {
@@ -93,7 +94,7 @@ TEST_CASE("what was written or added is there for who reads next, and not for wh
   check([](const auto& x, const auto&) { atomic_add(x, {0, 0}, full<i32>({8, 40}, 1000)); });
 }
 
-TEST_CASE("computed operands of a product, of fewer elements than threads or beside what a layout covers",
+TEST_CASE("computed operands of a matmul, of fewer elements than threads or beside unused positions of a layout",
           "[cpu][emulated][planted]") {
   const auto check = [](auto type, int k) {
     using T = decltype(type);
@@ -114,7 +115,7 @@ TEST_CASE("computed operands of a product, of fewer elements than threads or bes
   }
 }
 
-TEST_CASE("sums along an axis, over rounds of warps of lanes of neighbours", "[cpu][emulated][planted]") {
+TEST_CASE("sums along an axis, over iterations of warps with neighboring lanes", "[cpu][emulated][planted]") {
   const auto check = [](auto type, int rows, int columns, int axis) {
     using T = decltype(type);
     CAPTURE(rows, columns, axis);
@@ -126,18 +127,18 @@ TEST_CASE("sums along an axis, over rounds of warps of lanes of neighbours", "[c
       return y.to_vector();
     });
   };
-  check(f32{}, 1, 4096, 1);  // warps whose lanes are all of one line, in rounds
+  check(f32{}, 1, 4096, 1);  // warps with all lanes in one line, in several iterations
   check(i64{}, 1, 3000, 1);
-  check(f32{}, 2, 600, 1);   // warps of two lines
-  check(f32{}, 256, 16, 0);  // lanes of several lines, over warps
+  check(f32{}, 2, 600, 1);   // warps with two lines
+  check(f32{}, 256, 16, 0);  // lanes with several lines, over warps
   check(i32{}, 300, 40, 0);
-  check(i32{}, 3, 333, 1);  // one element an access
-  check(f32{}, 32, 96, 1);  // a warp's rounds
+  check(i32{}, 3, 333, 1);  // one element per access
+  check(f32{}, 32, 96, 1);  // several iterations of a warp
   check(f32{}, 1, 9, 1);
   check(f32{}, 1, 50257, 1);  // in memory
 }
 
-TEST_CASE("tiles that are transposed, over the edges of their tensors", "[cpu][emulated][planted]") {
+TEST_CASE("transposed tiles at the edges of their tensors", "[cpu][emulated][planted]") {
   const auto check = [](auto from, auto to, std::int64_t rows, std::int64_t columns) {
     using From = decltype(from);
     using To = decltype(to);
@@ -175,7 +176,7 @@ TEST_CASE("large tiles of ragged tensors, with and without whole vectors", "[cpu
     });
 }
 
-TEST_CASE("ragged operands that shared memory has no room for", "[cpu][emulated][planted]") {
+TEST_CASE("ragged operands that shared memory has no space for", "[cpu][emulated][planted]") {
   const auto k = kernel("chain", [](In<bf16, 2> x, In<bf16, 3> w, Out<f32, 2> y) {
     std::vector<Tile<bf16, 2>> weights;
     for (int i = 0; i < 6; ++i) weights.push_back(reshape(load(w, {i, 0, 0}, {1, 144, 144}), {144, 144}));
@@ -215,7 +216,7 @@ TEST_CASE("an infinity among NaN is the largest", "[cpu][emulated][planted]") {
   CHECK(y.to_vector() == at);
 }
 
-TEST_CASE("a product of tf32 whose left operand is a product", "[cpu][emulated][planted]") {
+TEST_CASE("a matmul of tf32 whose left operand is a matmul", "[cpu][emulated][planted]") {
   const auto k = kernel("scores", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> v, Out<f32, 2> y) {
     const auto part = [](const auto& view, int rows, int columns) {
       return cast<tf32>(load(view, {0, 0}, {rows, columns}));
@@ -268,7 +269,7 @@ TEST_CASE("vectors beyond a tensor are padding", "[cpu][emulated][planted]") {
   check(u8());
 }
 
-TEST_CASE("strides of tensors that are large have 64 bits", "[cpu][emulated][planted]") {
+TEST_CASE("strides of large tensors are 64-bit", "[cpu][emulated][planted]") {
   const auto k = kernel("copy", [](In<i32, 2> x, Out<i32, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {2, 8})); });
   const auto memory = tensor<i32, 1>({5}, numbered<i32>(5));
   const Tensor<i32, 2> x(test_device(), memory.data(), {1, 5}, {std::int64_t(1) << 33, 1});
@@ -282,7 +283,7 @@ TEST_CASE("strides of tensors that are large have 64 bits", "[cpu][emulated][pla
   CHECK(generate(graph, variant, Arch::sm_90a).text.find(" i64 in0_stride0") != std::string::npos);
 }
 
-TEST_CASE("a loop fetches tiles of fewer pieces than threads", "[cpu][emulated][planted]") {
+TEST_CASE("a loop prefetches tiles of fewer pieces than threads", "[cpu][emulated][planted]") {
   const auto k = kernel("pieces", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     Var sums = zeros<f32>({24, 40});
     for (Index i : range(cdiv(x.extent(1), 20))) sums = mma(load(x, {0, i}, {24, 20}), load(w, {i, 0}, {20, 40}), sums);
@@ -296,7 +297,7 @@ TEST_CASE("a loop fetches tiles of fewer pieces than threads", "[cpu][emulated][
   });
 }
 
-TEST_CASE("a product of few rows whose operands are computed", "[cpu][emulated][planted]") {
+TEST_CASE("a matmul of few rows whose operands are computed", "[cpu][emulated][planted]") {
   const auto k = kernel("thin", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     const Tile a = load(x, {0, 0}, {4, 18}) + 1.0f, b = load(w, {0, 0}, {18, 40}) + 2.0f;
     store(y, {0, 0}, mma(a, b, zeros<f32>({4, 40})));
@@ -327,7 +328,7 @@ TEST_CASE("atomic sums and scatters over rows of whole vectors", "[cpu][emulated
   });
 }
 
-TEST_CASE("a product with a tile of zeros keeps NaN", "[cpu][emulated][planted]") {
+TEST_CASE("a matmul with a tile of zeros propagates NaN", "[cpu][emulated][planted]") {
   const auto k = kernel("zeros", [](In<f32, 1> x, Out<f32, 1> y, Out<f32, 1> z) {
     store(y, {0}, load(x, {0}, {4}) * zeros<f32>({4}));
     store(z, {0}, zeros<f32>({4}) * load(x, {0}, {4}));
@@ -355,7 +356,7 @@ TEST_CASE("constants are selected, and zero is added", "[cpu][emulated][planted]
   CHECK_FALSE(std::signbit(y.to_vector()[8]));
 }
 
-TEST_CASE("rows and columns of a product that each thread holds many of", "[cpu][emulated][planted]") {
+TEST_CASE("rows and columns of a matmul of which each thread holds many", "[cpu][emulated][planted]") {
   const auto check = [](auto type) {
     using T = decltype(type);
     const auto k = kernel("many", [](In<T, 2> x, In<T, 2> w, Out<f32, 2> y) {
@@ -373,7 +374,7 @@ TEST_CASE("rows and columns of a product that each thread holds many of", "[cpu]
   check(f32{});
 }
 
-TEST_CASE("a loop multiplies what its round before has written", "[cpu][emulated][planted]") {
+TEST_CASE("a loop multiplies values that the previous iteration has written", "[cpu][emulated][planted]") {
   const auto k = kernel("written", [](InOut<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     Var sums = zeros<f32>({16, 16});
     for (Index i : range(x.extent(0) / 16 - 1)) {
@@ -391,7 +392,7 @@ TEST_CASE("a loop multiplies what its round before has written", "[cpu][emulated
   });
 }
 
-TEST_CASE("a sum of products is read before the next is added", "[cpu][emulated][planted]") {
+TEST_CASE("an accumulator is read before the next matmul is added", "[cpu][emulated][planted]") {
   for (const int rows : {16, 2}) {
     const auto k = kernel("before", [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
       Var sums = zeros<f32>({rows, 16});
@@ -412,7 +413,7 @@ TEST_CASE("a sum of products is read before the next is added", "[cpu][emulated]
   }
 }
 
-TEST_CASE("a carried tile of three axes is transposed in each round", "[cpu][emulated][planted]") {
+TEST_CASE("a carried tile of three axes is transposed in each iteration", "[cpu][emulated][planted]") {
   const auto k = kernel("transposed", [](In<f32, 3> x, Out<f32, 3> y, Scalar<i32> n) {
     Var t = load(x, {0, 0, 0}, {8, 8, 8});
     for ([[maybe_unused]] Index i : range(n)) t = permute(t, {1, 2, 0});
@@ -425,7 +426,7 @@ TEST_CASE("a carried tile of three axes is transposed in each round", "[cpu][emu
   });
 }
 
-TEST_CASE("what a loop of no rounds would have moved is moved behind it", "[cpu][emulated][planted]") {
+TEST_CASE("a layout exchange in a loop without iterations is done after it", "[cpu][emulated][planted]") {
   const auto k = kernel("moved", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> u, In<f32, 2> v, Out<f32, 2> y) {
     const Tile first = mma(load(x, {0, 0}, {1, 32}), load(w, {0, 0}, {32, 64}), zeros<f32>({1, 64}));
     const Tile second = mma(load(u, {0, 0}, {1, 128}), transpose(load(v, {0, 0}, {64, 128})), zeros<f32>({1, 64}));
@@ -444,7 +445,7 @@ TEST_CASE("what a loop of no rounds would have moved is moved behind it", "[cpu]
     });
 }
 
-TEST_CASE("bytes are an operand with rows of no whole number of chunks", "[cpu][emulated][planted]") {
+TEST_CASE("bytes are an operand whose rows are no whole number of chunks", "[cpu][emulated][planted]") {
   const auto k = kernel("bytes", [](In<u8, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     Var sums = zeros<f32>({24, 24});
     for (Index i : range(cdiv(x.extent(1), 20)))
@@ -470,7 +471,7 @@ TEST_CASE("a view that starts between the vectors of its tensor", "[cpu][emulate
   });
 }
 
-TEST_CASE("a product whose warps hold an odd number of right operands", "[cpu][emulated][planted]") {
+TEST_CASE("a matmul whose warps hold an odd number of right operands", "[cpu][emulated][planted]") {
   const auto k = kernel("odd", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> transposed, Out<f32, 2> y) {
     const Tile a = load(x, {0, 0}, {32, 16});
     const Tile sums = mma(a, load(w, {0, 0}, {16, 48}), zeros<f32>({32, 48}));
@@ -484,7 +485,7 @@ TEST_CASE("a product whose warps hold an odd number of right operands", "[cpu][e
   });
 }
 
-TEST_CASE("a loop carries where the next operand lies", "[cpu][emulated][planted]") {
+TEST_CASE("a loop carries the index of the next operand", "[cpu][emulated][planted]") {
   const auto k = kernel("next", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y, Scalar<i32> n) {
     Var sums = zeros<f32>({16, 16});
     Var at = n + 1;
@@ -502,7 +503,7 @@ TEST_CASE("a loop carries where the next operand lies", "[cpu][emulated][planted
   });
 }
 
-TEST_CASE("operands of a product that are padded with ones, or stored in another type", "[cpu][emulated][planted]") {
+TEST_CASE("operands of a matmul that are padded with ones, or stored in another type", "[cpu][emulated][planted]") {
   const auto k = kernel("operands", [](In<bf16, 2> x, In<f16, 2> w, Out<f32, 2> y) {
     const Tile a = load(x, {0, 0}, {16, 32}, 1.0f);
     const Tile b = cast<bf16>(load(w, {0, 0}, {32, 16}, 2.0f));
@@ -516,7 +517,7 @@ TEST_CASE("operands of a product that are padded with ones, or stored in another
   });
 }
 
-TEST_CASE("blocks that take turns in one workspace", "[cpu][emulated][planted]") {
+TEST_CASE("CTAs that use one workspace in turn", "[cpu][emulated][planted]") {
   const auto k = kernel("turns", [](In<f32, 2> x, Out<f32, 2> y) {
     Index b = blocks(cdiv(x.extent(0), 128));
     store(y, {b, 0}, reshape(load(x, {b, 0}, {128, 512}), {512, 128}));
@@ -530,7 +531,7 @@ TEST_CASE("blocks that take turns in one workspace", "[cpu][emulated][planted]")
   });
 }
 
-TEST_CASE("a loop fetches into memory that another has used", "[cpu][emulated][planted]") {
+TEST_CASE("a loop prefetches into memory that another has used", "[cpu][emulated][planted]") {
   const auto k = kernel("loops", [](In<f32, 2> x, In<f32, 2> w, In<f32, 2> v, Out<f32, 2> y, Out<f32, 2> z) {
     Var sums = zeros<f32>({32, 32});
     for (Index i : range(cdiv(x.extent(1), 16))) sums = mma(load(x, {0, i}, {32, 16}), load(w, {i, 0}, {16, 32}), sums);
@@ -550,7 +551,7 @@ TEST_CASE("a loop fetches into memory that another has used", "[cpu][emulated][p
   });
 }
 
-TEST_CASE("a loop reads and writes a window that slides", "[cpu][emulated][planted]") {
+TEST_CASE("a loop reads and writes a sliding window", "[cpu][emulated][planted]") {
   const auto k = kernel("window", [](InOut<i32, 1> x) {
     for (Index i : range(20)) {
       const Tile window = load(x.slice(0, i, 200), {0}, {200});
@@ -564,7 +565,7 @@ TEST_CASE("a loop reads and writes a window that slides", "[cpu][emulated][plant
   });
 }
 
-TEST_CASE("rows that are not aligned as their tensor is", "[cpu][emulated][planted]") {
+TEST_CASE("rows whose alignment differs from their tensor's", "[cpu][emulated][planted]") {
   const auto k = kernel("rows", [](In<f32, 2> x, Out<f32, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {4, 16}) * 2.0f); });
   check_same([&](const Device& device) {
     const auto memory = small_numbers<f32, 1>(device, {80}, 1), results = small_numbers<f32, 1>(device, {80}, 2);
@@ -642,7 +643,7 @@ TEST_CASE("rows more than 2^31 elements apart", "[cpu][emulated][planted]") {
 }
 
 TEST_CASE("tiles that begin far before their tensors", "[cpu][emulated][planted]") {
-  // The last rows of a tile are those of the tensor, 2^31 elements and more behind the tile's first.
+  // The last rows of a tile are those of the tensor, 2^31 elements or more after the tile's first.
   constexpr int tile = 32, first = 2 - tile;
   constexpr std::int64_t count = 2, length = 32, apart = (std::int64_t{1} << 27) + 16;
   const auto move = kernel("move", [](In<u8, 2> x, In<u8, 2> dense, InOut<u8, 2> y, Out<u8, 2> read,
@@ -702,7 +703,7 @@ TEST_CASE("tiles that begin far before their tensors", "[cpu][emulated][planted]
   });
 }
 
-TEST_CASE("slices by steps that lead far before their tensors", "[cpu][emulated][planted]") {
+TEST_CASE("slices with steps that lead far before their tensors", "[cpu][emulated][planted]") {
   constexpr int step = 1 << 29, half = 1 << 14;
   const auto k = kernel("steps", [](In<f32, 1> x, In<f32, 2> rows, Out<f32, 2> y, Out<f32, 1> z, Scalar<i32> start) {
     const auto place = [&](const auto& tile) { return reshape(tile, {1, 8}); };
@@ -728,7 +729,7 @@ TEST_CASE("slices by steps that lead far before their tensors", "[cpu][emulated]
   });
 }
 
-TEST_CASE("a sum of products is read when the next has been added", "[cpu][emulated][planted]") {
+TEST_CASE("an accumulator is read when the next matmul has been added", "[cpu][emulated][planted]") {
   for (const int rows : {16, 2}) {
     const auto k = kernel("after", [=](In<f32, 2> x, In<f32, 2> w, InOut<f32, 3> y) {
       Var sums = zeros<f32>({rows, 16});
@@ -777,7 +778,7 @@ TEST_CASE("a tile too large for registers is gathered by computed rows in an exp
   check([](const auto& rows) { return (load(rows, {0}, {128}) + 5) % 128; });
 }
 
-TEST_CASE("a tile too large for registers is made of one row, gathered again and again", "[cpu][emulated][planted]") {
+TEST_CASE("a tile too large for registers is made from one row, gathered repeatedly", "[cpu][emulated][planted]") {
   const auto check = [](const auto& row) {
     const auto k = kernel("one_row", [&](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y, Scalar<i32> n) {
       const Tile t = load(x, {0, 0}, {128, 256}), g = gather(w, row(n), {0}, {256});
@@ -811,7 +812,7 @@ TEST_CASE("rows too large for registers are part of the expression that gathers 
   });
 }
 
-TEST_CASE("a tile too large for registers is what it was before a store", "[cpu][emulated][planted]") {
+TEST_CASE("a tile too large for registers keeps its values from before a store", "[cpu][emulated][planted]") {
   const auto k = kernel("before", [](InOut<f32, 2> x, Out<f32, 2> y) {
     const Tile before = load(x, {0, 0}, {128, 256});
     store(x, {0, 0}, before * 3.0f);
@@ -827,7 +828,7 @@ TEST_CASE("a tile too large for registers is what it was before a store", "[cpu]
   });
 }
 
-TEST_CASE("a tile that is transposed is stored by the first of those who hold copies", "[cpu][emulated][planted]") {
+TEST_CASE("a transposed tile is stored by the first of the threads that hold copies", "[cpu][emulated][planted]") {
   const auto k = kernel("transposed", [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y, Out<f32, 2> z) {
     store(y, {0, 0}, load(w, {0, 0}, {64, 64}) * 2.0f);
     store(z, {0, 0}, transpose(load(x, {0, 0}, {16, 16})));
@@ -840,7 +841,7 @@ TEST_CASE("a tile that is transposed is stored by the first of those who hold co
   });
 }
 
-TEST_CASE("the largest of nothing but NaN so far is the lowest", "[cpu][emulated][planted]") {
+TEST_CASE("the running maximum of NaN alone is the lowest number", "[cpu][emulated][planted]") {
   const auto check = [](int rows, int columns) {
     const auto k = kernel("largest", [=](In<f32, 2> x, Out<f32, 2> y) {
       const Tile t = load(x, {0, 0}, {rows, columns});
@@ -866,7 +867,7 @@ TEST_CASE("the largest of nothing but NaN so far is the lowest", "[cpu][emulated
   check(3, 2048);  // over warps
 }
 
-TEST_CASE("sums that registers have no room for are multiplied where they are", "[cpu][emulated][planted]") {
+TEST_CASE("accumulators that registers have no space for are multiplied in memory", "[cpu][emulated][planted]") {
   const auto k = kernel("many", [](In<f64, 2> x, In<f64, 2> w, Out<f64, 2> y) {
     store(y, {0, 0}, mma(load(x, {0, 0}, {256, 8}), load(w, {0, 0}, {8, 256}), zeros<f64>({256, 256})));
   });
@@ -878,7 +879,7 @@ TEST_CASE("sums that registers have no room for are multiplied where they are", 
   });
 }
 
-TEST_CASE("integers of 64 bits are cast for a product", "[cpu][emulated][planted]") {
+TEST_CASE("64-bit integers are cast for a matmul", "[cpu][emulated][planted]") {
   const auto check = [](auto factor, int rows, bool along_k) {
     using T = decltype(factor);
     const auto k = kernel("cast", [=](In<i64, 2> x, In<i64, 2> w, Out<f32, 2> y) {
@@ -903,7 +904,7 @@ TEST_CASE("integers of 64 bits are cast for a product", "[cpu][emulated][planted
     }
 }
 
-TEST_CASE("threads of the executor add to one element at once", "[cpu][planted]") {
+TEST_CASE("threads of the executor accumulate into one element concurrently", "[cpu][planted]") {
   const auto k = kernel("count", [](InOut<i32, 1> x, Scalar<i32> n) {
     [[maybe_unused]] Index b = blocks(n);
     atomic_add(x, {0}, full<i32>({1}, 1));
@@ -926,7 +927,7 @@ TEST_CASE("a grid's extent is selected when the kernel is launched", "[cpu][emul
   }
 }
 
-TEST_CASE("keys of fields that run into one another, or differ in line info alone, differ", "[cache][planted]") {
+TEST_CASE("keys differ if fields run into one another, or differ in line info alone", "[cache][planted]") {
   const auto key = [](std::string_view compiler, std::string_view architecture, bool line_info) {
     // A source with nothing to strip.
     return CacheKey({.compiler = compiler,
@@ -940,7 +941,7 @@ TEST_CASE("keys of fields that run into one another, or differ in line info alon
   CHECK_FALSE(key("a", "b", true) == key("a", "b", false));
 }
 
-TEST_CASE("an op with a constant stretches its operand", "[cpu][emulated][planted]") {
+TEST_CASE("an op with a constant broadcasts its operand", "[cpu][emulated][planted]") {
   const auto k = kernel("stretched", [](In<i32, 1> x, Out<i32, 3> y) {
     const Tile row = load(x, {0}, {4});
     const auto zeros = full<i32>({3, 1}, 0), ones = full<i32>({3, 1}, 1);

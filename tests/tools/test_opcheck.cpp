@@ -22,7 +22,7 @@ struct Run {
   std::string out, err;
 };
 
-/// `arguments` as a shell takes them; `environment` before them.
+/// `arguments` in shell syntax; `environment` before them.
 Run opcheck(const std::string& arguments, const std::string& environment = "") {
   const TempDir folder;
   const std::string command = fmt::format("{} '{}' {} >'{}' 2>'{}'", environment, TESSERA_BIN_DIR "/opcheck", arguments,
@@ -31,7 +31,7 @@ Run opcheck(const std::string& arguments, const std::string& environment = "") {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, read_text(folder / "out"), read_text(folder / "err")};
 }
 
-/// What a run that must succeed prints as JSON.
+/// The JSON output of a run that must succeed.
 json parsed(const std::string& arguments) {
   const Run run = opcheck(arguments + " --format json");
   INFO(arguments << ": " << run.err);
@@ -46,7 +46,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// The one that programs are tested on.
+/// The device for tests of programs.
 std::string device() { return test_device_name().starts_with("cuda") ? test_device_name() : "cpu"; }
 
 constexpr ElementType types[] = {
@@ -65,7 +65,7 @@ constexpr Op ops[] = {
 
 }  // namespace
 
-TEST_CASE("opcheck has cases of every op, on the types that the table gives it", "[programs]") {
+TEST_CASE("opcheck has cases of every op, for the types in the table", "[programs]") {
   const json list = parsed("list").at("ops");
   REQUIRE(list.size() == std::size(ops));
   for (std::size_t i = 0; i < std::size(ops); ++i) {
@@ -104,8 +104,8 @@ TEST_CASE("opcheck tests an op on every type", "[programs]") {
   CHECK(lines.back() == fmt::format("{} cases, 0 failures", cases));
 }
 
-// Each of opcheck's products says whether sm_90a has roles for it, or why not.
-TEST_CASE("opcheck says where a product does not go by roles as it should", "[programs]") {
+// Each of opcheck's matmuls states whether it is warp-specialized on sm_90a, or why not.
+TEST_CASE("opcheck reports where a matmul is not warp-specialized as it should be", "[programs]") {
   for (const char* type : {"f32", "tf32", "f16", "bf16"}) {
     const Run run = opcheck(fmt::format("test --op mma --type {}", type));
     INFO(run.out << run.err);
@@ -143,7 +143,7 @@ TEST_CASE("opcheck's results as JSON", "[programs]") {
   CHECK(row.at("unit") == "GB/s");
 }
 
-TEST_CASE("opcheck refuses what there is not, and says what there is", "[programs]") {
+TEST_CASE("opcheck rejects unknown names, and lists the known ones", "[programs]") {
   const auto refused = [](const std::string& arguments, std::initializer_list<std::string_view> words) {
     const Run run = opcheck(arguments);
     INFO(arguments << ": " << run.out << run.err);
@@ -166,7 +166,7 @@ TEST_CASE("opcheck refuses what there is not, and says what there is", "[program
   refused("perf --op require", {"no time of its own"});
 }
 
-TEST_CASE("opcheck tests generated code, where there is the emulator", "[emulator]") {
+TEST_CASE("opcheck tests generated code, if the emulator is available", "[emulator]") {
   const std::string arguments = "test --op modulo --type i64 --device emulated";
 #ifdef TESSERA_HAS_EMULATOR
   const Run right = opcheck(arguments);

@@ -1,10 +1,10 @@
-// Products whose left operand is computed on the way, in rounds of k.
+// Matmuls whose left operand is computed in the loop over k.
 #pragma once
 #include "tessera/tessera.hpp"
 
 namespace tessera::internal::kernels {
 
-/// y [rows,N] = x [rows,K], rounded to bf16, w [K,N].
+/// y [rows,N] = x [rows,K], converted to bf16, w [K,N].
 inline auto linear_cast(MatmulTiles tiles) {
   return kernel("linear_cast", [=](In<f32, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
@@ -16,7 +16,7 @@ inline auto linear_cast(MatmulTiles tiles) {
   });
 }
 
-/// Of each row of x [rows,C] the mean and the reciprocal deviation, [rows,1].
+/// The mean and the reciprocal deviation, [rows,1], of each row of x [rows,C].
 inline auto row_moments(int width) {
   return kernel("row_moments", [=](In<f32, 2> x, Out<f32, 2> mean, Out<f32, 2> rstd, Scalar<f32> epsilon) {
     require(x.extent(1) == width, "rows as wide as the kernel was made for");
@@ -29,7 +29,7 @@ inline auto row_moments(int width) {
   });
 }
 
-/// y [rows,N] = the layer norm of x [rows,K], by the moments of its rows, rounded to bf16, w [K,N].
+/// y [rows,N] = the layer norm of x [rows,K], by the moments of its rows, converted to bf16, w [K,N].
 inline auto linear_norm(MatmulTiles tiles) {
   return kernel("linear_norm", [=](In<f32, 2> x, In<f32, 2> mean, In<f32, 2> rstd, In<f32, 1> weight, In<f32, 1> bias,
                                    In<bf16, 2> w, Out<bf16, 2> y) {

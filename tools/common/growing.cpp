@@ -166,7 +166,7 @@ void products(int size, Reals x, Results y) {
   store(y, {0}, reshape(sum, {32 * 32}));
 }
 
-// On sm_90a; what is stored twice is computed of the sums once.
+// For sm_90a; both stored tiles are computed from the same accumulators.
 Graph warp_specialized_matmul(int size) {
   using Matrix = In<bf16, 2>;
   using Result = Out<bf16, 2>;

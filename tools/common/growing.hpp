@@ -1,4 +1,4 @@
-// Kernels of any size: what they take, from tracing to the text, must grow no faster than they do.
+// Kernels of any size: the time from tracing to the text must grow no faster than the size.
 #pragma once
 #include <span>
 #include <string_view>
@@ -9,7 +9,7 @@ namespace tessera::internal {
 
 struct Growing {
   std::string_view name;
-  int size;  ///< in ops, or loops, that every stage is done with in some seconds
+  int size;  ///< in ops, or loops, such that every stage takes at most some seconds
   Graph (*traced)(int of_size);
 };
 

@@ -23,7 +23,7 @@ class Table {
     kernels.push_back({std::move(name), [make] { return make().executable().graph(); }});
   }
 
-  /// Those with activations of type A.
+  /// Kernels with activations of type A.
   template <Element A>
   void add_activations(const Gpt2Config& config, std::string_view type) {
     const int width = config.width;
@@ -35,7 +35,7 @@ class Table {
     add(named("random_weights"), [] { return kernels::random_weights<A>(4096); });
   }
 
-  /// Those with products of type P, and weights as activations.
+  /// Kernels with matmuls of type P, and weights of the activations' type.
   template <Element P>
   void add_products(const Gpt2Config& config, std::string_view type) {
     using W = kernels::Activation<P>;
@@ -58,7 +58,7 @@ class Table {
     add(named("decode_attention"), [=] { return kernels::decode_attention<P>(heads, head_width, decode_keys(gpu)); });
   }
 
-  /// Products as sm_90a alone has them.
+  /// Matmuls that only sm_90a has.
   void add_by_roles() {
     const auto add_typed = [&](std::string name, auto make, std::function<void(Variant&)> unlike_dense) {
       add(std::move(name), make);
@@ -76,7 +76,7 @@ class Table {
       add_one("linear_residual-" + of, [=] { return kernels::linear_residual<bf16, bf16>(tiles); });
       add_one("linear_cast-" + of, [=] { return kernels::linear_cast(tiles); });
       add_one("linear_norm-" + of, [=] { return kernels::linear_norm(tiles); });
-      if (tiles.m < 256)  // of which erf spills 20 bytes; choose() takes these for rows of 128 alone, which no model has
+      if (tiles.m < 256)  // erf spills 20 bytes there; choose() uses these only for rows of 128, which no model has
         add_one("linear_exact_gelu-" + of, [=] { return kernels::linear_exact_gelu<bf16, bf16>(tiles); });
     }
     const auto shared = [](SplitK split_k) { return [=](Variant& variant) { variant.split_k = split_k; }; };
@@ -111,7 +111,7 @@ class Table {
     }
   }
 
-  /// Those of the lessons, as the lessons launch them.
+  /// The kernels of the lessons, as the lessons launch them.
   void add_lessons() {
     add("vector_add", [] { return lesson1::vector_add(4096); });
     add("softmax", [] { return lesson2::softmax(2048); });

@@ -1,5 +1,5 @@
 // The kernels of the lessons. A lesson is a program of one file, so that it can be read as a whole; here each is
-// included in a namespace of its own, its main under another name. What the lessons include comes first.
+// included in a namespace of its own, with its main renamed. The headers that lessons include come first.
 #pragma once
 #include <algorithm>
 #include <array>

@@ -4,10 +4,10 @@
 
 namespace tessera::internal::opcheck {
 
-/// What becomes of the axis.
+/// The result's extent along the axis.
 enum class Axis : std::uint8_t { one, kept };
 
-/// Of an op that makes elements of type `result`, along each axis in turn; to measure, along the last.
+/// For an op with elements of type `result`, along each axis in turn; to measure, along the last.
 std::vector<Case> along_axes(Op op, ElementType type, ElementType result, Axis axis, Purpose purpose);
 
 }  // namespace tessera::internal::opcheck

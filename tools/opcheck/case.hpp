@@ -1,4 +1,4 @@
-// What opcheck runs: kernels of one op each, and the tensors that they are launched with.
+// The cases of opcheck: kernels of one op each, and their tensors.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,23 +10,23 @@
 
 namespace tessera::internal::opcheck {
 
-/// How a tensor's elements lie in memory.
+/// The layout of a tensor in memory.
 enum class Layout : std::uint8_t {
   dense,       ///< row-major
-  padded,      ///< row-major, with a gap behind each row, and no row aligned to more than an element
-  strided,     ///< row-major, with a gap behind each element
+  padded,      ///< row-major, with a gap after each row, and rows aligned to one element only
+  strided,     ///< row-major, with a gap after each element
   transposed,  ///< the first axis innermost
 };
 
-/// Which numbers a tensor or a scalar begins with. They depend on this and on the position among the parameters only.
+/// The initial numbers of a tensor or a scalar. They depend on this and on the parameter's position only.
 struct Values {
   double low = -100, high = 100;
-  bool whole = false;     ///< reals, too, are integers: many of them are equal
+  bool whole = false;     ///< reals are integers, too: many of them are equal
   bool distinct = false;  ///< integers: no two are equal, while there are enough from low to high
-  bool edges = false;     ///< some are what an op may stumble over: extremes, 0, and of reals infinities and NaN
+  bool edges = false;     ///< includes difficult operands: extremes, 0, and for reals infinities and NaN
 };
 
-/// What a parameter is given.
+/// The argument of a parameter.
 struct Field {
   Access access{};
   ElementType type{};                 ///< in memory
@@ -38,21 +38,21 @@ struct Field {
 struct Case {
   Op op{};
   ElementType type{};  ///< the op's, as `list` shows it
-  std::string name;    ///< "[5,33] of [13,40], padded": what sets it apart from others of the op and type
+  std::string name;    ///< "[5,33] of [13,40], padded": distinguishes it from other cases of the op and type
   std::vector<Field> fields;
-  Graph graph;            ///< as the language would leave it
-  double operations = 0;  ///< multiplications and additions, of a case whose time they bound
-  /// Of a product: why no roles of sm_90a share its work, as its plan's note says; empty if they must.
+  Graph graph;            ///< after tracing
+  double operations = 0;  ///< multiplications and additions, if they bound the case's time
+  /// For a matmul: why it is not warp-specialized on sm_90a, as its plan's note says; empty if it must be.
   std::optional<std::string> why_no_roles = {};
 
-  /// That a launch must read and write at least.
+  /// Bytes that a launch must read and write at least.
   double bytes() const;
 };
 
-/// Whether a case checks the op or measures it: large, and only of ops that have a time of their own.
+/// Does a case check the op or measure it? The latter is large, and exists only for ops that have a time of their own.
 enum class Purpose : std::uint8_t { test, perf_cpu, perf_gpu };
 
-/// None if the op is not of this type; for perf, if it has no time of its own.
+/// None if the op does not support this type; for perf, if it has no time of its own.
 std::vector<Case> cases_of(Op op, ElementType type, Purpose purpose);
 
 std::span<const Op> all_ops();

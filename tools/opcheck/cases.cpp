@@ -1,4 +1,4 @@
-// Cases of the ops that ops.def describes in columns, and the one place that knows where the others have theirs.
+// Cases of the ops that ops.def describes in columns, and the functions that make the cases of the others.
 #include "opcheck/axes.hpp"
 #include "opcheck/setting.hpp"
 #include "opcheck/sketch.hpp"
@@ -7,7 +7,7 @@
 namespace tessera::internal::opcheck {
 namespace {
 
-/// An op of one, two or three operands, element by element.
+/// An elementwise op of one, two or three operands.
 struct Elementwise {
   Op op;
   ElementType type;
@@ -15,7 +15,7 @@ struct Elementwise {
 
   ElementType result() const { return result_type(op, type); }
   int operands() const { return static_cast<int>(info(op).in.count); }
-  /// Of a comparison's operands many should be equal.
+  /// Many operands of a comparison should be equal.
   Values values() const { return {.low = low, .high = high, .whole = result() == ElementType::pred}; }
   Id apply(Sketch& sketch, const std::vector<Id>& in) const { return sketch.apply(op, result(), in); }
 
@@ -33,7 +33,7 @@ struct Elementwise {
     return sketch.finish(op, type, setting.name() + (edges ? ", extreme numbers" : ""));
   }
 
-  /// The shapes of the operands are made one by NumPy's rule.
+  /// The operands' shapes are broadcast by NumPy's rule.
   Case stretched() const {
     const Shape shapes[] = {{4, 1, 8}, {3, 1}, {8}};
     std::vector<Field> fields;
@@ -50,7 +50,7 @@ struct Elementwise {
     return sketch.finish(op, type, name);
   }
 
-  /// Of numbers that a launch is given: the host computes the result.
+  /// On numbers given at launch: the host computes the result.
   Case on_scalars() const {
     std::vector<Field> fields(static_cast<std::size_t>(operands()), given(type, values()));
     fields.push_back(output(result(), {3}));

@@ -13,7 +13,7 @@ namespace tessera::internal::opcheck {
 
 namespace {
 
-/// All as one piece of text, for one start of a compiler.
+/// All cases as one text, for a single start of a compiler.
 void check(std::span<const Case> cases, std::span<Verdict> verdicts) {
   std::vector<Trial> trials;
   std::vector<Graph> graphs;
@@ -30,7 +30,7 @@ void check(std::span<const Case> cases, std::span<Verdict> verdicts) {
   }
 }
 
-/// The same; what goes wrong for all is traced to the cases that it comes from.
+/// The same; a failure of all is traced to the cases that cause it.
 void check_each(std::span<const Case> cases, std::span<Verdict> verdicts) try {
   check(cases, verdicts);
 } catch (const std::exception& error) {

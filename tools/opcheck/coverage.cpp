@@ -33,7 +33,7 @@ The element type is that of the operands: of `cast` and `bitcast` what is cast, 
 `branch`, `repeat`, `require` and `check` the condition, of `print` the values.
 )";
 
-/// What the cases of an op and a type came to on a GPU.
+/// The outcome of the cases of an op and a type on a GPU.
 struct Result {
   int cases, failures;
 };
@@ -52,7 +52,7 @@ class Gpu {
 
   const std::string& name() const { return name_; }
 
-  /// Of all types of an op: `ok`, or what is not.
+  /// Over all types of an op: `ok`, or those that are not.
   std::string cell(Op op, const std::map<ElementType, int>& cases) const {
     std::string text;
     for (const auto& [type, count] : cases) {

@@ -5,8 +5,8 @@
 
 namespace tessera::internal::opcheck {
 
-/// The page. `results` is a folder of what `opcheck test --device cuda --format json` printed, a file for each GPU; it
-/// need not be there. Throws Error, naming the file, if one is not of that kind.
+/// The page. `results` is a folder with the output of `opcheck test --device cuda --format json`, one file per GPU; it
+/// need not exist. Throws Error, naming the file, if one has another content.
 std::string coverage(const std::filesystem::path& results);
 
 }  // namespace tessera::internal::opcheck

@@ -10,7 +10,7 @@
 namespace tessera::internal::opcheck {
 namespace {
 
-/// Bytes on either side of a tensor: as many as the memory that devices give is aligned to.
+/// Bytes before and after a tensor: the alignment of memory that devices allocate.
 constexpr std::size_t guard = 64;
 
 void lay_out(const Field& field, Argument& argument) {
@@ -25,7 +25,7 @@ void lay_out(const Field& field, Argument& argument) {
   }
 }
 
-/// From the first element to behind the last.
+/// From the first element to the end of the last.
 std::size_t bytes_of(const Field& field, const Argument& argument) {
   std::int64_t elements = 1;
   for (std::size_t axis = 0; axis < field.extents.size(); ++axis) {
@@ -44,7 +44,7 @@ void for_each(const Field& field, const Argument& argument, const Visit& visit, 
     for_each(field, argument, visit, axis + 1, offset + i * argument.stride[axis]);
 }
 
-/// Fills a tensor of T with numbers drawn as N.
+/// Fills a tensor of T with numbers generated as N.
 template <class T, class N>
 void fill(const Field& field, const Argument& argument, Random& random) {
   std::int64_t count = 1;

@@ -14,11 +14,11 @@ class HostTensors {
   explicit HostTensors(const Case& of);
 
   std::span<const Argument> arguments() const { return arguments_; }
-  /// Where a parameter's tensor lies, and some bytes on either side of it; empty for a scalar.
+  /// The bytes of a parameter's tensor, with some before and after it; empty for a scalar.
   std::span<std::byte> memory(std::size_t parameter) const;
 
-  /// Says where memory changed that a launch has no business with: around a tensor, between its elements, or in an In.
-  /// Empty if nowhere.
+  /// Where memory changed that a launch must not write: around a tensor, between its elements, or in an In. Empty if
+  /// nowhere.
   std::string damage() const;
 
  private:
@@ -28,12 +28,12 @@ class HostTensors {
   std::vector<std::vector<std::byte>> before_;
 };
 
-/// The same on a device, to which they are copied.
+/// A copy of it on a device.
 class DeviceTensors {
  public:
   DeviceTensors(const Device& device, const HostTensors& host);
   std::span<const Argument> arguments() const { return arguments_; }
-  /// After the work given to the device.
+  /// After all earlier work of the device.
   void copy_back(const HostTensors& host) const;
 
  private:

@@ -1,4 +1,4 @@
-// The numbers that a case's tensors begin with.
+// The initial numbers of a case's tensors.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@ namespace tessera::internal::opcheck {
 
 using Random = std::mt19937_64;
 
-/// What ops may stumble over.
+/// Operands that are difficult for ops.
 template <class T>
 constexpr auto edges() {
   using limits = std::numeric_limits<T>;
@@ -36,20 +36,20 @@ constexpr auto edges() {
 template <class T>
 T number(const Values& values, Random& random) {
   if constexpr (std::is_integral_v<T>) {
-    // What a narrow type does not hold wraps.
+    // Numbers beyond a narrow type's range wrap.
     const auto low = static_cast<std::int64_t>(values.low), high = static_cast<std::int64_t>(values.high);
     return static_cast<T>(std::uniform_int_distribution(low, high)(random));
   } else {
     std::uniform_real_distribution<double> any(0, 1);
     const double x = any(random);
-    const bool magnitudes = values.low > 0 && values.high / values.low > 1e3;  // evenly over all of them
+    const bool magnitudes = values.low > 0 && values.high / values.low > 1e3;  // log-uniform
     const double y =
         magnitudes ? values.low * std::pow(values.high / values.low, x) : values.low + (values.high - values.low) * x;
     return static_cast<T>(values.whole ? std::round(y) : y);
   }
 }
 
-/// `count` of them, or fewer that are to come again and again: large tensors are filled in no time.
+/// `count` of them, or fewer that repeat: large tensors are filled fast.
 template <class T>
 std::vector<T> numbers(const Values& values, std::int64_t count, Random& random) {
   if (values.distinct) {

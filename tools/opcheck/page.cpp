@@ -28,7 +28,7 @@ std::string types_text(Op op) {
   return text;
 }
 
-// How an op of one, two or three operands is written, in names or in numbers.
+// The syntax of an op with one, two or three operands, as names or as numbers.
 std::string written(Op op, const std::vector<std::string>& operands) {
   switch (op) {
 #define PREFIX(symbol, op) \
@@ -53,7 +53,7 @@ std::string written(Op op, const std::vector<std::string>& operands) {
   }
 }
 
-// The op's value for numbers of its domain, as a reader can check it.
+// The op's value for numbers of its domain, so that readers can check it.
 std::optional<std::string> example(Op op, double low, double high) {
   const ElementType type = accepts(op, ElementType::f32)   ? ElementType::f32
                            : accepts(op, ElementType::i32) ? ElementType::i32
@@ -76,7 +76,7 @@ std::optional<std::string> example(Op op, double low, double high) {
   return fmt::format("`{}` is {}", written(op, operands), result != ElementType::pred ? value : value == "0" ? "false" : "true");
 }
 
-// A cell of a table holds no bar of its own.
+// A table cell must not contain a bar.
 std::string cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2) text.insert(at, 1, '\\');
   return text;
@@ -109,7 +109,7 @@ std::string elementwise() {
   return page;
 }
 
-// What a reduction makes of two numbers.
+// The result of a reduction of two numbers.
 double combined(Op reduction, double a, double b) {
   switch (reduction) {
 #define UNARY(...)
@@ -127,7 +127,7 @@ double combined(Op reduction, double a, double b) {
   }
 }
 
-// What a reduction or a scan makes of three numbers.
+// The result of a reduction or a scan of three numbers.
 std::string example_along(Op op) {
   const bool numbers = accepts(op, ElementType::f32);
   const Op reduction = is_scan(op) ? reduction_of(op) : op;

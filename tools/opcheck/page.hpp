@@ -1,4 +1,4 @@
-// docs/ops.md: how each op and function of the language is written, what it takes and means.
+// docs/ops.md: the syntax, operands and meaning of each op and function of the language.
 #pragma once
 #include <string>
 

@@ -20,7 +20,7 @@ Cost cost_of(const Case& each, const Device& device) {
         [=](const Stream& stream, int set) {
       executable->launch(stream, (*sets)[static_cast<std::size_t>(set)].arguments());
         },
-        [] { return 0; });  // right results are what `test` is about
+        [] { return 0; });  // `test` checks the results
   };
   const bench::Pace pace{.repetitions = device.info().arch ? 10 : 5, .pause_ms = device.info().arch ? 10 : 0};
   const bench::Figures figures = bench::measure(row, device, nullptr, pace);

@@ -1,4 +1,4 @@
-// What a case costs on a device.
+// The time of a case on a device.
 #pragma once
 #include <optional>
 
@@ -8,15 +8,15 @@
 namespace tessera::internal::opcheck {
 
 struct Cost {
-  std::optional<double> ms;  ///< of a launch: the device's time on a GPU, the host's on the CPU; a median
+  std::optional<double> ms;  ///< per launch: the device's time on a GPU, the host's on the CPU; a median
   std::string failure;       ///< why there is none
 };
 
-/// As bench measures: launches recorded once, over sets of buffers that take turns. On a GPU they do not find their
-/// data in its cache; on a CPU they may.
+/// Measures like bench: launches captured once, over rotating sets of buffers. On a GPU they do not find their data in
+/// its cache; on a CPU they may.
 Cost cost_of(const Case& each, const Device& device);
 
-/// Of what bounds the case, in a second: 1e9 multiplications and additions, or bytes.
+/// The rate of the resource that bounds the case, per second: 1e9 multiplications and additions, or bytes.
 struct Rate {
   double value;
   std::string_view unit;  ///< "GFLOP/s" or "GB/s"

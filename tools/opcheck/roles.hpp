@@ -1,11 +1,11 @@
-// Products that sm_90a makes by roles.
+// Warp-specialized matmuls on sm_90a.
 #pragma once
 #include "opcheck/check.hpp"
 
 namespace tessera::internal::opcheck {
 
-/// Whether roles share the case's work on sm_90a, where the tile suits them, and what the plan's note says where they
-/// do not: nobody falls back unseen. Needs no GPU. Empty for a case that says nothing of roles.
+/// Checks that the case is warp-specialized on sm_90a, if the tile supports it, or else the reason in the plan's note:
+/// no fallback stays unnoticed. Needs no GPU. Empty for a case without an expectation about warp specialization.
 Verdict check_roles(const Case& each);
 
 }  // namespace tessera::internal::opcheck

@@ -15,7 +15,7 @@ std::vector<Parameter> parameters(const std::vector<Field>& fields) {
   return parameters;
 }
 
-/// The number of the type next to it.
+/// The next number of the type.
 Cell cell(ElementType type, double value) {
   if (info(type).kind == ElementKind::real) return evaluate_cast(ElementType::f64, type, cell_of(value));
   return with_host(host_type(type), [&]<class T>(T) { return cell_of(static_cast<T>(value)); });

@@ -1,4 +1,4 @@
-// A short hand for graphs of a few nodes, whatever their element types.
+// Builds graphs of a few nodes, for any element types.
 #pragma once
 #include <functional>
 #include <initializer_list>
@@ -9,7 +9,7 @@
 
 namespace tessera::internal::opcheck {
 
-/// How a value of the type is kept in a tensor: as itself, or as what it is cast from and to without loss.
+/// The type in which a value is stored in a tensor: its own, or one to which it is cast without loss.
 ElementType stored_as(ElementType type);
 
 Field input(ElementType type, std::vector<std::int64_t> extents, Layout layout = Layout::dense, Values values = {});
@@ -19,7 +19,7 @@ Field update(ElementType type, std::vector<std::int64_t> extents, Layout layout 
 Field given(ElementType type, double value);
 Field given(ElementType type, Values values);
 
-/// Operands of an op that touches memory: those named, then the tile's index along each axis.
+/// Operands of a memory op: the given ones, then the tile's index along each axis.
 std::vector<Id> access(std::vector<Id> first, std::span<const Id> at);
 
 /// A kernel over `fields`, parameter by parameter.
@@ -37,43 +37,43 @@ class Sketch {
   Id scalar(int parameter);
   Id tensor(int parameter);
 
-  /// Gives the kernel a grid of these extents; the block's index along each axis.
+  /// Gives the kernel a grid of these extents; returns the CTA's index along each axis.
   std::vector<Id> grid(std::initializer_list<std::int64_t> extents) { return grid(std::vector(extents)); }
   std::vector<Id> grid(const std::vector<std::int64_t>& extents);
-  /// A block for each tile of the tensor; the tile's index along each axis.
+  /// One CTA for each tile of the tensor; returns the tile's index along each axis.
   std::vector<Id> tiles(int parameter, const Shape& tile);
   /// Index 0 along each of so many axes.
   std::vector<Id> origin(int rank) { return std::vector<Id>(static_cast<std::size_t>(rank), index(0)); }
 
-  /// Of a view, as it is in memory.
+  /// For a view: loads it as stored.
   Id load(Id view, const std::vector<Id>& at, const Shape& tile, double padding = 0);
-  /// Of a view and a tile of indices for each of its axes.
+  /// For a view and a tile of indices for each of its axes.
   Id gather_elements(std::vector<Id> in, double padding = 0);
-  /// `at` has an index for every axis but the first, along which `rows` says what is read.
+  /// `at` has an index for every axis but the first, along which `rows` selects the rows.
   Id gather(Id view, Id rows, std::span<const Id> at, const Shape& tile, double padding = 0);
   void store(Id view, const std::vector<Id>& at, Id tile);
-  /// Of a parameter, as a value of `type`: what stored_as() tells apart is cast.
+  /// For a parameter: a value of `type`, cast if stored_as() differs.
   Id load(int parameter, ElementType type, const std::vector<Id>& at, const Shape& tile);
   void store(int parameter, const std::vector<Id>& at, Id tile);
 
-  /// What the values are after `count` iterations of `step`, which is given the counter and the values before.
+  /// The values after `count` iterations of `step`, which takes the counter and the previous values.
   using Step = std::function<std::vector<Id>(Id counter, const std::vector<Id>& carried)>;
   std::vector<Id> loop(Id count, const std::vector<Id>& initial, const Step& step);
   Id loop(Id count, Id initial, const std::function<Id(Id counter, Id carried)>& step);
-  /// What the values are behind a branch, where the condition holds, or a repeat, whose `step` says behind its values
-  /// whether it goes on.
+  /// The values after a branch, where the condition holds, or a repeat, whose `step` returns its values followed by
+  /// whether it continues.
   using Round = std::function<std::vector<Id>(const std::vector<Id>& carried)>;
   std::vector<Id> branch(Id condition, const std::vector<Id>& initial, const Round& step);
   std::vector<Id> repeat(Id condition, const std::vector<Id>& initial, const Round& step);
-  /// What `body` stores, where the condition holds.
+  /// The stores of `body`, where the condition holds.
   void branch(Id condition, const std::function<void()>& body);
 
-  /// Refuses the launch where the condition does not hold.
+  /// Rejects the launch if the condition does not hold.
   std::int64_t function(const CustomFunction& function) { return builder_.add_function(function, location_); }
   void require(Id condition) { apply(Op::require, ElementType::pred, {condition}, {builder_.add_text("it holds")}); }
-  /// Fails the launch where it does not hold when the kernel runs.
+  /// Fails the launch if it does not hold when the kernel runs.
   void check(Id condition) { apply(Op::check, ElementType::pred, {condition}, {builder_.add_text("it holds")}); }
-  /// Of any number of values.
+  /// For any number of values.
   void print(const std::vector<Id>& values) {
     std::string text = "values:";
     for (std::size_t i = 0; i < values.size(); ++i) text += " {}";

@@ -1,5 +1,5 @@
-// Atomics. Where old values are looked at each block has places of its own; where blocks meet it is those of one op
-// that may change places.
+// Atomics. If old values are used, each CTA has its own elements; elements that CTAs share are changed by one
+// commutative op.
 #include <fmt/format.h>
 
 #include "opcheck/setting.hpp"
@@ -9,7 +9,7 @@
 namespace tessera::internal::opcheck::structural {
 namespace {
 
-/// An order and a scope, as a node has them.
+/// An order and a scope, as node attributes.
 struct Ordered {
   MemoryOrder order = MemoryOrder::relaxed;
   MemoryScope scope = MemoryScope::device;
@@ -22,12 +22,12 @@ struct Ordered {
 
 bool compares(Op op) { return at_position(op) == Op::atomic_compare_exchange; }
 bool may_meet(Op op) { return !compares(op) && at_position(op) != Op::atomic_exchange; }
-/// What is compared is often equal, and no 0, of which there are two.
+/// Compared values are often equal, and never 0, of which there are two.
 Values values_of(Op op, bool edges = false) {
   return compares(op) ? Values{.low = 1, .high = 3, .whole = true} : Values{.edges = edges};
 }
 
-/// Tiles of a tensor and of the same place of another, by a block each; what was there goes to a third.
+/// Tiles of a tensor and of the same index of another, one CTA each; old values are stored to a third.
 Case kept(Op op, ElementType type, const Setting& setting, Ordered ordered = {}, bool edges = false) {
   const Values values = values_of(op, edges);
   std::vector<Field> fields(compares(op) ? 2 : 1, input(type, setting.extents, Layout::dense, values));
@@ -43,7 +43,7 @@ Case kept(Op op, ElementType type, const Setting& setting, Ordered ordered = {},
   return sketch.finish(op, type, setting.name() + ordered.name() + (edges ? ", extreme numbers" : ""));
 }
 
-/// Tiles for the first ones of a tensor, by many blocks at once.
+/// Tiles for the first ones of a tensor, by many CTAs at once.
 Case met(Op op, ElementType type, std::int64_t blocks, const Setting& setting, Ordered ordered = {}) {
   std::vector<std::int64_t> all = setting.extents;
   all[0] *= blocks;
@@ -56,7 +56,7 @@ Case met(Op op, ElementType type, std::int64_t blocks, const Setting& setting, O
   return sketch.finish(op, type, fmt::format("{} blocks, {}{}", blocks, setting.name(), ordered.name()));
 }
 
-/// One number, which all threads of a block have, for a place of the block: the old one decides what is done then.
+/// One number, which all threads of a CTA have, for an element of the CTA: the old one decides what is done then.
 Case decides(Op op, ElementType type) {
   const Values values = values_of(op);
   std::vector<Field> fields(compares(op) ? 2 : 1, input(type, {6}, Layout::dense, values));
@@ -76,10 +76,10 @@ Case decides(Op op, ElementType type) {
   return sketch.finish(op, type, "one number, by which a branch is taken");
 }
 
-/// Elements of a table by tiles of their indices; what was there goes to a third tensor, unless elements meet.
+/// Elements of a table by tiles of their indices; old values are stored to a third tensor, unless indices repeat.
 struct Changes {
   Shape tile;
-  std::vector<std::int64_t> moved;  ///< extents of what moves
+  std::vector<std::int64_t> moved;  ///< extents of the moved elements
   std::vector<std::int64_t> table;  ///< extents
   std::vector<Values> indices;      ///< along each of its axes
   Layout layout = Layout::dense;    ///< of the table

@@ -1,4 +1,4 @@
-// Structural ops that say what is done, how often, and whether.
+// Structural ops for control flow.
 #include <fmt/format.h>
 
 #include "opcheck/sketch.hpp"
@@ -7,7 +7,7 @@
 namespace tessera::internal::opcheck::structural {
 namespace {
 
-/// Two tiles that change places in each iteration.
+/// Two tiles that are swapped in each iteration.
 Case exchange(Op op, ElementType type, const Shape& tile, int count) {
   const std::vector<std::int64_t> extents(tile.begin(), tile.end());
   const std::vector<Id>::size_type left = 0, right = 1;
@@ -24,7 +24,7 @@ Case exchange(Op op, ElementType type, const Shape& tile, int count) {
   return sketch.finish(op, type, fmt::format("two of {}, {} iterations", to_string(tile), count));
 }
 
-/// Loops whose count the kernel reads from memory, one in the other.
+/// Loops whose count the kernel reads from memory, one nested in the other.
 Case nest(std::int64_t outer, std::int64_t inner) {
   const auto always = [](std::int64_t value) {
     const auto number = static_cast<double>(value);
@@ -109,7 +109,7 @@ std::vector<Case> branch(ElementType type, Purpose purpose) {
     });
     cases.push_back(sketch.finish(Op::branch, type, "in a loop over an InOut"));
   }
-  for (const int given_number : {1, 5}) {  // what is only read in a branch, and values of both ways
+  for (const int given_number : {1, 5}) {  // read only in a branch, and values of both branches
     const Shape tile{5, 33};
     Sketch sketch({given(i32, given_number), input(ElementType::f32, {5, 33}), input(ElementType::f32, {5, 33}),
                    output(ElementType::f32, {5, 33}), output(ElementType::f32, {5, 33})});
@@ -133,7 +133,7 @@ std::vector<Case> branch(ElementType type, Purpose purpose) {
 std::vector<Case> repeat(ElementType type, Purpose purpose) {
   std::vector<Case> cases;
   if (type != pred || purpose != Purpose::test) return cases;
-  for (const int given_steps : {0, 1, 7}) {  // two tiles change places, and a number is halved, until it is 0
+  for (const int given_steps : {0, 1, 7}) {  // two tiles are swapped, and a number is halved, until it is 0
     const Shape tile{5, 33};
     Sketch sketch({given(i32, given_steps), input(i32, {5, 33}), output(i32, {5, 33}), output(i32, {1})});
     const std::vector<Id> at = sketch.origin(2);

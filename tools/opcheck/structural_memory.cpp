@@ -1,4 +1,4 @@
-// Structural ops that touch memory, and those that say where.
+// Structural ops that access memory, and those that compute indices.
 #include <fmt/format.h>
 
 #include "opcheck/setting.hpp"
@@ -11,12 +11,12 @@ namespace {
 constexpr bool stored(ElementType type) { return info(type).stored; }
 constexpr bool computes(ElementType type) { return info(type).computes; }
 
-/// A tensor to another of other extents, tile by tile.
+/// Copies a tensor to another with other extents, tile by tile.
 struct Copy {
   Setting from;
   std::vector<std::int64_t> to = from.extents;
   Layout layout = Layout::dense;  ///< of the second
-  int shift = 0;                  ///< tiles along each axis from the place of the read to that of the write
+  int shift = 0;                  ///< tiles along each axis from the index of the read to that of the write
   double padding = 0;
 
   Case of(Op op, ElementType type) const {
@@ -44,7 +44,7 @@ std::vector<Case> copies(Op op, ElementType type, Purpose purpose) {
   const Layout other[] = {Layout::padded, Layout::strided, Layout::transposed};
   for (const Layout layout : other) {
     const Setting dense{{8, 32}, {16, 64}}, laid_out{{8, 32}, {16, 64}, layout};
-    // Not by ?: of two Copies: GCC 12 and 13 lose the default of `to` there.
+    // No ?: of two Copies: GCC 12 and 13 lose the default of `to` there.
     if (op == Op::load)
       cases.push_back(Copy{laid_out}.of(op, type));
     else
@@ -64,7 +64,7 @@ Field rows(std::int64_t count, Values values) { return input(i32, {count}, Layou
 
 /// Rows of a table by their numbers.
 struct Rows {
-  Shape tile;                       ///< of the rows; its first extent is how many at a time
+  Shape tile;                       ///< of the rows; its first extent is the number of rows at a time
   std::vector<std::int64_t> table;  ///< extents
   std::int64_t count = tile[0];     ///< rows to move
   Values values = {};               ///< their numbers
@@ -80,7 +80,7 @@ struct Rows {
     extents[0] = count;
     return extents;
   }
-  /// A grid over the rows that move; the tile's index along each axis, and the numbers of its rows.
+  /// A grid over the moved rows; returns the tile's index along each axis, and the numbers of its rows.
   std::pair<std::vector<Id>, Id> begin(Sketch& sketch, int parameter) const {
     std::vector<Id> at = sketch.tiles(parameter, tile);
     const Id numbers = sketch.load(0, i32, {at[0]}, {tile[0]});
@@ -111,7 +111,7 @@ Rows large_rows(Purpose purpose) {
 /// Elements of a table by tiles of their indices.
 struct Elements {
   Shape tile;
-  std::vector<std::int64_t> moved;  ///< extents of what moves
+  std::vector<std::int64_t> moved;  ///< extents of the moved elements
   std::vector<std::int64_t> table;  ///< extents
   std::vector<Values> indices;      ///< along each of its axes
   Layout layout = Layout::dense;    ///< of the table
@@ -139,13 +139,13 @@ struct Elements {
   }
 };
 
-/// Part of an axis, by numbers that are given at launch.
+/// Part of an axis, with bounds that are given at launch.
 struct Part {
   double start, extent;
   int step = 1;
 };
 
-/// Reads, or else writes, a part of a tensor of [13,40].
+/// Reads or writes a part of a tensor of [13,40].
 Case sliced(ElementType type, int axis, Part part, Layout layout, bool reads) {
   const std::vector<std::int64_t> whole{13, 40}, copied{16, 48};
   Sketch sketch({reads ? input(type, whole, layout) : update(type, whole, layout), given(i32, part.start),
@@ -195,14 +195,14 @@ struct Cut {
   std::int64_t axis, size, step;
 };
 
-/// Reads windows of a tensor, or else writes them.
+/// Reads or writes windows of a tensor.
 Case unfolded(ElementType type, const std::vector<std::int64_t>& whole, Cut cut, const Shape& tile, Layout layout,
               bool reads) {
   std::vector<std::int64_t> windows = whole;
   std::int64_t& along = windows[static_cast<std::size_t>(cut.axis)];
   along = along < cut.size ? 0 : (along - cut.size) / cut.step + 1;
   windows.insert(windows.begin() + cut.axis + 1, cut.size);
-  for (std::int64_t& extent : windows) ++extent;  // what lies behind the last is read as padding, and dropped
+  for (std::int64_t& extent : windows) ++extent;  // elements after the last are read as padding, and dropped
   Sketch sketch({reads ? input(type, whole, layout) : update(type, whole, layout),
                  reads ? output(type, windows) : input(type, windows)});
   const std::vector<Id> at = sketch.tiles(1, tile);
@@ -216,7 +216,7 @@ Case unfolded(ElementType type, const std::vector<std::int64_t>& whole, Cut cut,
                                    cut.size, cut.step, reads ? "read" : "written"));
 }
 
-/// Two axes as one.
+/// Two axes flattened.
 Case flattened(ElementType type, const std::vector<std::int64_t>& whole, std::int64_t axis, const Shape& tile,
                bool reads) {
   std::vector<std::int64_t> flat = whole;
@@ -325,7 +325,7 @@ std::vector<Case> load(ElementType type, Purpose purpose) { return copies(Op::lo
 std::vector<Case> store(ElementType type, Purpose purpose) {
   std::vector<Case> cases = copies(Op::store, type, purpose);
   if (!cases.empty() && purpose == Purpose::test) {
-    Sketch sketch({update(type, {4, 9})});  // rows 0 and 1 change places, and then 1 and 2
+    Sketch sketch({update(type, {4, 9})});  // swaps rows 0 and 1, and then 1 and 2
     const auto row = [&](int i) { return std::vector{sketch.index(i), sketch.index(0)}; };
     for (const int i : {0, 1}) {
       const Id x = sketch.load(0, type, row(i), {1, 9}), y = sketch.load(0, type, row(i + 1), {1, 9});

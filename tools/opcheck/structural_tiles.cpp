@@ -1,4 +1,4 @@
-// Structural ops that make tiles of tiles, or of nothing.
+// Structural ops that make tiles from tiles, or from nothing.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -14,13 +14,13 @@
 namespace tessera::internal::opcheck::structural {
 namespace {
 
-/// What a tensor must be to hold the tile: there are none of rank 0.
+/// The shape of a tensor for the tile: there are none of rank 0.
 std::vector<std::int64_t> extents_of(const Shape& tile) {
   if (tile.rank() == 0) return {1};
   return {tile.begin(), tile.end()};
 }
 
-/// An op of one tile, which makes a tile of `result`.
+/// An op of one tile, with a result of type `result`.
 Case of_tile(Op op, ElementType type, const Shape& tile, const Shape& result, std::vector<std::int64_t> attr = {}) {
   std::string name = to_string(tile);
   for (std::size_t i = 0; i < attr.size(); ++i) name += fmt::format("{}{}", i ? "," : ", axis ", attr[i]);
@@ -76,7 +76,7 @@ Case conversion(Op op, ElementType from, ElementType to, const Setting& setting,
   return sketch.finish(op, from, fmt::format("to {}, {}", tessera::internal::name(to), name));
 }
 
-/// a [m,k] times b [k,n] plus c [m,n] in tiles.
+/// a [m,k] times b [k,n] plus c [m,n], in tiles.
 struct Product {
   MatmulTiles tile;
   std::int64_t m, n, k;
@@ -120,7 +120,7 @@ struct Product {
   }
 };
 
-/// As the model would have it.
+/// As in the model.
 Product large_product(ElementType type, Purpose purpose) {
   const bool gpu = purpose == Purpose::perf_gpu;
   const int extent = gpu ? 4096 : 512;
@@ -307,9 +307,9 @@ std::vector<Case> extract(ElementType type, Purpose purpose) {
   for (const bool read : {false, true}) {
     add({8, 64}, {0, 32}, {1, 1}, {8, 32}, read);
     add({8, 64}, {7, 1}, {-1, 2}, {8, 16}, read);
-    add({5, 33}, {3, -4}, {1, 1}, {4, 33}, read);  // over both ends
+    add({5, 33}, {3, -4}, {1, 1}, {4, 33}, read);  // across both ends
     add({7}, {9}, {-3}, {6}, read);
-    add({3, 1, 2}, {-2147483647 - 1, 0, 2147483647}, {1, 1, -1}, {3, 1, 2}, read);  // nothing of it
+    add({3, 1, 2}, {-2147483647 - 1, 0, 2147483647}, {1, 1, -1}, {3, 1, 2}, read);  // entirely outside
   }
   return cases;
 }
@@ -321,8 +321,8 @@ std::vector<Case> argmax(ElementType type, Purpose purpose) {
 
 namespace {
 
-/// Lines of every length that is sorted in its own way: a lane's, a warp's, and longer ones; by lines across the last
-/// axis, too.
+/// Lines of every length that is sorted in a different way: within a lane, within a warp, and longer ones; also by
+/// lines across the last axis.
 std::vector<Case> orders(Op op, ElementType type) {
   const ElementType result = op == Op::sort ? type : ElementType::i32;
   std::vector<Case> cases;
@@ -354,7 +354,7 @@ std::vector<Case> orders(Op op, ElementType type) {
   return cases;
 }
 
-/// Numbers of a few bins, as the type holds them.
+/// Numbers of a few bins, in the type's representation.
 Case counts(const Shape& tile, int axis, int bins, Values values) {
   Shape result = tile;
   result[axis] = bins;
@@ -364,7 +364,7 @@ Case counts(const Shape& tile, int axis, int bins, Values values) {
   return sketch.finish(Op::histogram, i32, fmt::format("{} bins along axis {} of {}", bins, axis, to_string(tile)));
 }
 
-/// As the language would have it measured: rows of 1024, a block each for four.
+/// The shape to measure: rows of 1024, one CTA for each four.
 Case measured_order(Op op, ElementType type, const Setting& setting) {
   const ElementType result = op == Op::sort ? type : ElementType::i32;
   Sketch sketch({input(type, setting.extents), output(result, setting.extents)});

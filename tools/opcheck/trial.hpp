@@ -1,4 +1,4 @@
-// One run of a case: its tensors, and what may become of them.
+// One run of a case: its tensors, and the check of its results.
 #pragma once
 #include "opcheck/memory.hpp"
 #include "reference/reference.hpp"
@@ -12,7 +12,7 @@ class Trial {
   const HostTensors& tensors() const { return tensors_; }
   std::span<const std::int64_t> grid() const { return grid_; }
 
-  /// After the run: what is wrong with the tensors, empty if nothing is.
+  /// After the run: the errors in the tensors, empty if there are none.
   std::string difference() const;
 
  private:

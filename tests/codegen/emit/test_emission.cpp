@@ -1,4 +1,4 @@
-// The text of plans that are made by hand.
+// The text of plans that are built by hand.
 #include "codegen/emit/emit.hpp"
 #include "codegen/plan/plan.hpp"
 #include "support/catch.hpp"
@@ -8,7 +8,7 @@ using namespace tessera::internal::codegen;
 
 namespace {
 
-// A plan over i32 tiles of one axis, phase by phase, each over a grid of two axes.
+// A plan over one-axis i32 tiles, phase by phase, each over a grid of two axes.
 struct Handmade {
   Plan plan;
   Handmade() {
@@ -29,7 +29,7 @@ struct Handmade {
         {plan.storages.add(std::move(storage)), layout.rank() == 0 ? Shape{} : Shape{layout.cover(0)}, layout});
   }
 
-  // out = in + where it lies.
+  // out = in + the element's index.
   Step add_coordinate(ValueId out, ValueId in) const {
     Operand scalar, coordinate;
     scalar.kind = Operand::Kind::value;
@@ -66,7 +66,7 @@ Layout line(int warps, int registers) {
 
 }  // namespace
 
-TEST_CASE("roles of a phase have declarations of their own, counted from their first warp", "[generate]") {
+TEST_CASE("each role of a phase has its own declarations, numbered from its first warp", "[generate]") {
   Handmade made;
   const ValueId block = made.value("", Layout(0), StorageClass::variable, BlockIndex{1});
   const ValueId sum = made.value("sum", line(4, 1), StorageClass::variable),
@@ -106,7 +106,7 @@ TEST_CASE("roles of a phase have declarations of their own, counted from their f
 )");
 }
 
-TEST_CASE("phases follow one another, each over its own grid and by its own warps", "[generate]") {
+TEST_CASE("phases follow one another, each with its own grid and warps", "[generate]") {
   Handmade made;
   for (int axis : {0, 2}) {
     const ValueId block = made.value("", Layout(0), StorageClass::variable, BlockIndex{axis});

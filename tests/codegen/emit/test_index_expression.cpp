@@ -1,4 +1,4 @@
-// Integer expressions of generated text: how they are printed, and what is folded.
+// Integer expressions in generated text: how they are printed, and what is folded.
 #include <limits>
 
 #include "codegen/emit/emit_index.hpp"
@@ -35,7 +35,7 @@ TEST_CASE("index expressions have the parentheses that C++ needs", "[generate]")
   CHECK(fmt::format("{}", a + 1) == "a + 1");
 }
 
-TEST_CASE("calls and groups are one operand", "[generate]") {
+TEST_CASE("calls and groups are a single operand", "[generate]") {
   const Index a = variable("a"), b = variable("b");
   CHECK(Index::call("window", {a + b, 16, b}).text() == "window(a + b, 16, b)");
   CHECK(Index::call("thread_index", {}).text() == "thread_index()");
@@ -76,7 +76,7 @@ TEST_CASE("neutral elements are folded", "[generate]") {
   CHECK_FALSE(a.is(0));
 }
 
-TEST_CASE("constants are computed with, as C++ computes them", "[generate]") {
+TEST_CASE("constants are folded as C++ computes them", "[generate]") {
   const Index a = variable("a");
   CHECK((Index(4) * 32).text() == "128");
   CHECK((Index(4) + 2 - 7).text() == "-1");
@@ -85,14 +85,14 @@ TEST_CASE("constants are computed with, as C++ computes them", "[generate]") {
   CHECK((Index(6) & 3).text() == "2");
   CHECK((a + Index(4) * 2).text() == "a + 8");
   CHECK((Index(4) / 0).text() == "4 / 0");
-  // What does not fit stays: the text is no other than what it stands for.
+  // Overflowing constants stay unfolded: folding must not change the value.
   CHECK((Index(65536) * 32768).text() == "65536 * 32768");
   CHECK((Index(2147483647) + 1).text() == "2147483647 + 1");
   CHECK(Index(-2147483648).text() == "(-2147483647 - 1)");
   CHECK(Index(std::int64_t{1} << 40).text() == "1099511627776ll");
 }
 
-TEST_CASE("what has 64 bits keeps them", "[generate]") {
+TEST_CASE("64-bit operands stay 64-bit", "[generate]") {
   const Index a = variable("a"), b = variable("b");
   CHECK(cast_i64(0).text() == "0ll");
   CHECK((cast_i64(-3) * 32768).text() == "-98304ll");
@@ -110,7 +110,7 @@ TEST_CASE("what has 64 bits keeps them", "[generate]") {
   CHECK((lowest / -1).text() == "(-9223372036854775807ll - 1) / -1");
 }
 
-TEST_CASE("conditions that hold always or never are folded", "[generate]") {
+TEST_CASE("conditions that are always true or false are folded", "[generate]") {
   const Index a = variable("a"), r = variable("r", 32);
   CHECK((r < 32).is_always());
   CHECK((r < 31).text() == "r < 31");
@@ -134,7 +134,7 @@ TEST_CASE("conditions that hold always or never are folded", "[generate]") {
   CHECK(Index::always().text() == "true");
 }
 
-TEST_CASE("a remainder that the bound of its left side makes idle is folded", "[generate]") {
+TEST_CASE("a remainder is folded where the bound of its left side makes it redundant", "[generate]") {
   const Index r = variable("r", 32), any = variable("i");
   CHECK((r % 32).text() == "r");
   CHECK((r % 64).text() == "r");
@@ -155,7 +155,7 @@ TEST_CASE("a remainder that the bound of its left side makes idle is folded", "[
   CHECK(((r - 1) % 32).text() == "(r - 1) % 32");
 }
 
-TEST_CASE("a quotient that the bound of its left side makes 0 is folded", "[generate]") {
+TEST_CASE("a quotient is folded where the bound of its left side makes it 0", "[generate]") {
   const Index warp = variable("warp", 4), g = variable("g", 32), any = variable("i");
   CHECK((warp / 4 * 64).is(0));
   CHECK((warp / 4 * 64 + g).text() == "g");

@@ -1,5 +1,5 @@
-// Products of i8 and u8 by mma.sync: whichever way operands lie, in the emulator; how they are read; what they compile
-// to.
+// Matmuls of i8 and u8 by mma.sync in the emulator, with operands in any storage order; how operands are read; what the
+// kernels compile to.
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace {
 struct Case {
   int m, n, k;        ///< of a tile
   int rows, columns;  ///< of y
-  int depth;          ///< of x and w along k
+  int depth;          ///< extent of x and w along k
   bool km = false;    ///< x is [k,m]
   bool nk = false;    ///< w is [n,k]
 
@@ -34,7 +34,7 @@ struct Case {
   }
 };
 
-/// All bytes, none of them the same in each row.
+/// All bytes, in a different order in each row.
 template <class T>
 std::vector<T> some(int count, unsigned seed) {
   std::vector<T> values(static_cast<std::size_t>(count));
@@ -56,7 +56,8 @@ auto matmul(const Case& of) {
   });
 }
 
-/// What differs from the sums on the host, or what the emulator finds. `element` is what the kernel makes of one of x.
+/// Differences from the host's result, or the emulator's errors. `element` is the kernel's operand computed from one of
+/// x.
 template <class T, class Element>
 std::string wrong(const Graph& traced, const Case& of, std::string_view arch, const Element& element) {
   const Graph graph = run_passes(traced);
@@ -97,18 +98,18 @@ KernelSource kernel_source(const Case& of, Arch arch, bool ragged = false) {
 
 }  // namespace
 
-TEST_CASE("products of bytes by mma.sync add up along k, whichever way operands lie", "[emulator]") {
+TEST_CASE("byte matmuls by mma.sync accumulate along k, in any storage order of operands", "[emulator]") {
   for (const bool km : {false, true})
     for (const bool nk : {false, true}) {
-      check<i8>({128, 128, 64, 128, 128, 64 * 5, km, nk});                   // more rounds than stages
-      check<u8>({128, 128, 128, 136, 144, 128 * 2 + 16, km, nk}, "sm_90a");  // rounds read ahead
-      check<i8>({64, 64, 32, 63, 65, 37, km, nk}, "sm_120");                 // rows of odd lengths, element by element
-      check<u8>({32, 16, 48, 32, 24, 96, km, nk});                           // a half of an instruction's k is padding
-      check<i8>({64, 8, 16, 64, 8, 40, km, nk});                             // fewer columns than two instructions have
+      check<i8>({128, 128, 64, 128, 128, 64 * 5, km, nk});                   // more k-iterations than stages
+      check<u8>({128, 128, 128, 136, 144, 128 * 2 + 16, km, nk}, "sm_90a");  // k-iterations with prefetched fragments
+      check<i8>({64, 64, 32, 63, 65, 37, km, nk}, "sm_120");                 // odd row lengths, element by element
+      check<u8>({32, 16, 48, 32, 24, 96, km, nk});                           // half of an instruction's k is padding
+      check<i8>({64, 8, 16, 64, 8, 40, km, nk});                             // fewer columns than two instructions
     }
 }
 
-TEST_CASE("a left operand of bytes that is computed, or a product's, is multiplied as any other", "[emulator]") {
+TEST_CASE("a left operand of bytes may be computed, or the result of a matmul", "[emulator]") {
   const Case of{64, 64, 64, 64, 64, 64};
   const auto halved = kernel("halved", [=](In<i8, 2> x, In<i8, 2> w, Out<i32, 2> y) {
     Tile left = cast<i8>(cast<i32>(load(x, {0, 0}, {64, 64})) / 2);
@@ -123,8 +124,8 @@ TEST_CASE("a left operand of bytes that is computed, or a product's, is multipli
   CHECK(wrong<i8>(twice.graph(), of, "sm_90a", [](i8 x) { return x; }) == "");
 }
 
-TEST_CASE("a left operand of bytes that is a product's sums goes through shared memory", "[generate]") {
-  // Of operands along k the sums lie as a left operand of 16 bits would.
+TEST_CASE("a left operand of bytes that is a matmul's result goes through shared memory", "[generate]") {
+  // If operands are contiguous along k, the accumulators are laid out like a 16-bit left operand.
   const auto twice = kernel("twice", [=](In<i8, 2> x, In<i8, 2> w, Out<i32, 2> y) {
     const auto right = [&] { return load(w.permute({1, 0}), {0, 0}, {64, 64}); };
     Tile sums = mma(load(x, {0, 0}, {64, 64}), right());
@@ -136,7 +137,7 @@ TEST_CASE("a left operand of bytes that is a product's sums goes through shared 
   CHECK(source.text.find("pack_i8") == std::string::npos);
 }
 
-TEST_CASE("an operand of bytes that does not fit into shared memory leaves the tensor cores", "[emulator]") {
+TEST_CASE("an operand of bytes that does not fit into shared memory is not multiplied by tensor cores", "[emulator]") {
   const Case of{128, 128, 1024, 128, 128, 1024};
   const auto large = kernel("large", [=](In<i8, 2> x, In<i8, 2> w, Out<i32, 2> y) {
     Tile left = cast<i8>(cast<i32>(load(x, {0, 0}, {128, 1024})) / 2);
@@ -146,7 +147,7 @@ TEST_CASE("an operand of bytes that does not fit into shared memory leaves the t
   CHECK(wrong<i8>(large.graph(), of, "sm_86", [](i8 x) { return x >> 1; }) == "");
 }
 
-TEST_CASE("operands of bytes are read by load_matrix, transposed where they do not lie along k", "[generate]") {
+TEST_CASE("operands of bytes are read by load_matrix, transposed unless contiguous along k", "[generate]") {
   const auto has = [](const KernelSource& source, std::string_view text) {
     return source.text.find(text) != std::string::npos;
   };
@@ -162,7 +163,7 @@ TEST_CASE("operands of bytes are read by load_matrix, transposed where they do n
       }
 }
 
-TEST_CASE("products of bytes spill nothing", "[generate]") {
+TEST_CASE("byte matmuls spill nothing", "[generate]") {
   if (!nvrtc_here()) return;
   std::vector<std::pair<KernelSource, Arch>> sources;
   for (const char* name : {"sm_80", "sm_90a", "sm_100", "sm_120"})

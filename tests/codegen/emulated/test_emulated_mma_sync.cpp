@@ -1,4 +1,4 @@
-// Products of 16 bits by mma.sync and cp.async, as all GPUs without wgmma make them, in the emulator.
+// 16-bit matmuls by mma.sync and cp.async, as on all GPUs without wgmma, in the emulator.
 #include <array>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ struct Sizes {
   bool nk = false;  ///< w is [n,k]
 };
 
-/// y = x w; what differs from the sums on the host, or what the emulator finds.
+/// y = x w; differences from the host's result, or the emulator's errors.
 std::string wrong(const Graph& traced, const Sizes& of, const std::vector<std::int64_t>& grid, std::string_view arch) {
   const Graph graph = run_passes(traced);
   std::vector<bf16> x = some(of.m * of.k, 1), w = some(of.k * of.n, 2), y(static_cast<std::size_t>(of.m) * of.n);
@@ -63,7 +63,7 @@ auto matmul(const MatmulTiles& tiles, bool nk) {
 
 }  // namespace
 
-TEST_CASE("products by mma.sync read ahead, fetch within and store by quads", "[emulator]") {
+TEST_CASE("matmuls by mma.sync prefetch fragments, fetch during the matmul, and store by quads", "[emulator]") {
   const auto check = [](const MatmulTiles& tiles, const Sizes& of, std::string_view arch = "sm_80") {
     INFO(tiles.m << "x" << tiles.n << "x" << tiles.k << " of " << of.m << "x" << of.n << "x" << of.k << " for "
                  << arch);
@@ -71,18 +71,18 @@ TEST_CASE("products by mma.sync read ahead, fetch within and store by quads", "[
     CHECK(wrong(matmul(tiles, of.nk).graph(), of, grid, arch) == "");
   };
   for (const bool nk : {false, true}) {
-    check({128, 128, 64}, {128, 128, 64 * 5, nk});  // more rounds than stages
+    check({128, 128, 64}, {128, 128, 64 * 5, nk});  // more k-iterations than stages
     check({128, 128, 64}, {136, 144, 64 * 2 + 8, nk}, "sm_90a");
     check({64, 64, 32}, {72, 80, 32 * 7, nk});
-    check({64, 128, 48}, {64, 136, 48 * 3, nk});  // rounds of an odd number of steps
+    check({64, 128, 48}, {64, 136, 48 * 3, nk});  // k-iterations with an odd number of k-steps
     check({128, 256, 32}, {128, 264, 32 * 3, nk}, "sm_86");
     check({64, 64, 64}, {60, 58, 70, nk});  // pairs and single elements
   }
-  check({128, 128, 64}, {128, 128, 16}, "sm_120");  // fewer rounds than stages
+  check({128, 128, 64}, {128, 128, 16}, "sm_120");  // fewer k-iterations than stages
 }
 
-TEST_CASE("places of a round that is fetched within a product are its own", "[emulator]") {
-  // The fetch computes the same places as the round at hand, for another round.
+TEST_CASE("indices of an iteration that is fetched during a matmul have names of their own", "[emulator]") {
+  // The fetch computes the same indices as the current iteration, for another iteration.
   const auto transposed = kernel("transposed", [](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
     Index k_steps = cdiv(x.extent(1), 64);
     Var acc = zeros<f32>({64, 64});
@@ -95,7 +95,7 @@ TEST_CASE("places of a round that is fetched within a product are its own", "[em
   CHECK(wrong(transposed.graph(), {64, 64, 64 * 6}, {}, "sm_80") == "");
 }
 
-TEST_CASE("eight neighbours of a byte each are not stored as 16 bytes", "[emulator]") {
+TEST_CASE("eight neighboring bytes are not stored as 16 bytes", "[emulator]") {
   const auto bytes = kernel("bytes", [](In<bf16, 2> x, In<bf16, 2> w, Out<u8, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
     store(y, {m, n}, cast<u8>(kernels::matmul<bf16>(x, w, m, n, {64, 64, 64})));

@@ -1,4 +1,4 @@
-// Products of f32 by fused multiply-adds, in the emulator: each sum is that of k ascending, to the bit.
+// SIMT matmuls of f32 in the emulator: each result equals the sum over ascending k, bit for bit.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -16,7 +16,7 @@ using namespace tessera::internal;
 
 namespace {
 
-/// Reals whose sums depend on the order, and which bf16 holds.
+/// Reals whose sums depend on the order, and which bf16 represents exactly.
 template <class T>
 std::vector<T> some(int count, unsigned seed) {
   std::vector<T> values(static_cast<std::size_t>(count));
@@ -32,7 +32,7 @@ struct Sizes {
   bool km = false, nk = false;  ///< x is [k,m], w is [n,k]
 };
 
-/// y = x w; what differs from the sums on the host, or what the emulator finds.
+/// y = x w; differences from the host's result, or the emulator's errors.
 template <class X, class W, class Finish>
 std::string wrong(const auto& traced, const MatmulTiles& tiles, const Sizes& of, const Finish& finish) {
   const Graph graph = run_passes(traced.graph());
@@ -81,24 +81,24 @@ void check(const MatmulTiles& tiles, const Sizes& of) {
 
 }  // namespace
 
-TEST_CASE("products by fused multiply-adds add up along k, whichever way operands lie", "[emulator]") {
+TEST_CASE("SIMT matmuls accumulate along k, in any storage order of operands", "[emulator]") {
   for (const bool km : {false, true})
     for (const bool nk : {false, true}) {
-      check({128, 128, 16}, {128, 128, 16 * 5, km, nk});  // more rounds than stages
-      check({128, 128, 16}, {132, 136, 44, km, nk});      // parts of tiles
-      check({64, 64, 32}, {63, 65, 37, km, nk});          // rows of odd lengths, element by element
+      check({128, 128, 16}, {128, 128, 16 * 5, km, nk});  // more k-iterations than stages
+      check({128, 128, 16}, {132, 136, 44, km, nk});      // partial tiles
+      check({64, 64, 32}, {63, 65, 37, km, nk});          // odd row lengths, element by element
       check({32, 128, 12}, {40, 128, 36, km, nk});
-      check({20, 72, 16}, {23, 80, 36, km, nk});  // rows of a thread whose chunks are not permuted alike
+      check({20, 72, 16}, {23, 80, 36, km, nk});  // rows of a thread whose chunks are permuted differently
     }
   check({128, 256, 8}, {128, 256, 40});
   check({256, 64, 16}, {256, 64, 20});
-  check({256, 32, 16}, {256, 32, 20});  // groups of a thread's columns, and rows, near each other
+  check({256, 32, 16}, {256, 32, 20});  // a thread's groups of columns, and of rows, next to each other
   check({32, 256, 16}, {32, 256, 20, true});
   check({16, 64, 16}, {16, 72, 48});
   check({48, 80, 20}, {48, 80, 20});
 }
 
-TEST_CASE("products by fused multiply-adds take operands of other types, and computed ones", "[emulator]") {
+TEST_CASE("SIMT matmuls take operands of other types, and computed ones", "[emulator]") {
   for (const bool km : {false, true})
     for (const bool nk : {false, true}) {
       check<bf16, f32>({128, 128, 16}, {128, 136, 40, km, nk});

@@ -1,4 +1,4 @@
-// Products whose rounds the blocks of a cluster share, in the emulator.
+// Split-K matmuls in the emulator.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -37,7 +37,7 @@ std::vector<T> some(std::int64_t count, unsigned seed) {
   return values;
 }
 
-/// What memory holds of operands that are multiplied as T.
+/// The representation in memory of operands that are multiplied as T.
 template <class T>
 using Held = kernels::Activation<T>;
 
@@ -52,7 +52,7 @@ auto biased(MatmulTiles tiles) {
   });
 }
 
-/// Of sums that start from something else.
+/// Accumulators with another initial value.
 template <class T>
 auto started(MatmulTiles tiles) {
   using H = Held<T>;
@@ -104,9 +104,9 @@ void check_matmul(const Multiprocessors& on, MatmulTiles tiles, std::int64_t m, 
 
 }  // namespace
 
-TEST_CASE("products that the grid shares are those of the CPU", "[emulator]") {
+TEST_CASE("stream-K matmuls equal those of the CPU", "[emulator]") {
   const StreamK shared;
-  // Parts of less than a tile, and of more; of whole and ragged tensors, and of columns that are not full.
+  // Shares of less than a tile, and of more; whole and ragged tensors, and partially filled waves.
   for (std::size_t launches = 0; launches < 6 / std::min<std::size_t>(test_share(1), 3); ++launches) {
     check_matmul<bf16>({64, 64, 64}, 64, 128, 1096);
     check_matmul<f16>({128, 128, 64}, 200, 376, 904);
@@ -114,7 +114,7 @@ TEST_CASE("products that the grid shares are those of the CPU", "[emulator]") {
   }
   check_matmul<bf16>({64, 64, 64}, 72, 600, 64 * 9);
   check_matmul<f16>({128, 64, 64}, 640, 40, 1024);
-  check_matmul<bf16>({64, 64, 64}, 300, 120, 64 * 3);  // no tile is cut
+  check_matmul<bf16>({64, 64, 64}, 300, 120, 64 * 3);  // no tile is split
   check_matmul<bf16>({64, 128, 64}, 17, 127, 1021);    // threads copy
   check_matmul<bf16>({64, 64, 64}, 64, 300, 1096, true);
   check_matmul<tf32>({64, 64, 32}, 64, 128, 548);
@@ -122,8 +122,8 @@ TEST_CASE("products that the grid shares are those of the CPU", "[emulator]") {
   check_matmul<tf32>({64, 128, 32}, 17, 127, 511);
 }
 
-TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
-  // Clusters of 2 to 8, which take one tile or several, of whole and ragged tensors.
+TEST_CASE("cluster split-K matmuls equal those of the CPU", "[emulator]") {
+  // Clusters of 2 to 8, which take one tile or several, with whole and ragged tensors.
   {
     const Multiprocessors four(4);
     check_matmul<bf16>(four, {64, 64, 64}, 16, 128, 320);
@@ -137,7 +137,7 @@ TEST_CASE("products that clusters share are those of the CPU", "[emulator]") {
     check_matmul<tf32>(nine, {64, 128, 32}, 40, 136, 512);
     check_matmul<tf32>(nine, {128, 64, 32}, 200, 64, 231);
   }
-  // Of operands that the copy engine cannot address.
+  // Operands that are not TMA-addressable.
   {
     const Multiprocessors five(5);
     check_matmul<bf16>(five, {64, 64, 64}, 17, 127, 321);

@@ -1,4 +1,4 @@
-// What the emulator does of a while_ without an end, and of large tensors.
+// How the emulator handles an endless while_, and large tensors.
 #include <cstddef>
 #include <fstream>
 
@@ -22,7 +22,7 @@ TEST_CASE("the emulator reports a while_ that does not end", "[emulator]") {
   CHECK(said.find("a while_ has not ended after 1048576 iterations") != said.npos);
 }
 
-TEST_CASE("what of a large tensor nobody touches takes no memory", "[emulator]") {
+TEST_CASE("untouched parts of a large tensor take no memory", "[emulator]") {
   const std::size_t bytes = std::size_t{1} << 29;
   const emulator::Mapping memory(bytes);
   const auto k = kernel("end", [](In<u8, 1> x, Out<u8, 1> y) {

@@ -1,4 +1,4 @@
-// Several graphs in one plan: each a phase of one kernel, over a grid of its own.
+// Several graphs in one plan: each is a phase of one kernel with a grid of its own.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,7 +27,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Graphs one after another, as many blocks of each at a time as fit.
+/// Graphs one after another, each with as many CTAs at a time as fit.
 Plan lower_phases(const Lines& kernels, Arch arch) {
   using namespace lowering;
   constexpr int warps = 8;
@@ -58,7 +58,7 @@ Plan lower_phases(const Lines& kernels, Arch arch) {
   return plan;
 }
 
-/// The passes behind lowering. What they place may be moved elsewhere.
+/// The passes after lowering. They assign offsets, which tests may change.
 Plan finished(
     Plan plan, const std::function<void(Plan&)>& move = [](Plan&) {}) {
   eliminate_dead_steps(plan);
@@ -73,7 +73,7 @@ Plan finished(
   return plan;
 }
 
-/// As the compiler sees it. Empty, or what is wrong.
+/// Compiles the text. Returns nothing, or the errors.
 std::string compiled(const Plan& plan) {
   KernelSource source;
   source.author = source.name = plan.kernel;
@@ -107,7 +107,7 @@ TEST_CASE("graphs in one plan do not collide", "[plan][compiles]") {
     }
 }
 
-TEST_CASE("a graph's steps name its own tensors, scalars, grid and values", "[plan]") {
+TEST_CASE("a graph's steps name their own tensors, scalars, grid and values", "[plan]") {
   const auto check = [](const Lines& kernels, std::initializer_list<const char*> steps) {
     const std::string tree = tree_text(finished(lower_phases(kernels, Arch::sm_90a)));
     for (const char* step : steps) {
@@ -120,21 +120,21 @@ TEST_CASE("a graph's steps name its own tensors, scalars, grid and values", "[pl
          "g1_carry_16 += g1_tile_17 g1_tile_18", "out5[block1 * 128, block2 * 128] by 2 = g1_carry_16"});
   check({"pipelined", "pointwise"}, {"fetch tile_17 <- in0[block0 * 128, i_15 * 32]",
                                      "out4[block2 * 1024] by 4 = add(exp(mul(g1_load_6, scalar5)"});
-  // A graph that stands there twice has all of its things twice.
+  // A graph that occurs twice has two copies of everything.
   const Plan twice = finished(lower_phases({"pipelined", "pipelined"}, Arch::sm_90a));
   CHECK(twice.buffers.size() == 4);
   CHECK(twice.loops.size() == 2);
   CHECK(twice.tensors.size() == 6);
 }
 
-TEST_CASE("phases share their shared memory, one after the other", "[plan]") {
+TEST_CASE("phases reuse the same shared memory, one after the other", "[plan]") {
   const auto bytes = [](const Lines& kernels) { return finished(lower_phases(kernels, Arch::sm_90a)).shared_bytes; };
   CHECK(bytes({"pipelined", "transposed"}) == std::max(bytes({"pipelined"}), bytes({"transposed"})));
 }
 
-TEST_CASE("a phase waits for the one before it, and its blocks for each other", "[plan]") {
-  // The second phase has barriers, but may have no block: then the third comes after the first. Its own blocks need not
-  // wait for one another where they begin, since each has two places that it takes in turn.
+TEST_CASE("a phase waits for the one before it, and its CTAs for each other", "[plan]") {
+  // The second phase has barriers but may have no CTA: then the third directly follows the first. Within its own tiles
+  // it needs no such barrier, since it alternates between two places.
   Plan plan = finished(lower_phases({"transposed", "exchanged", "normalized"}, Arch::sm_90a), [](Plan& placed) {
     Scratch& last = placed.scratch[ScratchId{3}];
     last.offset = last.bytes;

@@ -1,4 +1,4 @@
-// Plans of several roles, built by hand: they verify, print, and compile; each rule of roles is broken once.
+// Plans of several roles, built by hand: they verify, print, and compile; each rule for roles is broken once.
 #include <algorithm>
 #include <functional>
 #include <string>
@@ -18,7 +18,7 @@
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
-TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles", "[plan][compiles]") {
+TEST_CASE("A matmul by TMA and wgmma verifies, prints and compiles", "[plan][compiles]") {
   for (const RoleTile& tile : role_tiles) {
     const Plan plan = warp_specialized_matmul(tile);
     const std::vector<std::string> found = violations(plan);
@@ -44,7 +44,7 @@ TEST_CASE("A product by the copy engine and wgmma verifies, prints and compiles"
   }
 }
 
-TEST_CASE("Panels lie as the swizzle of 128 bytes has them", "[plan]") {
+TEST_CASE("Panels have the layout of the 128-byte swizzle", "[plan]") {
   const Buffer panels{.label = {}, .type = ElementType::bf16, .rows = 64, .columns = 128, .form = SharedForm::panels};
   CHECK(panels.offset_of(0, 0) == 0);
   CHECK(panels.offset_of(1, 0) == 128 + 16);
@@ -74,7 +74,7 @@ TEST_CASE("Accumulators and operands of wgmma are layouts", "[plan]") {
   CHECK(operand.cover(1) == 32);
 }
 
-TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
+TEST_CASE("The verifier reports errors between roles", "[plan]") {
   struct Fault {
     const char* name;
     std::function<void(Plan&)> plant;
@@ -95,17 +95,17 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
           {"a pipeline of other bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes -= 1024; }, "bytes"},
           {"a pipeline of another number of stages", [](Plan& p) { ++p.pipelines[PipelineId{0}].stages; }, "stages"},
           {"arrivals that nobody makes", [](Plan& p) { ++p.pipelines[PipelineId{0}].empty_arrivals; }, "awaited"},
-          {"no fence ahead of wgmma", [](Plan& p) { place_of<WgmmaFence>(p).drop(); }, "fence"},
-          {"products are not committed", [](Plan& p) { place_of<WgmmaCommit>(p).drop(); }, "committed"},
-          {"products stay open", [](Plan& p) { the<WgmmaWait>(p, 1).pending = 1; }, "open"},
+          {"no fence before wgmma", [](Plan& p) { place_of<WgmmaFence>(p).drop(); }, "fence"},
+          {"matmuls are not committed", [](Plan& p) { place_of<WgmmaCommit>(p).drop(); }, "committed"},
+          {"matmuls stay open", [](Plan& p) { the<WgmmaWait>(p, 1).pending = 1; }, "open"},
           {"accumulators of another layout",
            [](Plan& p) {
     for (Value& v : p.values)
       if (v.shape.rank() == 2) v.layout = accumulator_layout(v.shape, 4, 2);
            },
            "sums_consumer0 is"},
-          {"no fence ahead of the copy", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "fence"},
-          {"no barrier ahead of the copy", [](Plan& p) { place_of<NamedBarrier>(p, 1).drop(); }, "barrier"},
+          {"no fence before the TMA store", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "fence"},
+          {"no barrier before the TMA store", [](Plan& p) { place_of<NamedBarrier>(p, 1).drop(); }, "barrier"},
           {"a copy may still read",
            [](Plan& p) {
     the<TmaStoreWait>(p, 0).pending = 2;
@@ -117,7 +117,7 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
               {"stores are not waited for at the end", [](Plan& p) { place_of<TmaStoreWait>(p, 4).drop(); },
                "ends while its stores"},
               {"a barrier of other threads", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }, "threads come"},
-              {"a barrier that the hardware has not", [](Plan& p) { the<NamedBarrier>(p).id = 16; }, "no barrier 16"},
+              {"an impossible barrier id", [](Plan& p) { the<NamedBarrier>(p).id = 16; }, "no barrier 16"},
               {"a barrier of all threads in a role", [](Plan& p) { p.phases[0].roles[1].body.push_back({Barrier{}}); },
                "all threads"},
               {"a role waits for the launch before",
@@ -138,8 +138,9 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
        "registers for the roles"},
       {"a pipeline that is not made", [](Plan& p) { p.phases[0].prologue.erase(p.phases[0].prologue.begin()); },
        "not made"},
-      {"no barrier behind the making of pipelines", [](Plan& p) { p.phases[0].prologue.pop_back(); }, "no barrier"},
-      {"a cursor of two roles", [](Plan& p) { the<WaitFull>(p).state = PipelineStateId{0}; }, "at_"},
+      {"no barrier after the initialization of pipelines", [](Plan& p) { p.phases[0].prologue.pop_back(); },
+       "no barrier"},
+      {"a pipeline state of two roles", [](Plan& p) { the<WaitFull>(p).state = PipelineStateId{0}; }, "at_"},
       {"a panel in the wrong place", [](Plan& p) { the<TmaLoad>(p).offset = 512; }, "of a stage"},
       {"a box of another size", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.box[1] = 64; }, "bytes"},
       {"rows longer than the swizzle", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.box[0] = 128; }, "swizzle"},

@@ -1,4 +1,4 @@
-// Plans of kernels that are bound by memory: what is read once, by how wide accesses, and exchanged by whom.
+// Plans of memory-bound kernels: which tensors are read once, access widths, and exchanges between threads.
 #include <fmt/format.h>
 
 #include "codegen/make_plan.hpp"
@@ -34,7 +34,7 @@ Plan transposed(int rows, int columns) {
 
 }  // namespace
 
-TEST_CASE("a tile is transposed in registers, by whole accesses both ways", "[plan]") {
+TEST_CASE("a tile is transposed in registers, with vector accesses on both sides", "[plan]") {
   const auto check = [](Plan plan, int read, int written) {
     CHECK(plan.scratch.size() == 0);
     CHECK(the<Load>(plan).access.vector == read);
@@ -48,7 +48,7 @@ TEST_CASE("a tile is transposed in registers, by whole accesses both ways", "[pl
   check(transposed<bf16, bf16>(32, 96), 8, 8);
 }
 
-TEST_CASE("what a permuted view reads is transposed in registers, too", "[plan]") {
+TEST_CASE("a permuted view is transposed in registers, too", "[plan]") {
   Plan plan = plan_for([](In<f32, 2> x, In<f32, 2> z, Out<f32, 2> y) {
     auto [i, j] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
     store(y, {i, j}, load(x.permute({1, 0}), {i, j}, {64, 64}) + load(z, {i, j}, {64, 64}));
@@ -59,7 +59,7 @@ TEST_CASE("what a permuted view reads is transposed in registers, too", "[plan]"
   CHECK(the<Store>(plan).access.vector == 4);
 }
 
-TEST_CASE("rows that a warp has registers for are a warp's each", "[plan]") {
+TEST_CASE("each warp has rows of its own if its registers hold them", "[plan]") {
   const auto softmax = [](int rows, int width) {
     return plan_for([=](In<f32, 2> x, Out<f32, 2> y) {
       Index i = blocks(cdiv(x.extent(0), rows));
@@ -75,7 +75,7 @@ TEST_CASE("rows that a warp has registers for are a warp's each", "[plan]") {
   CHECK(softmax(1, 768).threads() > 32);
 }
 
-TEST_CASE("what is pointwise goes through memory by an access a thread", "[plan]") {
+TEST_CASE("pointwise kernels use one access per thread", "[plan]") {
   const auto threads = []<Element T>(T, int elements, int rounds = 0) {
     return plan_for([=](In<T, 1> x, Out<T, 1> y) {
              Index i = blocks(cdiv(x.extent(0), elements));
@@ -85,12 +85,12 @@ TEST_CASE("what is pointwise goes through memory by an access a thread", "[plan]
   };
   CHECK(threads(f32(), 1024) == 256);
   CHECK(threads(bf16(), 2048) == 256);
-  CHECK(threads(f32(), 4096) == 512);  // of more threads a block keeps others waiting
+  CHECK(threads(f32(), 4096) == 512);  // a CTA of more threads would keep others waiting
   CHECK(threads(f32(), 1024, 2) == 128);
   CHECK(threads(u8(), 1024) == 64);
 }
 
-TEST_CASE("what blocks read once stays in the L2 cache longer than what they write", "[plan]") {
+TEST_CASE("inputs that CTAs read once are evict_last if outputs are not much larger", "[plan]") {
   const auto kept = [](Plan plan) {
     std::string names;
     for (const StepPlace& place : steps_of(plan))
@@ -112,7 +112,7 @@ TEST_CASE("what blocks read once stays in the L2 cache longer than what they wri
     });
   };
   CHECK(kept(norm(0, 1)) == "in0 ");
-  CHECK(kept(norm(2, 1)) == "");  // what else a block reads may be worth more
+  CHECK(kept(norm(2, 1)) == "");  // other inputs of the CTA may be worth more
   CHECK(kept(plan_for([](In<f32, 1> x, In<f32, 1> often, Out<f32, 1> y) {
           Index i = blocks(cdiv(y.extent(0), 1024));
           Tile once = load(x, {i}, {1024});
@@ -153,7 +153,7 @@ TEST_CASE("weights of long rows are read where they are used", "[plan]") {
   CHECK(count<Load>(norm(256)) == 3);
 }
 
-TEST_CASE("the largest is taken from where its index is looked for", "[plan]") {
+TEST_CASE("max reuses the result of argmax", "[plan]") {
   Plan both = plan_for([](In<f32, 2> x, Out<f32, 2> y, Out<i32, 2> at) {
     Tile t = load(x, {0, 0}, {4, 512});
     auto [largest, index] = max_with_index(t, 1);
@@ -164,7 +164,7 @@ TEST_CASE("the largest is taken from where its index is looked for", "[plan]") {
   CHECK(count<Reduce>(both) == 1);  // along the other axis
 }
 
-TEST_CASE("sums along a row stay in registers, and warps exchange totals alone", "[plan]") {
+TEST_CASE("scans along a row stay in registers, and warps exchange only totals", "[plan]") {
   const auto scan = [](int rows, int columns, int axis) {
     return plan_for([=](In<f32, 2> x, Out<f32, 2> y) {
       Index i = blocks(cdiv(x.extent(0), rows));

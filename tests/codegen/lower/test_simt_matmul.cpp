@@ -1,4 +1,4 @@
-// Products of f32 by fused multiply-adds: who holds which sums, and how operands are read.
+// SIMT matmuls of f32: which thread holds which accumulators, and how operands are read.
 #include <fmt/format.h>
 
 #include <set>
@@ -19,7 +19,7 @@ using namespace tessera::internal::codegen;
 
 namespace {
 
-/// y = x w, of f32; which of them lie the other way round.
+/// y = x w, of f32; which of them is stored transposed.
 struct Orders {
   bool km = false, nk = false;
 };
@@ -47,8 +47,8 @@ int coordinate(const Layout& layout, int axis, int index, Place place) {
   return sum;
 }
 
-/// Where lanes read a row or column of an operand, in chunks of 16 bytes from the buffer's first: those of a warp's
-/// first position, in its first step of k.
+/// Where lanes read a row or column of an operand, in 16-byte chunks from the start of the buffer: for a warp's first
+/// position, in its first k-step.
 std::vector<int> chunks_of_lanes(const Plan& plan, const Mma& mma, int axis, int warp) {
   const MatmulOperand& operand = axis ? mma.matmul.b : mma.matmul.a;
   const int chunks = plan.buffers[operand.buffer].chunks(), period = std::min(chunks & -chunks, 8);
@@ -64,7 +64,7 @@ std::vector<int> chunks_of_lanes(const Plan& plan, const Mma& mma, int axis, int
 
 }  // namespace
 
-TEST_CASE("a thread has 8 x 16 sums of a large product in fused multiply-adds", "[plan]") {
+TEST_CASE("a thread has 8 x 16 accumulators in a large SIMT matmul", "[plan]") {
   Plan plan = matmul_plan({128, 128, 16});
   CHECK(plan.threads() == 128);
   CHECK(to_string(the<Mma>(plan).layout) ==
@@ -74,10 +74,11 @@ TEST_CASE("a thread has 8 x 16 sums of a large product in fused multiply-adds", 
   CHECK(the<Mma>(wide).layout.registers() == 128);
 }
 
-TEST_CASE("operands of many sums that lie along k are transposed on their way to shared memory", "[plan]") {
+TEST_CASE("operands of large SIMT matmuls that are contiguous along k are transposed on the way to shared memory",
+          "[plan]") {
   for (const Orders& orders : all_orders) {
     Plan many = matmul_plan({128, 128, 16}, orders), few = matmul_plan({64, 64, 16}, orders),
-         odd = matmul_plan({128, 128, 24}, orders);  // whose rows 128 threads do not share
+         odd = matmul_plan({128, 128, 24}, orders);  // 128 threads do not divide its rows evenly
     const Matmul &transposed = the<Mma>(many).matmul, &as_it_lies = the<Mma>(few).matmul,
                   &uneven = the<Mma>(odd).matmul;
     CHECK((!transposed.a.k_major && !transposed.b.k_major));
@@ -93,7 +94,7 @@ TEST_CASE("operands of many sums that lie along k are transposed on their way to
   }
 }
 
-TEST_CASE("rows across k have an odd number of chunks, of which none is permuted", "[plan]") {
+TEST_CASE("rows across k have an odd number of chunks, none of which is permuted", "[plan]") {
   for (const Orders& orders : all_orders)
     for (const MatmulTiles& tiles : {MatmulTiles{128, 128, 16}, {64, 64, 16}, {20, 72, 12}}) {
       Plan plan = matmul_plan(tiles, orders);
@@ -108,7 +109,7 @@ TEST_CASE("rows across k have an odd number of chunks, of which none is permuted
     }
 }
 
-TEST_CASE("operands of fused multiply-adds are read without bank conflicts, half a warp at a time", "[plan]") {
+TEST_CASE("SIMT operands are read without bank conflicts, half a warp at a time", "[plan]") {
   for (const Orders& orders : all_orders)
     for (const MatmulTiles& tiles :
          {MatmulTiles{128, 128, 16}, {128, 256, 16}, {256, 128, 32}, {64, 64, 16}, {64, 128, 8}}) {
@@ -135,7 +136,7 @@ TEST_CASE("operands of fused multiply-adds are read without bank conflicts, half
     }
 }
 
-TEST_CASE("operands of fused multiply-adds are read by 16 bytes, constants apart", "[generate]") {
+TEST_CASE("SIMT operands are read in 16-byte vectors with constant offsets", "[generate]") {
   for (const Orders& orders : all_orders) {
     const Graph graph = matmul_graph({128, 128, 16}, orders);
     const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
@@ -145,7 +146,7 @@ TEST_CASE("operands of fused multiply-adds are read by 16 bytes, constants apart
   }
 }
 
-TEST_CASE("products in fused multiply-adds spill nothing", "[generate]") {
+TEST_CASE("SIMT matmuls spill nothing", "[generate]") {
   if (!nvrtc_here()) return;
   struct Case {
     Graph graph;

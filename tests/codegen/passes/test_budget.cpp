@@ -1,4 +1,4 @@
-// What plans are counted to take of a multiprocessor, held to account by ptxas's log.
+// The resources that a plan is estimated to take of a multiprocessor, compared with ptxas's log.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,7 @@ Case traced(std::string name, const F& function) {
   return {.name = std::move(name), .graph = std::move(graph)};
 }
 
-// Tiles of 64x64 that live at once, each of which is needed when the others are known.
+// Tiles of 64x64 that are live at once: each is needed when the others are known.
 template <class Make, class Use>
 void all_at_once(int count, const Make& make, const Use& use) {
   std::vector<Tile<f32, 2>> tiles;
@@ -56,7 +56,7 @@ void all_at_once(int count, const Make& make, const Use& use) {
 using Reals = In<f32, 2>;
 using Rows = In<i32, 1>;
 
-/// Kernels that have registers, or less than they need.
+/// Kernels that have just enough registers, or too few.
 std::vector<Case> pressing() {
   std::vector<Case> cases;
   const auto rows_of = [](const Reals& x) { return [&](int i) { return load(x, {i, 0}, {64, 64}); }; };
@@ -92,7 +92,7 @@ std::vector<Case> pressing() {
     store(y, {0, 0}, t / sum(t, 1));
     store(y, {1, 0}, t * max(t, Axis(1)));
   });
-  // Read where they are used, of rows that no register holds.
+  // Read where they are used, for rows that registers do not hold.
   cases += traced("large rows", [](Reals x, Rows rows, InOut<f32, 2> y) {
     Tile at = load(rows, {0}, {4096}) % 12;
     Tile t = load(x, {0, 0}, {4096, 8});
@@ -106,7 +106,7 @@ std::vector<Case> pressing() {
       store(y, {0}, t);
     });
   }
-  // A left operand in memory beside a right one in registers.
+  // A left operand in memory and a right one in registers.
   cases += traced("thin of long rows", [](In<f16, 2> x, In<f16, 2> w, Out<f32, 2> y) {
     Tile a = cast<tf32>(load(x, {0, 0}, {8, 864})), b = cast<tf32>(load(w, {0, 0}, {864, 16}));
     Var sums = zeros<f32>({8, 16});
@@ -117,13 +117,13 @@ std::vector<Case> pressing() {
     return Case{.name = std::move(name), .graph = run_passes(graph)};
   };
   cases += named("product of bf16", kernels::linear<bf16, bf16>({256, 128, 64}).graph());
-  // Sums that no registers hold.
+  // Accumulators that registers do not hold.
   cases += named("product of 256 x 256", kernels::linear<bf16, bf16>({256, 256, 64}).graph());
   cases += named("product of f32", kernels::linear<f32, f32>({256, 128, 32}).graph());
   return cases;
 }
 
-// A sample, on two architectures those that take long.
+// A sample; those that take long run on two architectures.
 std::vector<Case> all_cases() {
   std::vector<Case> cases = pressing();
   for (const char* name : {"rows", "large", "pipelined", "chained", "thin", "gathered", "scanned"})
@@ -142,12 +142,12 @@ bool has_matmuls(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const Node& node) { return node.op == Op::mma; });
 }
 
-/// What was counted, and what ptxas took.
+/// The estimate, and what ptxas took.
 struct Account {
   std::string name;
   Arch arch{};
   int threads = 0, blocks = 0, needed = 0, room = 0, limit = 0;
-  bool in_memory = false;  ///< values are kept there
+  bool in_memory = false;  ///< values are spilled to shared memory or the workspace
   bool by_roles = false;
   std::int64_t shared_bytes = 0, most_shared_bytes = 0;
   CompileReport report;
@@ -166,7 +166,7 @@ Account account(const Case& one, Arch arch) {
     result.blocks = plan.blocks;
     result.needed = codegen::pressure(plan).all;
     result.room = budget.registers();
-    // Of several roles each thread has the registers that its role sets.
+    // With several roles each thread has the registers that its role sets.
     result.by_roles = plan.phases[0].roles.size() > 1;
     if (result.by_roles) {
       const codegen::RolePressure pressure = codegen::role_pressure(plan, false);
@@ -190,9 +190,9 @@ Account account(const Case& one, Arch arch) {
 
 }  // namespace
 
-TEST_CASE("ptxas takes the registers that the budget says it may", "[generate][budget]") {
+TEST_CASE("ptxas takes the registers that the budget allows", "[generate][budget]") {
   if (!nvrtc_here()) return;
-  // More values than there are registers, all of them in use across a barrier.
+  // More values than there are registers, all of them live across a barrier.
   const auto registers = [](Arch arch, int threads, int blocks) {
     const std::string text = fmt::format(R"(extern "C" __global__ void __launch_bounds__({}, {}) full(float* x) {{
   float a[280];
@@ -209,7 +209,7 @@ TEST_CASE("ptxas takes the registers that the budget says it may", "[generate][b
   struct Launch {
     int threads, blocks;
   };
-  // 5 blocks of 2 warps: one of the four parts holds 3 warps, as it would of 6 blocks.
+  // 5 CTAs of 2 warps: one of the four partitions holds 3 warps, as it would with 6 CTAs.
   const std::vector<Launch> launches{{64, 5}, {128, 3}, {1024, 1}};
   std::vector<std::pair<Arch, Launch>> jobs;
   for (const Arch arch : budget_archs())
@@ -228,13 +228,13 @@ TEST_CASE("ptxas takes the registers that the budget says it may", "[generate][b
   }
 }
 
-TEST_CASE("kernels take what the budget counts", "[generate][budget]") {
+TEST_CASE("kernels take what the budget estimates", "[generate][budget]") {
   if (!nvrtc_here()) return;
-  // Measured for what ptxas took beyond what was counted, where values are in registers and ptxas had not all that
-  // there are: 18 to 28 registers for tiles, gathers, scatters and atomics, of which the budget has 20 besides values;
-  // up to 65 for transposed tiles, as ptxas moves reads ahead where it can; up to 75 for products and 114 for many
-  // loads, for the same reason. So it is bounded for the first, and for all it is seen that nothing spills. Of what was
-  // counted it left 27 at most, where it made k of a product as it went.
+  // Measured excess of ptxas over the estimate, where values are in registers and ptxas did not use all registers: 18
+  // to 28 registers for tiles, gathers, scatters and atomics, for which the budget has 20 besides values; up to 65 for
+  // transposed tiles, as ptxas moves reads ahead where it can; up to 75 for matmuls and 114 for many loads, for the
+  // same reason. So the excess is bounded for the first group, and all are checked not to spill. ptxas used at most 27
+  // registers less than the estimate, where a matmul's k is computed in the loop.
   constexpr int most_beyond = 72, most_left = 32;
   const std::vector<Case> cases = all_cases();
   std::vector<Account> accounts(cases.size() * budget_archs().size());
@@ -255,28 +255,29 @@ TEST_CASE("kernels take what the budget counts", "[generate][budget]") {
     CHECK(a.report.registers <= a.limit);
     if (!a.in_memory) CHECK(a.needed <= a.report.registers + most_left);
     if (!a.in_memory && a.name.ends_with(" at once")) CHECK(a.report.registers <= a.needed + most_beyond);
-    CHECK(a.report.shared_bytes == 0);  // all of it is the launch's
+    CHECK(a.report.shared_bytes == 0);  // all of it is dynamic shared memory
     CHECK(a.shared_bytes <= a.most_shared_bytes);
   }
 }
 
-TEST_CASE("what multiplies takes what the budget counts", "[generate][budget]") {
+TEST_CASE("warp-specialized matmuls take what the budget estimates", "[generate][budget]") {
   if (!nvrtc_here()) return;
-  // A log tells the registers of a launch, not of a role: so, to see them, roles set none, and a thread may have all.
-  // Measured for what of the count ptxas left: 37 at most, of what a cluster's sums are stored with. With what roles
-  // set nothing spills; of the others that see "kernels of each tile that may be chosen share their work and fit".
+  // A log reports the registers of a launch, not of a role: so, to see them, roles set none, and a thread may have all.
+  // Measured: ptxas uses at most 37 registers less than the estimate, for the stores of a cluster's partials. With the
+  // registers that roles set nothing spills; for the kernels without clusters, see "every tile that may be chosen gives
+  // a warp-specialized kernel that fits".
   constexpr int most_left = 40;
   struct Job {
     std::string name;
     Graph graph;
     bool clusters;
     codegen::RolePressure counted{};
-    CompileReport report{}, unset{};  ///< unset: where no role sets registers
+    CompileReport report{}, unset{};  ///< unset: without setmaxnreg
   };
   std::vector<Job> jobs;
   for (const MatmulTiles& tiles : wgmma_tiles())
     for (const bool clusters : {false, true}) {
-      if (tiles.m * tiles.n < 64 * 128) continue;  // of which a thread has few
+      if (tiles.m * tiles.n < 64 * 128) continue;  // a thread has few accumulators of these
       const auto add = [&](const char* name, const Graph& graph) {
         jobs.push_back(
             {fmt::format("{} of [{},{}]{}", name, tiles.m, tiles.n, clusters ? " in clusters" : ""), graph, clusters});
@@ -307,7 +308,7 @@ TEST_CASE("what multiplies takes what the budget counts", "[generate][budget]") 
   }
 }
 
-TEST_CASE("inputs are read in order where ptxas would bring too many forward", "[plan][budget]") {
+TEST_CASE("no-hoist loads are used where ptxas would move too many inputs ahead", "[plan][budget]") {
   for (const Case& one : pressing()) {
     if (!one.name.starts_with("sum of")) continue;
     for (const char* arch : {"sm_80", "sm_120"}) {

@@ -1,4 +1,4 @@
-// The passes, by the structure they leave.
+// The passes, checked by the structure that they leave.
 #include "codegen/passes.hpp"
 #include "cpu/program.hpp"
 #include "graph/rewrite.hpp"
@@ -51,7 +51,7 @@ TEST_CASE("constant_fold computes constants", "[passes]") {
   CHECK(to_string(graph).find("constant {17} : f32[4,8]") != std::string::npos);  // 6 + 8 + 3
 }
 
-TEST_CASE("constant_fold drops what changes nothing, and nothing more", "[passes]") {
+TEST_CASE("constant_fold drops neutral operations, and nothing more", "[passes]") {
   const auto ops_of = [](auto expression) {
     return live_ops(
         dce(constant_fold(trace_kernel("identity", [=](In<i32, 1> x, In<f32, 1> f, InOut<i32, 1> y, InOut<f32, 1> g) {
@@ -109,7 +109,7 @@ TEST_CASE("constant_fold drops what changes nothing, and nothing more", "[passes
   CHECK_FALSE(has_op(ops_of([](Integers i, Reals r, auto, auto g) { store(g, {0}, where(i < 3, r, r)); }), Op::select));
   CHECK(has_op(ops_of([](Integers i, Reals r, auto, auto g) { store(g, {0}, where(i < 3, r, -r)); }), Op::select));
   CHECK_FALSE(has_op(ops_of([](Integers, Reals r, auto, auto g) { store(g, {0}, r - 0.0f); }), Op::sub));
-  // A condition of more elements stretches what it selects.
+  // A condition with more elements broadcasts the operands.
   CHECK(has_op(ops_of([](Integers i, Reals r, auto, auto g) {
                  const Tile<f32, 2> wide = where(reshape(i, {4, 1}) < 3, reshape(r, {1, 4}), reshape(r, {1, 4}));
                  store(g, {0}, reshape(wide, {16}));
@@ -126,11 +126,11 @@ TEST_CASE("constant_fold drops what changes nothing, and nothing more", "[passes
                Op::add));
 }
 
-TEST_CASE("common reads an InOut once where nothing wrote in between", "[passes]") {
+TEST_CASE("cse_loads reads an InOut once if nothing was written in between", "[passes]") {
   const Graph graph = cse_loads(trace_kernel("reads", [](InOut<f32, 1> x, Out<f32, 1> y) {
     Tile a = load(x, {0}, {4});
     Tile b = load(x, {0}, {4});
-    store(y, {0}, a + b);  // may not touch x, but the pass does not look that far
+    store(y, {0}, a + b);  // may not touch x, but the pass does not analyze that
     Tile c = load(x, {0}, {4});
     store(x, {0}, c);
     Tile d = load(x, {0}, {4});
@@ -140,7 +140,7 @@ TEST_CASE("common reads an InOut once where nothing wrote in between", "[passes]
   CHECK(count(graph, Op::load) == 3);
 }
 
-TEST_CASE("common does not reach across loops", "[passes]") {
+TEST_CASE("cse_loads does not reach across loops", "[passes]") {
   const Graph graph = cse_loads(trace_kernel("loops", [](InOut<f32, 1> x, Out<f32, 1> y) {
     Tile a = load(x, {0}, {4});
     store(y, {0}, a);
@@ -155,7 +155,7 @@ TEST_CASE("common does not reach across loops", "[passes]") {
   CHECK(count(graph, Op::load) == 3);
 }
 
-TEST_CASE("dead drops loops, carried values, branches and reads that nobody needs", "[passes]") {
+TEST_CASE("dce drops unused loops, carried values, branches and reads", "[passes]") {
   const Graph graph = dce(trace_kernel("dead", [](InOut<f32, 1> x, Out<f32, 1> y) {
     Var used = zeros<f32>({4}), unused = zeros<f32>({4}), feeds_itself = zeros<f32>({4});
     [[maybe_unused]] Tile ignored = load(x, {3}, {4});
@@ -176,7 +176,7 @@ TEST_CASE("dead drops loops, carried values, branches and reads that nobody need
   CHECK_FALSE(has(graph, Op::mul));
 }
 
-TEST_CASE("dead keeps what an effect inside needs", "[passes]") {
+TEST_CASE("dce keeps operands of effects inside regions", "[passes]") {
   const auto kernel = trace_kernel("alive", [](In<f32, 2> x, Out<f32, 2> y) {
     Var sum_so_far = zeros<f32>({1, 4});
     for (Index i : range(5)) {
@@ -189,7 +189,7 @@ TEST_CASE("dead keeps what an effect inside needs", "[passes]") {
   CHECK(to_string(graph) == to_string(kernel));
 }
 
-TEST_CASE("passes change nothing that a kernel computes", "[passes]") {
+TEST_CASE("passes do not change a kernel's results", "[passes]") {
   const auto graph = trace_kernel("whole", [](In<f32, 2> x, InOut<f32, 2> y, Scalar<i32> n) {
     Index b = blocks(x.extent(0));
     Tile row = load(x, {b, 0}, {1, 8});

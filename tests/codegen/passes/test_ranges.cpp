@@ -1,4 +1,4 @@
-// Between which bounds the numbers of a kernel lie, whatever it is launched with.
+// The bounds of integers in a kernel, for any launch.
 #include <functional>
 #include <limits>
 #include <vector>
@@ -16,7 +16,7 @@ using X = In<bf16, 2>;
 constexpr std::int64_t largest = std::numeric_limits<std::int32_t>::max(),
                        smallest = std::numeric_limits<std::int32_t>::min(), far = std::int64_t{1} << 30;
 
-/// Of the rounds of a loop in a kernel of tiles of 64 rows.
+/// Bounds of a loop's trip count in a kernel with tiles of 64 rows.
 template <class Rounds>
 lowering::Range bounds(const Rounds& rounds, const std::function<void(Variant&)>& change = {}) {
   const Graph graph = run_passes(trace_kernel("rounds", [&](X x, tessera::internal::Out<f32, 1> y, Scalar<i32> s) {
@@ -50,7 +50,7 @@ TEST_CASE("bounds of numbers", "[plan]") {
   CHECK(is(bounds([](const X&, const Index& m, const Scalar<i32>&) { return cdiv((m + 1) * 64, 48); }), 2,
            (far + 47) / 48));
   CHECK(is(bounds([](const X&, const Index& m, const Scalar<i32>&) { return (m + 1) * 192; }), smallest,
-           largest));  // of tiles of 64 rows: it may wrap
+           largest));  // tiles of 64 rows: it may wrap
   CHECK(is(bounds([](const X& x, const Index& m, const Scalar<i32>&) {
     return minimum(cdiv((m + 1) * 64, 128), cdiv(x.extent(1), 128));
   }),
@@ -70,7 +70,7 @@ TEST_CASE("bounds of numbers", "[plan]") {
   CHECK(is(bounds([](const X& x, const Index&, const Scalar<i32>&) { return x.extent(1) % 64; }), smallest, largest));
 }
 
-TEST_CASE("bounds of a number that is long, or doubled often", "[plan]") {
+TEST_CASE("bounds of an expression that is long, or doubled often", "[plan]") {
   for (const int times : {40, 20000}) {
     const lowering::Range found = bounds([&](const X& x, const Index& m, const Scalar<i32>&) {
       std::vector<Index> sums{x.extent(1) % 2};

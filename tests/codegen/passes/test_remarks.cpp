@@ -24,7 +24,7 @@ unsigned at = 0;
 
 struct Attention {
   int m, n, d;
-  /// Keys that there are: of a tensor's element, or of more than that.
+  /// The number of keys: loaded from a tensor, or computed from that.
   enum { loaded, computed } length = loaded;
   bool causal = false;
 };
@@ -61,8 +61,8 @@ Graph attention(const Attention& of) {
       .graph();
 }
 
-/// Heads of queries beside one another, q [tokens, heads, d], of which `group` share keys and values [keys, kv heads, d]:
-/// packed, their rows are tokens and heads by a reshape; laid out, q is [kv heads, tokens * group, d] in memory.
+/// Query heads side by side, q [tokens, heads, d], of which `group` share keys and values [keys, kv heads, d]: packed,
+/// their rows are tokens and heads by a reshape; otherwise q is stored as [kv heads, tokens * group, d].
 Graph packed_attention(int bm, int bn, int d, int group) {
   return kernel("packed_attention", [=](In<bf16, 3> q, In<bf16, 3> k, In<bf16, 3> v,
                                         tessera::internal::Out<bf16, 3> o, Scalar<f32> scale) {
@@ -106,7 +106,7 @@ Graph laid_out_attention(int bm, int bn, int d, int group) {
       .graph();
 }
 
-/// x w of activations and weights of i8 or of pairs of four bits.
+/// x w with activations and weights of i8 or of pairs of 4-bit numbers.
 Graph weights_of_i8(int bm, int bn, int bk) {
   return kernel("weights_of_i8", [=](In<bf16, 2> x, In<i8, 2> w, In<f32, 1> scale, tessera::internal::Out<bf16, 2> y) {
            auto [m, n] = blocks(cdiv(y.extent(0), bm), cdiv(y.extent(1), bn));
@@ -139,7 +139,7 @@ Graph weights_of_four_bits(int bm, int bn, int bk) {
       .graph();
 }
 
-/// The four gates of an LSTM, each a product of the input and one of the state.
+/// The four gates of an LSTM, each a matmul of the input and one of the state.
 Graph lstm(int bm, int bn, int bk) {
   return kernel("lstm", [=](In<bf16, 2> x, In<bf16, 2> h, In<bf16, 3> w, In<bf16, 3> u, In<f32, 2> c,
                             tessera::internal::Out<f32, 2> c_out, tessera::internal::Out<bf16, 2> h_out) {
@@ -177,7 +177,7 @@ Graph matmul(int bm, int bn, int bk, const Hints& wanted = {}, bool residual = f
       .graph();
 }
 
-/// One row of queries a head, of 16 heads that share keys and values; of each block a part of the keys.
+/// One query row per head, for 16 heads that share keys and values; each CTA takes a part of the keys.
 Graph decode(int rows, int keys, int d, const Hints& wanted) {
   const unsigned line = __LINE__ + 1;
   const auto k = kernel("decode", [=](In<bf16, 3> q, In<bf16, 3> k, In<bf16, 3> v, tessera::internal::Out<f32, 3> o,
@@ -217,7 +217,7 @@ std::vector<Remark> of(const std::vector<Remark>& remarks, std::string_view kind
 }
 std::string all(const std::vector<Remark>& remarks) { return to_string(std::span(remarks)); }
 
-/// The page's row of a kernel: what its products are made of, its warps, memory, and the remark that explains it.
+/// The page's row of a kernel: the kind of its matmuls, its warps, memory, and the remark that explains it.
 std::string row(const std::string& name, Arch arch, const KernelSource& source, const Remark& why) {
   const bool wgmma = !of(source.remarks, "wgmma", passed).empty();
   return fmt::format("| {} | {} | {} | {} | {} | {} | {} |", name, arch.name(), wgmma ? "wgmma" : "mma.sync",
@@ -227,7 +227,7 @@ std::string row(const std::string& name, Arch arch, const KernelSource& source, 
 
 }  // namespace
 
-TEST_CASE("remarks say what became of attention, products and decoding, as docs/speed.md has it", "[plan]") {
+TEST_CASE("remarks explain attention, matmuls and decoding as docs/speed.md has it", "[plan]") {
   struct Case {
     std::string name;
     Arch arch;
@@ -305,7 +305,7 @@ TEST_CASE("remarks say what became of attention, products and decoding, as docs/
 
 namespace {
 
-/// Is there a remark of that kind and status with this in its message, once?
+/// Is there exactly one remark of that kind and status with this in its message?
 bool says(const std::vector<Remark>& remarks, std::string_view kind, Remark::Status status, std::string_view message) {
   return std::ranges::count_if(of(remarks, kind, status), [&](const Remark& remark) {
            return remark.message.find(message) != std::string::npos;
@@ -314,7 +314,7 @@ bool says(const std::vector<Remark>& remarks, std::string_view kind, Remark::Sta
 
 }  // namespace
 
-TEST_CASE("remarks say what copies operands, and why not more at a time", "[plan]") {
+TEST_CASE("remarks name the copies of operands, and why they are not wider", "[plan]") {
   const Graph graph = matmul(64, 64, 64);
   const std::vector<Remark> old = source_for(graph, Arch::sm_80).remarks;
   INFO(all(old));
@@ -355,7 +355,7 @@ TEST_CASE("remarks say what copies operands, and why not more at a time", "[plan
   CHECK(says(by_threads, "pdl", missed, "threads of a warp-specialized kernel read a tensor"));
 }
 
-TEST_CASE("remarks say whether blocks share k-iterations, and why not", "[plan]") {
+TEST_CASE("remarks say whether split-K is used, and why not", "[plan]") {
   const auto few = [](Variant& variant) { variant.split_k = SplitK::cluster; };
   const auto remarks = [&](const Graph& graph, Arch arch = Arch::sm_90a) { return source_for(graph, arch, few).remarks; };
   CHECK(says(remarks(matmul(64, 64, 64)), "split-k", passed, "a cluster divides"));
@@ -366,7 +366,7 @@ TEST_CASE("remarks say whether blocks share k-iterations, and why not", "[plan]"
   CHECK(says(remarks(matmul(32, 64, 64)), "split-k", missed, "split-K needs a warp-specialized kernel"));
 }
 
-TEST_CASE("remarks say that products of f32 are multiply-adds, and which tiles few rows have", "[plan]") {
+TEST_CASE("remarks name SIMT matmuls of f32, and the tiles for few rows", "[plan]") {
   const std::vector<Remark> f32s = source_for(matmul<f32>(64, 64, 32), Arch::sm_90a).remarks;
   CHECK(says(f32s, "mma.sync", missed, "tensor cores take f16, bf16, tf32, i8 and u8"));
   CHECK(says(source_for(matmul<f32>(4, 64, 32), Arch::sm_90a).remarks, "fma", analysis,
@@ -375,7 +375,7 @@ TEST_CASE("remarks say that products of f32 are multiply-adds, and which tiles f
   CHECK(says(newer, "mma.sync", passed, "wgmma needs sm_90a"));
 }
 
-TEST_CASE("remarks say by how many bytes threads access tensors, and why not by more", "[plan]") {
+TEST_CASE("remarks give the width of accesses to tensors, and why they are not wider", "[plan]") {
   const auto moved = [](int first, int columns) {
     return kernel("moved", [=](In<f32, 2> x, In<i32, 1> rows, tessera::internal::Out<f32, 2> y) {
              Index row = blocks(y.extent(0));
@@ -421,7 +421,7 @@ TEST_CASE("remarks say by how many bytes threads access tensors, and why not by 
              "parameter 1 is read by accesses of 8 bytes and not 16, as the tile has 24 bytes of a row"));
 }
 
-TEST_CASE("remarks name exchanges between threads and the warps that sums cross", "[plan]") {
+TEST_CASE("remarks name exchanges between threads and the warps that reductions cross", "[plan]") {
   const auto made = kernel("made", [](In<f32, 2> x, tessera::internal::Out<f32, 2> y) {
     Index row = blocks(x.extent(0));
     Tile xs = load(x, {row, 0}, {1, 4096});
@@ -467,7 +467,7 @@ TEST_CASE("remarks have a text and JSON", "[plan]") {
   CHECK(nlohmann::json::parse(to_json({})).empty());
 }
 
-TEST_CASE("every kind of remark that docs/speed.md lists is there, and no other", "[plan]") {
+TEST_CASE("docs/speed.md lists exactly the kinds of remarks that exist", "[plan]") {
   const std::string page = read_text(TESSERA_SOURCE_DIR "/docs/speed.md");
   namespace kind = codegen::remark_kind;
   for (const std::string_view one : {kind::launch, kind::wgmma, kind::mma_sync, kind::fma, kind::tma, kind::cp_async,
@@ -476,8 +476,8 @@ TEST_CASE("every kind of remark that docs/speed.md lists is there, and no other"
     CHECK(page.find(fmt::format("| `{}` |", one)) != page.npos);
 }
 
-// The page's lists of what goes by wgmma.
-TEST_CASE("products and chains of the extents that docs/speed.md lists go by wgmma", "[plan]") {
+// The page's lists of kernels that use wgmma.
+TEST_CASE("matmuls and fused matmuls of the extents that docs/speed.md lists use wgmma", "[plan]") {
   const std::string page = read_text(TESSERA_SOURCE_DIR "/docs/speed.md");
   const auto goes = [](const Graph& graph) {
     return !of(source_for(graph, Arch::sm_90a).remarks, "wgmma", passed).empty();
@@ -552,7 +552,7 @@ TEST_CASE("warps follow from tiles as docs/speed.md has it", "[plan]") {
   }
 }
 
-TEST_CASE("what a kernel takes is known without NVRTC but for what NVRTC makes", "[jit]") {
+TEST_CASE("a kernel's report is known without NVRTC except for NVRTC's own figures", "[jit]") {
   const auto options = [] {
     return read_options([](std::string_view name) { return name == "TESSERA_CACHE_DIR" ? "off" : ""; });
   };
@@ -612,7 +612,7 @@ TEST_CASE("remarks are dumped as text and as JSON, and stats have the workspace"
             fmt::format("{} bytes of workspace a block", slow.workspace_bytes)) != std::string::npos);
 }
 
-TEST_CASE("what docs/speed.md says to write instead goes by wgmma", "[plan]") {
+TEST_CASE("the alternatives that docs/speed.md suggests use wgmma", "[plan]") {
   const auto goes = [](const Graph& graph) {
     const std::vector<Remark> remarks = source_for(graph, Arch::sm_90a).remarks;
     INFO(all(remarks));
@@ -638,7 +638,7 @@ TEST_CASE("what docs/speed.md says to write instead goes by wgmma", "[plan]") {
        })
            .executable()
            .graph());
-  // A left operand that is computed, and a loop of as many iterations as a scalar says, at least one.
+  // A left operand that is computed, and a loop with a scalar trip count of at least one.
   goes(kernel("computed", [](In<f32, 2> x, In<f32, 1> scale, In<bf16, 2> w, tessera::internal::Out<bf16, 2> y,
                              Scalar<i32> iterations) {
          auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
@@ -649,7 +649,7 @@ TEST_CASE("what docs/speed.md says to write instead goes by wgmma", "[plan]") {
        })
            .executable()
            .graph());
-  // f32 that is multiplied as tf32, of which both operands lie along k.
+  // f32 that is multiplied as tf32, both operands contiguous along k.
   goes(kernel("rounded", [](In<f32, 2> x, In<f32, 2> w, tessera::internal::Out<f32, 2> y) {
          auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
          Var sums = zeros<f32>({128, 128});

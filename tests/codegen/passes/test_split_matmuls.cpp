@@ -1,5 +1,5 @@
-// Products in strips of k: where they are made, and that they mean the same. Numbers are small integers, whose sums are
-// exact in any order.
+// Matmuls that are split into strips of k: where this is done, and that the result stays the same. Values are small
+// integers, whose sums are exact in any order.
 #include <limits>
 
 #include "codegen/passes.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 const Arch blackwell = Arch::parse("sm_120");
 
-/// The live nodes of an op.
+/// The live nodes with an op.
 std::vector<const Node*> all_of(const Graph& graph, Op op) {
   std::vector<const Node*> nodes;
   for (const auto& region : schedule(graph))
@@ -82,7 +82,7 @@ void check_same(const F& function, std::int64_t k, bool transposed = false, cons
 
 }  // namespace
 
-TEST_CASE("a loop that only adds up a product takes shorter steps", "[passes]") {
+TEST_CASE("a loop that only accumulates a matmul takes shorter k-iterations", "[passes]") {
   const Graph whole = run_passes(kernels::linear<f32, f32>({128, 128, 256}).graph());
   const auto split = split_matmuls(whole, Target::of(blackwell));
   REQUIRE(split);
@@ -101,7 +101,7 @@ TEST_CASE("a loop that only adds up a product takes shorter steps", "[passes]") 
   CHECK(shapes_of(*hopper, Op::load) == std::vector<Shape>{{128}, {128, 32}, {32, 128}});
 }
 
-TEST_CASE("a product elsewhere gets a loop of strips", "[passes]") {
+TEST_CASE("a matmul elsewhere gets a loop of strips", "[passes]") {
   const Graph whole = graph_of([](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     Index m = blocks(4);
     Var acc = zeros<f32>({64, 64});
@@ -129,7 +129,7 @@ TEST_CASE("a product elsewhere gets a loop of strips", "[passes]") {
   }));
 }
 
-TEST_CASE("strips fit the steps of tensor cores if they can", "[passes]") {
+TEST_CASE("strips fit the k-steps of tensor cores if possible", "[passes]") {
   const auto strip_of = [](int k) {
     const auto split = split_matmuls(
         graph_of([=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
@@ -144,7 +144,7 @@ TEST_CASE("strips fit the steps of tensor cores if they can", "[passes]") {
   CHECK(strip_of(500) == 25);
 }
 
-TEST_CASE("what fits, or cannot be split, stays whole", "[passes]") {
+TEST_CASE("matmuls that fit, or cannot be split, stay whole", "[passes]") {
   CHECK_FALSE(is_split([](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {  // 2 stages in 96 KB of 99
     store(y, {0, 0}, mma(load(x, {0, 0}, {64, 92}), load(w, {0, 0}, {92, 64}), zeros<f32>({64, 64})));
   }));
@@ -162,13 +162,13 @@ TEST_CASE("what fits, or cannot be split, stays whole", "[passes]") {
   CHECK_FALSE(is_split([](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {  // computed
     store(y, {0, 0}, mma(load(x, {0, 0}, {64, 512}) + 1, load(w, {0, 0}, {512, 64}), zeros<f32>({64, 64})));
   }));
-  CHECK_FALSE(is_split([](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {  // thin
+  CHECK_FALSE(is_split([](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {  // gemv
     store(y, {0, 0}, mma(load(x, {0, 0}, {8, 1024}), load(w, {0, 0}, {1024, 64}), zeros<f32>({8, 64})));
   }));
   CHECK_FALSE(is_split([](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {  // 521 is prime
     store(y, {0, 0}, mma(load(x, {0, 0}, {64, 521}), load(w, {0, 0}, {521, 64}), zeros<f32>({64, 64})));
   }));
-  // A tile from outside the loop is used in each round, and is split only where there is no place for it.
+  // A tile from outside the loop is used in each iteration, and is split only if it does not fit.
   const auto reused = [](int k) {
     return [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
       Tile a = load(x, {0, 0}, {64, k});
@@ -179,7 +179,7 @@ TEST_CASE("what fits, or cannot be split, stays whole", "[passes]") {
   CHECK(is_split(reused(320)));
 }
 
-TEST_CASE("products share what there is of shared memory", "[passes]") {
+TEST_CASE("matmuls share the available shared memory", "[passes]") {
   const auto matmuls = [](int count) {
     return [=](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {  // 40 KB each
       Var acc = zeros<f32>({64, 64});
@@ -191,7 +191,7 @@ TEST_CASE("products share what there is of shared memory", "[passes]") {
   CHECK(is_split(matmuls(2)));
 }
 
-TEST_CASE("strips add up to the product", "[passes]") {
+TEST_CASE("strips accumulate to the whole matmul", "[passes]") {
   // Ragged: neither tiles nor strips divide 1100 or 700.
   check_same(
       [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
@@ -204,7 +204,7 @@ TEST_CASE("strips add up to the product", "[passes]") {
     store(y, {0, 0}, mma(load(x, {0, 0}, {40, 1000}), load(w, {0, 0}, {1000, 48}), full<f32>({40, 48}, 3)));
       },
       700);
-  // Not all that its loop does, and a load with another user.
+  // A loop that does more than that, and a load with another user.
   check_same(
       [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     Var acc = zeros<f32>({40, 48}), sums = zeros<f32>({40, 1});
@@ -227,14 +227,14 @@ TEST_CASE("strips add up to the product", "[passes]") {
     store(y, {0, 0}, acc);
       },
       1100, true);
-  // The same outside of a loop, and of another type.
+  // The same outside of a loop, and with another type.
   check_same<f16>(
       [](In<f32, 2> x, In<f16, 2> w, Out<f32, 2> y) {
     Tile b = permute(reshape(cast<f32>(load(w, {0, 1}, {48, 512})), {48, 1, 512}), {2, 1, 0});
     store(y, {0, 0}, mma(load(x, {0, 1}, {40, 512}), reshape(b, {512, 48}), zeros<f32>({40, 48})));
       },
       1100, true);
-  // A loop that needs its counter for something else.
+  // A loop that uses its counter for something else.
   check_same(
       [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y) {
     Var acc = zeros<f32>({20, 48});
@@ -245,7 +245,7 @@ TEST_CASE("strips add up to the product", "[passes]") {
     store(y, {1, 0}, acc);
       },
       1100);
-  // A product of a tile with itself: y is x' x.
+  // A matmul of a tile with itself: y is x' x.
   check_same(
       [](In<f32, 2> x, In<f32, 2>, Out<f32, 2> y) {
     Var acc = zeros<f32>({48, 48});
@@ -256,7 +256,7 @@ TEST_CASE("strips add up to the product", "[passes]") {
     store(y, {0, 0}, acc);
       },
       1100);
-  // The same where what stands above the load is the second operand, and part of the first.
+  // The same where the transposed load is the second operand, and its transpose the first.
   check_same(
       [](In<f32, 2> x, In<f32, 2>, Out<f32, 2> y) {
     Var acc = zeros<f32>({48, 48});
@@ -269,7 +269,7 @@ TEST_CASE("strips add up to the product", "[passes]") {
       1100);
 }
 
-TEST_CASE("strips of tiles that no tensor has are padding too", "[passes]") {
+TEST_CASE("strips of tiles outside of their tensors are padding, too", "[passes]") {
   const auto at = [](In<f32, 2> x, In<f32, 2> w, Out<f32, 2> y, Scalar<i32> i) {
     store(y, {0, 0}, mma(load(x, {0, i}, {40, 512}), load(w, {i, 0}, {512, 48}), zeros<f32>({40, 48})));
   };
@@ -289,7 +289,7 @@ TEST_CASE("strips of tiles that no tensor has are padding too", "[passes]") {
   }
 }
 
-TEST_CASE("large tiles compile without spill or workspace", "[passes]") {
+TEST_CASE("large tiles compile without spills or a workspace", "[passes]") {
   const std::string reason = error_of([] { Nvrtc::instance(); });
   if (reason != "(no error)") {
     WARN("skipped: " << reason);

@@ -1,4 +1,4 @@
-// What a launch's tensors let code assume.
+// The properties of a launch's tensors that generated code may assume.
 #include <algorithm>
 #include <limits>
 
@@ -12,7 +12,7 @@ using namespace tessera::internal;
 
 namespace {
 
-/// A tensor somewhere in memory, `offset` bytes behind a multiple of 16.
+/// A tensor in memory, `offset` bytes after a multiple of 16.
 TensorClass class_of(ElementType type, std::vector<std::int64_t> extents, std::vector<std::int64_t> strides,
                      std::uintptr_t offset = 0) {
   Argument argument;
@@ -27,14 +27,14 @@ bool tma_addressable(std::vector<std::int64_t> extents, std::vector<std::int64_t
 
 }  // namespace
 
-TEST_CASE("the class of a tensor is where its elements are neighbours, and what divides", "[plan]") {
+TEST_CASE("a tensor's class is its contiguous axis and its alignment", "[plan]") {
   const TensorClass dense = class_of(ElementType::f32, {5, 32}, {32, 1});
   CHECK(dense ==
         TensorClass{
             .contiguous_axis = 1, .alignment = 16, .row_alignment = 16, .tma_addressable = true, .has_elements = true});
   CHECK(class_of(ElementType::f32, {5, 32}, {1, 5}).contiguous_axis == 0);
   CHECK(class_of(ElementType::f32, {5, 32}, {64, 2}).contiguous_axis == -1);
-  CHECK(class_of(ElementType::f32, {5, 1}, {1, 1}).contiguous_axis == 0);  // along the longer
+  CHECK(class_of(ElementType::f32, {5, 1}, {1, 1}).contiguous_axis == 0);  // along the longer axis
   CHECK(class_of(ElementType::f32, {1, 1}, {1, 1}).contiguous_axis == 1);
   CHECK(class_of(ElementType::f32, {5, 32}, {32, 1}, 8).alignment == 8);
   CHECK(class_of(ElementType::f32, {5, 31}, {31, 1}).alignment == 4);
@@ -47,45 +47,45 @@ TEST_CASE("the class of a tensor is where its elements are neighbours, and what 
   CHECK(classify({.access = Access::scalar, .type = ElementType::f32, .rank = 0}, {}) == TensorClass{});
 }
 
-TEST_CASE("the copy engine can address what a tensor map may have", "[plan]") {
+TEST_CASE("the conditions for a TMA-addressable tensor", "[plan]") {
   CHECK(tma_addressable({64}, {1}));
   CHECK(tma_addressable({64, 128}, {128, 1}));
   CHECK(tma_addressable({64, 128}, {1, 64}));
   CHECK(tma_addressable({3, 64, 128}, {8, 1024, 1}));    // in any order
-  CHECK(tma_addressable({64, 7}, {16, 1}));              // of any extent
-  CHECK_FALSE(tma_addressable({64, 128}, {256, 2}));     // no neighbours
+  CHECK(tma_addressable({64, 7}, {16, 1}));              // any extent
+  CHECK_FALSE(tma_addressable({64, 128}, {256, 2}));     // no contiguous axis
   CHECK_FALSE(tma_addressable({64, 7}, {7, 1}));         // rows of 14 bytes
-  CHECK_FALSE(tma_addressable({64, 128}, {128, 1}, 8));  // 8 bytes further
-  CHECK_FALSE(tma_addressable({64, 128}, {0, 1}));       // a row again and again
+  CHECK_FALSE(tma_addressable({64, 128}, {128, 1}, 8));  // 8 bytes off
+  CHECK_FALSE(tma_addressable({64, 128}, {0, 1}));       // the same row repeatedly
   CHECK_FALSE(tma_addressable({64, 128}, {-128, 1}));    // backwards
   CHECK_FALSE(tma_addressable({0, 128}, {128, 1}));
   CHECK_FALSE(tma_addressable({64, 0}, {128, 1}));
 }
 
-TEST_CASE("of an axis of one element the stride does not matter to the copy engine", "[plan]") {
+TEST_CASE("TMA ignores the stride of an axis with one element", "[plan]") {
   for (const std::int64_t stride :
        {std::int64_t{0}, std::int64_t{1}, std::int64_t{7}, std::int64_t{-8}, std::int64_t{1} << 45}) {
     CHECK(tma_addressable({1, 128}, {stride, 1}));
     CHECK(tma_addressable({64, 1, 128}, {128, stride, 1}));
   }
   CHECK(tma_addressable({64, 1}, {128, 1}));     // a column
-  CHECK_FALSE(tma_addressable({1, 1}, {7, 7}));  // nothing has a stride of 1
+  CHECK_FALSE(tma_addressable({1, 1}, {7, 7}));  // no stride is 1
 }
 
-TEST_CASE("the copy engine has bounds", "[plan]") {
+TEST_CASE("limits of TMA-addressable tensors", "[plan]") {
   CHECK(tma_addressable({2, 2, 2, 2, 64}, {512, 256, 128, 64, 1}));
-  CHECK_FALSE(tma_addressable({2, 2, 2, 2, 2, 64}, {1024, 512, 256, 128, 64, 1}));  // 5 axes
-  const std::int64_t most = (std::int64_t{1} << 39) - 8;                    // elements of 2 bytes, below 2^40 of those
+  CHECK_FALSE(tma_addressable({2, 2, 2, 2, 2, 64}, {1024, 512, 256, 128, 64, 1}));  // more than 5 axes
+  const std::int64_t most = (std::int64_t{1} << 39) - 8;                    // 2-byte elements; below 2^40 bytes
   CHECK(tma_addressable({2, 128}, {most, 1}));
   CHECK_FALSE(tma_addressable({2, 128}, {most + 8, 1}));
-  CHECK_FALSE(tma_addressable({2, 128}, {(std::int64_t{1} << 62) + 8, 1}));  // of which twice is small
+  CHECK_FALSE(tma_addressable({2, 128}, {(std::int64_t{1} << 62) + 8, 1}));  // times 2 it overflows to a small number
   CHECK(class_of(ElementType::f32, {2, 128}, {most / 2, 1}).tma_addressable);
   CHECK_FALSE(class_of(ElementType::f32, {2, 128}, {most, 1}).tma_addressable);
   CHECK(tma_addressable({64, std::int64_t{1} << 32}, {8, 1}));
   CHECK_FALSE(tma_addressable({64, (std::int64_t{1} << 32) + 1}, {8, 1}));
 }
 
-TEST_CASE("dense tensors are what the copy engine can address, up to 5 axes", "[plan]") {
+TEST_CASE("dense tensors of up to 5 axes are TMA-addressable", "[plan]") {
   Graph graph;
   for (int rank = 1; rank <= 6; ++rank)
     graph.parameters.push_back({.access = Access::in, .type = ElementType::f32, .rank = rank});
@@ -93,25 +93,25 @@ TEST_CASE("dense tensors are what the copy engine can address, up to 5 axes", "[
   for (std::size_t i = 0; i < 6; ++i) CHECK(variant.tensors[i].tma_addressable == (i < 5));
 }
 
-TEST_CASE("offsets have 32 bits where neither tensors nor tiles reach 2^30 elements", "[plan]") {
+TEST_CASE("offsets are 32-bit where neither tensors nor tiles reach 2^30 elements", "[plan]") {
   constexpr std::int64_t far = std::int64_t{1} << 30;
   const auto is_wide = [](const Graph& graph, std::vector<std::int64_t> extents, std::vector<std::int64_t> strides) {
     Argument argument;
     argument.data = reinterpret_cast<void*>(std::uintptr_t{1} << 40);
     std::ranges::copy(extents, argument.extent.begin());
     std::ranges::copy(strides, argument.stride.begin());
-    Argument small = argument;  // what is stored to
+    Argument small = argument;  // an output
     small.extent = small.stride = {1, 1};
     return classify(run_passes(graph), {{argument, small}}).index64;
   };
   const auto copies = [](int rows, int columns) {
     return trace_kernel("copy", [=](In<u8, 2> x, Out<u8, 2> y) { store(y, {0, 0}, load(x, {0, 0}, {rows, columns})); });
   };
-  // All of a tensor.
+  // A whole tensor.
   CHECK_FALSE(is_wide(copies(1, 1), {7, far / 8 - 1}, {far / 8, 1}));
   CHECK(is_wide(copies(1, 1), {7, far / 8}, {far / 8, 1}));
   CHECK(is_wide(copies(1, 1), {2, 8}, {-far / 2, 1}));
-  // A tile, though the tensor is a row.
+  // A tile larger than the tensor, which is a row.
   CHECK_FALSE(is_wide(copies(17, 1), {1, 8}, {far / 16 - 1, 1}));
   CHECK_FALSE(is_wide(copies(16, 1), {1, 8}, {far / 16, 1}));
   CHECK(is_wide(copies(17, 1), {1, 8}, {far / 16, 1}));
@@ -133,10 +133,10 @@ TEST_CASE("offsets have 32 bits where neither tensors nor tiles reach 2^30 eleme
   const auto windows = read([](auto& x) { return reshape(load(x.unfold(0, 3, 4), {0, 0, 0}, {3, 3, 1}), {3, 3}); });
   CHECK_FALSE(is_wide(windows, {1, 8}, {far / 10 - 1, 1}));
   CHECK(is_wide(windows, {1, 8}, {far / 10 + 1, 1}));
-  // Rows that are gathered have offsets of 64 bits.
+  // Gathered rows have 64-bit offsets.
   const auto gathered = read([](auto& x) { return gather(x, iota({64}, 0), {0}, {1}); });
   CHECK_FALSE(is_wide(gathered, {1, 8}, {far / 16, 1}));
-  // Without a launch what is known counts.
+  // Without a launch the known extents count.
   CHECK(dense_variant(run_passes(stepped(1 << 27))).index64);
   CHECK_FALSE(dense_variant(run_passes(stepped(1 << 26))).index64);
 }

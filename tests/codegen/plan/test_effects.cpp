@@ -1,4 +1,4 @@
-// What steps do to memory that threads share, which places in it, barriers and the verifier go by.
+// The effects of steps on shared memory, on which memory, barriers and the verifier depend.
 #include "codegen/plan/effects.hpp"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ using namespace tessera::internal::codegen;
 
 namespace {
 
-// "reads buffer 1, writes scratch 2", in the order they happen.
+// "reads buffer 1, writes scratch 2", in the order in which they happen.
 std::string said(const Plan& plan, const Action& action) {
   std::string text;
   for (const Effect& effect : effects(plan, Role{}, Step{action})) {
@@ -28,7 +28,7 @@ std::string said(const Plan& plan, const Action& action) {
   return text;
 }
 
-// A step of which these members are set.
+// A step with these members set.
 template <class Kind, class Value, class... Rest>
 Kind with(Value Kind::*member, std::type_identity_t<Value> value, const Rest&... rest) {
   Kind kind;
@@ -37,7 +37,7 @@ Kind with(Value Kind::*member, std::type_identity_t<Value> value, const Rest&...
   return kind;
 }
 
-// A reduction over warps, which put parts of it and take them.
+// A reduction over warps, which write partial results and read them.
 template <class Kind>
 Kind across_warps(ScratchId scratch) {
   CrossWarpReduce partials;
@@ -47,7 +47,7 @@ Kind across_warps(ScratchId scratch) {
 
 }  // namespace
 
-TEST_CASE("steps say which shared memory they read and write", "[plan]") {
+TEST_CASE("steps report the shared memory that they read and write", "[plan]") {
   const BufferId one{1}, two{2};
   const ScratchId three{3}, four{4}, five{5}, elsewhere{6};
   Plan plan;
@@ -93,7 +93,7 @@ TEST_CASE("steps say which shared memory they read and write", "[plan]") {
       {with(&Wgmma::b, two, &Wgmma::left, ValueId{8}), "reads buffer 2"},
       {with(&StorePartial::scratch, three), "writes scratch 3"},
       {with(&ReducePartials::scratch, three), "reads scratch 3"},
-      {with(&ReducePartials::scratch, elsewhere), ""},  // what other blocks have put
+      {with(&ReducePartials::scratch, elsewhere), ""},  // the partials of other CTAs
       {Barrier{}, ""},
       {WgmmaWait{}, ""},
   };

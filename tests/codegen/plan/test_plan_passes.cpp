@@ -1,4 +1,4 @@
-// The passes that make a plan, one by one: what each of them decides.
+// The passes that make a plan, one by one: the decisions of each.
 #include <fmt/format.h>
 
 #include <map>
@@ -29,20 +29,20 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-/// Steps as text, without where their author wrote them and without those that stand in them.
+/// Steps as text, without source locations and nested steps.
 Lines lines_of(const Plan& plan, const Body& steps) {
   Lines lines;
   for (const Step& step : steps) lines.push_back(step_text(plan, step));
   return lines;
 }
-/// All of a plan's.
+/// All steps of a plan.
 Lines lines_of(const Plan& plan) {
   Lines lines;
   for (const StepPlace& place : steps_of(const_cast<Plan&>(plan))) lines.push_back(step_text(plan, place.step()));
   return lines;
 }
 
-/// The passes, under way.
+/// The passes, while they run.
 class Passes {
  public:
   explicit Passes(std::string_view kernel, Arch arch = Arch::sm_90a)
@@ -50,13 +50,13 @@ class Passes {
         analysis_(plan_graph(kernel), variant_, Target::of(arch)),
         planning(analysis_, tile_reaches(analysis_.graph), false) {}
 
-  /// One; what it says.
+  /// Runs one; returns its result.
   bool run(std::string_view name) {
     for (const lowering::PlanPass& pass : lowering::plan_passes())
       if (pass.name == name) return pass.run(planning);
     throw InternalError("there is no pass '" + std::string(name) + "'");
   }
-  /// From the first on to one and with it, as often as they say.
+  /// Runs all from the first up to and including one, restarting as often as they ask.
   Plan& until(std::string_view name) {
     for (bool done = false; !done;)
       for (const lowering::PlanPass& pass : lowering::plan_passes())
@@ -93,7 +93,7 @@ TEST_CASE("a plan holds after every pass", "[plan]") {
     make_plan(graph, variant, arch, {.verify = false}, [&](std::string_view pass, const Plan& plan) {
       INFO(fmt::format("{} for {}, after {}", graph.name, arch.name(), pass));
       CHECK(violations(plan) == Lines{});
-      if (pass == passes.front()) seen.clear();  // they began again
+      if (pass == passes.front()) seen.clear();  // they restarted
       seen.emplace_back(pass);
     });
     CHECK(seen == passes);
@@ -110,7 +110,7 @@ TEST_CASE("a plan holds after every pass", "[plan]") {
   }
 }
 
-TEST_CASE("a plan is shown as any of the passes leaves it", "[plan]") {
+TEST_CASE("a plan can be printed after any of the passes", "[plan]") {
   const Graph& graph = plan_graph("large");
   const Variant variant = dense_variant(graph);
   std::map<std::string, std::string, std::less<>> last;
@@ -139,14 +139,14 @@ TEST_CASE("the verifier's error names kernel, pass and step", "[plan]") {
 
 // --- lower
 
-TEST_CASE("lowering makes a step of each chain of ops", "[plan]") {
+TEST_CASE("lowering makes a single step of dependent elementwise ops", "[plan]") {
   const Plan plan = plan_after_pass("pointwise", "lower");
   CHECK(lines_of(plan) == Lines{"cdiv_3 = cdiv(out1_extent0, 1024)", "load_6 = in0[block0 * 1024] by 4",
                                 "out1[block0 * 1024] by 4 = add(exp(mul(load_6, scalar2)), load_6)"});
   CHECK(plan.threads() == 256);
 }
 
-TEST_CASE("lowering gives a value to other threads through scratch memory", "[plan]") {
+TEST_CASE("lowering moves a value to other threads through scratch memory", "[plan]") {
   const Lines transposed = lines_of(plan_after_pass("transposed", "lower"));
   REQUIRE(transposed.size() == 10);
   CHECK(Lines(transposed.begin() + 5, transposed.end()) ==
@@ -155,7 +155,7 @@ TEST_CASE("lowering gives a value to other threads through scratch memory", "[pl
               "out2[block0 * 64, block1 * 64] by 4 = reshape_16"});
 }
 
-TEST_CASE("lowering fetches tiles ahead where their places are known, and else in place", "[plan]") {
+TEST_CASE("lowering prefetches tiles whose indices are known, and fetches others in place", "[plan]") {
   Plan pipelined = plan_after_pass("pipelined", "lower");
   const Loop& loop = the<Loop>(pipelined);
   CHECK(loop.stages == 4);
@@ -164,7 +164,7 @@ TEST_CASE("lowering fetches tiles ahead where their places are known, and else i
   CHECK(loop.ahead[0].action.get<Fetch>().loop == loop.loop);
   CHECK(loop.ahead[0].action.get<Fetch>().tiles.size() == 2);
   CHECK(lines_of(pipelined, loop.issued) == Lines{"commit"});
-  CHECK(count<CpAsyncWait>(pipelined) == 2);  // in each round, and behind all of them
+  CHECK(count<CpAsyncWait>(pipelined) == 2);  // in each iteration, and after the loop
   for (const Buffer& buffer : pipelined.buffers) CHECK(buffer.stages == loop.stages);
 
   Plan unpipelined = plan_after_pass("unpipelined", "lower");
@@ -181,9 +181,9 @@ TEST_CASE("lowering fetches tiles ahead where their places are known, and else i
   }
 }
 
-TEST_CASE("lowering adds a product up where its sum is carried, and takes one's result in registers", "[plan]") {
+TEST_CASE("lowering accumulates in the carried value, and takes a matmul's result as operand in registers", "[plan]") {
   Plan pipelined = plan_after_pass("pipelined", "lower");
-  CHECK(the<Loop>(pipelined).body.size() == 1);  // no copy of the sum
+  CHECK(the<Loop>(pipelined).body.size() == 1);  // no copy of the accumulator
   CHECK(name_of(pipelined, the<Mma>(pipelined).out) == "carry_16");
 
   Plan chained = plan_after_pass("chained", "lower");
@@ -194,7 +194,7 @@ TEST_CASE("lowering adds a product up where its sum is carried, and takes one's 
   CHECK(count<StoreShared>(chained) == 0);
 }
 
-TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "[plan]") {
+TEST_CASE("a warp has 64 x 64 accumulators, prefetches fragments, and fetches during the matmul", "[plan]") {
   Plan pipelined = plan_after_pass("pipelined", "lower");
   CHECK(pipelined.threads() == 128);
   const Mma& mma = the<Mma>(pipelined);
@@ -202,20 +202,20 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
   CHECK((mma.matmul.reads_ahead && mma.matmul.unrolled == 0));
   CHECK(mma.fetching == the<Loop>(pipelined).loop);
   CHECK(mma.holds_last);
-  Plan crowded = plan_of("pipelined", Arch::parse("sm_100"));  // ptxas has fewer registers for sums
+  Plan crowded = plan_of("pipelined", Arch::parse("sm_100"));  // ptxas has fewer registers for accumulators
   CHECK((the<Mma>(crowded).matmul.reads_ahead && !the<Mma>(crowded).holds_last));
   CHECK(the<Store>(pipelined).by_quads);
-  // What one of the four reads of a residual another would have overwritten.
+  // One of four threads would overwrite elements of a residual that another one still reads.
   Plan read = plan_of("residual", Arch::sm_80);
   REQUIRE(the<Store>(read).access.vector == 2);
   CHECK(!the<Store>(read).by_quads);
-  Variant pieces = dense_variant(plan_graph("pipelined"));  // of 8 bytes, whose addresses take registers
+  Variant pieces = dense_variant(plan_graph("pipelined"));  // 8 bytes, whose addresses take registers
   pieces.tensors[0].alignment = 8;
   pieces.tensors[0].tma_addressable = false;
   Plan aligned = make_plan(plan_graph("pipelined"), pieces, Arch::sm_80, {.verify = true});
   CHECK((the<Mma>(aligned).fetching && !the<Mma>(aligned).holds_last));
 
-  // Scores and probabilities stay in registers, of which there are none for a second round's fragments.
+  // Scores and probabilities stay in registers, which leaves none for the next k-step's fragments.
   Plan chained = plan_after_pass("chained", "lower");
   for (const StepPlace& place : places_of<Mma>(chained)) {
     const Mma& matmul = place.step().action.get<Mma>();
@@ -224,20 +224,20 @@ TEST_CASE("a product's warps have 64 x 64 sums, read ahead, and fetch within", "
   Plan two_loops = plan_after_pass("two_loops", "lower");  // fused multiply-add
   CHECK((!the<Mma>(two_loops, 0).matmul.reads_ahead && !the<Mma>(two_loops, 0).fetching));
 
-  // A product that memory takes from the tensor cores leaves the fetch to the loop.
+  // A matmul that loses the tensor cores for lack of memory leaves the fetch to the loop.
   const Plan beyond = plan_of("beyond");
   for (const StepPlace& place : places_of<Mma>(const_cast<Plan&>(beyond)))
     CHECK(!place.step().action.get<Mma>().matmul.reads_ahead);
 }
 
-TEST_CASE("lowering adds up parts of a product's sums once its loop is done", "[plan]") {
+TEST_CASE("lowering combines the partial sums of a gemv after its loop", "[plan]") {
   Plan thin = plan_after_pass("thin", "lower");
   CHECK(the<Mma>(thin).matmul.partial);
   const StepPlace loop = place_of<Loop>(thin), replicas = place_of<LaneReduce>(thin);
   CHECK(replicas.body == loop.body);
   CHECK(replicas.index == loop.index + 1);
   const auto& start = (*loop.body)[loop.index - 1].action.get<Compute>();
-  CHECK((start.zero_lanes == 24 && start.zero_warps == 7));  // what the sums start with is there once
+  CHECK((start.zero_lanes == 24 && start.zero_warps == 7));  // only one thread has the initial value
   CHECK((the<LaneReduce>(thin).lanes == 24 && the<LaneReduce>(thin).warps == 7));
 
   Plan alone = plan_after_pass("thin_alone", "lower");
@@ -245,7 +245,7 @@ TEST_CASE("lowering adds up parts of a product's sums once its loop is done", "[
   CHECK(place_of<LaneReduce>(alone).index == place_of<Mma>(alone).index + 1);
 }
 
-TEST_CASE("lowering leaves places in memory and barriers to others", "[plan]") {
+TEST_CASE("lowering leaves addresses in memory and barriers to other passes", "[plan]") {
   for (const std::string& kernel : plan_kernels()) {
     INFO(kernel);
     const Plan plan = plan_after_pass(kernel, "lower");
@@ -263,10 +263,10 @@ TEST_CASE("plan_dce drops what the host computes", "[plan]") {
         Lines{"load_6 = in0[block0 * 1024] by 4", "out1[block0 * 1024] by 4 = add(exp(mul(load_6, scalar2)), load_6)"});
 }
 
-TEST_CASE("plan_dce drops chains that nobody reads, and no value that changes", "[plan]") {
+TEST_CASE("plan_dce drops dead sequences of ops, and no value that changes", "[plan]") {
   Plan plan = plan_of("pointwise");
   const Lines before = lines_of(plan);
-  // A load, what is computed of it, and of that.
+  // A load, a value computed from it, and another from that.
   const Load load = the<Load>(plan);
   const auto copy_of = [&](const char* name) {
     Storage storage = plan.storage(load.out);
@@ -325,7 +325,7 @@ TEST_CASE("a plan is made again until a thread's registers suffice", "[plan]") {
 
 // --- memory
 
-TEST_CASE("what is in use at other times shares a place", "[plan]") {
+TEST_CASE("values that are live at different times share memory", "[plan]") {
   const Plan transposed = plan_after_pass("transposed", "memory");
   REQUIRE(transposed.scratch.size() == 2);
   CHECK(transposed.scratch[ScratchId{0}].offset == transposed.scratch[ScratchId{1}].offset);
@@ -342,7 +342,7 @@ TEST_CASE("what is in use at other times shares a place", "[plan]") {
   CHECK(loops.shared_bytes == std::max(first, second));
 }
 
-TEST_CASE("what does not fit goes to the workspace, and blocks are persistent", "[plan]") {
+TEST_CASE("values that do not fit go to the workspace, and CTAs are persistent", "[plan]") {
   Passes passes("large");
   CHECK(count_storage_classes(passes.until("registers"), StorageClass::shared) == 0);
   CHECK(passes.run("memory"));
@@ -358,7 +358,7 @@ TEST_CASE("what does not fit goes to the workspace, and blocks are persistent", 
 
 // --- tensor cores
 
-TEST_CASE("a product with an operand in the workspace leaves the tensor cores", "[plan]") {
+TEST_CASE("a matmul with an operand in the workspace does not use tensor cores", "[plan]") {
   Passes passes("staged", Arch::sm_80);
   Plan& plan = passes.until("memory");
   CHECK(passes.run("tensor_cores"));
@@ -370,7 +370,7 @@ TEST_CASE("a product with an operand in the workspace leaves the tensor cores", 
   CHECK(notes(plan) == Lines{"right_10_12 does not fit into shared memory"});
 }
 
-TEST_CASE("a product that leaves the tensor cores has its left operand in memory", "[plan]") {
+TEST_CASE("a matmul that loses the tensor cores has its left operand in memory", "[plan]") {
   Passes passes("chained");
   Plan& plan = passes.until("memory");
   plan.buffers[the<Mma>(plan, 1).matmul.b.buffer].in_workspace = true;
@@ -403,7 +403,7 @@ TEST_CASE("a tile is copied asynchronously if it can be", "[plan]") {
   CHECK(tile_for(16, false).unrolled == 0);
   CHECK(tile_for(4, false).copy == Fetch::Copy::async);
   CHECK(tile_for(4, false).access.vector == 2);
-  CHECK(tile_for(2, false).copy == Fetch::Copy::element);  // cp.async has no 2 bytes
+  CHECK(tile_for(2, false).copy == Fetch::Copy::element);  // cp.async cannot copy 2 bytes
   CHECK(tile_for(16, false, 4).access.vector == 2);  // a row may end within 16 bytes, but not within 4
   CHECK(tile_for(16, false, 2).copy == Fetch::Copy::element);
   CHECK(tile_for(16, true).copy == Fetch::Copy::vector);
@@ -415,18 +415,18 @@ TEST_CASE("a tile is copied asynchronously if it can be", "[plan]") {
 TEST_CASE("threads wait where they read what others wrote, and nowhere else", "[plan]") {
   CHECK(count<Barrier>(plan_of("pointwise")) == 0);
   CHECK(count<Barrier>(plan_of("same_place")) == 0);
-  CHECK(count<Barrier>(plan_of("exchanged")) == 2);  // before the load of what was stored, and before the store
-  CHECK(count<Barrier>(plan_of("transposed")) == 3);  // two exchanges, and between them
-  CHECK(count<Barrier>(plan_of("shifted")) == 2);    // one for the round before
+  CHECK(count<Barrier>(plan_of("exchanged")) == 2);  // before the stored tensor is loaded, and before the store
+  CHECK(count<Barrier>(plan_of("transposed")) == 3);  // two exchanges, and one between them
+  CHECK(count<Barrier>(plan_of("shifted")) == 2);    // one for the previous iteration
   CHECK(count<Barrier>(plan_of("in_place")) == 1);
   CHECK(count<Barrier>(plan_of("unpipelined")) == 2);
   CHECK(count<Barrier>(plan_after_pass("unpipelined", "copies")) == 0);
 }
 
-TEST_CASE("threads wait around atomics that order other accesses, and where atomics may not change places", "[plan]") {
+TEST_CASE("threads wait around atomics that order other accesses, and where atomics do not commute", "[plan]") {
   CHECK(count<Barrier>(plan_of("drawn")) == 0);
   CHECK(count<Barrier>(plan_of("released")) == 1);
-  CHECK(count<Barrier>(plan_of("acquired")) == 1);  // the one ahead of what the first thread found is enough
+  CHECK(count<Barrier>(plan_of("acquired")) == 1);  // the one before the first thread's result is read is enough
   CHECK(count<Barrier>(plan_of("awaited")) == 1);
   CHECK(count<Barrier>(plan_of("mixed")) == 3);  // not between the sums
   const auto kinds = [](std::string_view name) {
@@ -449,7 +449,7 @@ TEST_CASE("threads wait around atomics that order other accesses, and where atom
   CHECK(kinds("mixed").ends_with("atomic atomic barrier atomic barrier atomic barrier atomic "));
 }
 
-TEST_CASE("who asks for old values gets them, from the one thread that changed an element", "[plan]") {
+TEST_CASE("old values that are used come from the one thread that changed an element", "[plan]") {
   Plan kept = plan_of("acquired"), left = plan_of("awaited"), own = plan_of("drawn");
   const Atomic& first = the<Atomic>(kept);
   CHECK(first.out);
@@ -463,14 +463,14 @@ TEST_CASE("who asks for old values gets them, from the one thread that changed a
   CHECK(step_text(left, places_of<Atomic>(left)[0].step()).find("atomic_or of") != std::string::npos);
   const std::string text = generate(plan_graph("released"), dense_variant(plan_graph("released")), Arch::sm_90a).text;
   CHECK(text.find("atomic_or<Release, SystemScope>(") != std::string::npos);
-  // What others release may have changed since it was read, whatever the compiler knows of its own accesses.
+  // Memory that others release may have changed since it was read, whatever the compiler knows of its own accesses.
   CHECK(text.find("int* __restrict__ inout1") != std::string::npos);
   const std::string waits = generate(plan_graph("awaited"), dense_variant(plan_graph("awaited")), Arch::sm_90a).text;
   CHECK(waits.find("int* inout0,") != std::string::npos);
   CHECK(waits.find("int* __restrict__ out1,") != std::string::npos);
 }
 
-TEST_CASE("a loop that fetches ahead waits for who used its stages", "[plan]") {
+TEST_CASE("a loop that prefetches waits for earlier users of its stages", "[plan]") {
   Plan plan = plan_of("two_loops");
   const std::vector<StepPlace> loops = places_of<Loop>(plan);
   REQUIRE(loops.size() == 2);
@@ -487,7 +487,7 @@ TEST_CASE("a loop that fetches ahead waits for who used its stages", "[plan]") {
   }
 }
 
-TEST_CASE("a barrier of later rounds stands only where there are some", "[plan]") {
+TEST_CASE("a barrier for later iterations is only inserted where there are some", "[plan]") {
   const auto again = [](std::string_view kernel) {
     Plan plan = plan_of(kernel);
     int count = 0;
@@ -500,7 +500,7 @@ TEST_CASE("a barrier of later rounds stands only where there are some", "[plan]"
   CHECK(again("thin") == 0);
 }
 
-TEST_CASE("barriers that stand are enough", "[plan]") {
+TEST_CASE("existing barriers are enough", "[plan]") {
   for (const std::string& kernel : plan_kernels()) {
     INFO(kernel);
     Plan plan = plan_of(kernel);
@@ -510,7 +510,7 @@ TEST_CASE("barriers that stand are enough", "[plan]") {
   }
 }
 
-TEST_CASE("of values put side by side only those of one tile wait for no reader", "[plan]") {
+TEST_CASE("exchanges through different scratch memory need no barrier for readers of the other", "[plan]") {
   Plan plan = plan_of("transposed");
   Body& body = plan.phases[0].roles[0].body;
   const Step first = place_of<StoreScratch>(plan, 0).step(), second = place_of<StoreScratch>(plan, 1).step(),
@@ -534,7 +534,7 @@ TEST_CASE("of values put side by side only those of one tile wait for no reader"
 
 // --- registers of operands
 
-TEST_CASE("registers of an operand are found by those of a result, of whatever digits either has", "[plan]") {
+TEST_CASE("an operand's registers are found from those of a result, whatever digits either has", "[plan]") {
   const auto along = [](std::vector<Factor> factors) {
     Layout layout(1);
     for (const Factor& factor : factors) layout.add(0, factor);
@@ -548,7 +548,7 @@ TEST_CASE("registers of an operand are found by those of a result, of whatever d
 
 // --- parameters
 
-TEST_CASE("a launch fills in what the plan names", "[plan]") {
+TEST_CASE("a launch fills in the parameters that the plan names", "[plan]") {
   const auto parameters = [](std::string_view kernel, const Variant& variant) {
     constexpr std::string_view kinds[] = {"pointer", "extent", "stride", "scalar", "grid", "blocks", "workspace"};
     Lines lines;

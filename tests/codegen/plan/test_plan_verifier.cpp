@@ -1,4 +1,4 @@
-// The verifier of plans against planted faults: each takes a real plan and breaks one thing in it.
+// The plan verifier against planted faults: each takes a real plan and breaks one thing in it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,15 +18,15 @@ struct PlantedFault {
   const char* name;
   const char* kernel;
   void (*plant)(Plan&);
-  const char* words;  ///< of one of the sentences that the verifier says
+  const char* words;  ///< part of one of the verifier's messages
 };
 
-// --- ways to break things
+// --- helpers that break a plan
 
 Body& body_of(Plan& plan) { return plan.phases[0].roles[0].body; }
 Value& value_of(Plan& plan, ValueId id) { return plan.values[id]; }
 
-/// The nth barrier that stands right ahead of a step of a kind.
+/// The nth barrier directly before a step of a kind.
 template <class Kind>
 StepPlace barrier_before(Plan& plan, std::size_t nth = 0) {
   for (const StepPlace& place : places_of<Barrier>(plan))
@@ -36,7 +36,7 @@ StepPlace barrier_before(Plan& plan, std::size_t nth = 0) {
   throw std::runtime_error("there is no such barrier");
 }
 
-/// A layout whose factors something is done to.
+/// A layout whose factors are modified.
 Layout edited(const Layout& layout, const std::function<void(std::vector<std::vector<Factor>>&)>& edit) {
   std::vector<std::vector<Factor>> axes;
   for (int axis = 0; axis < layout.rank(); ++axis) axes.push_back(layout.axis(axis));
@@ -92,7 +92,7 @@ Operand of_kind(Operand::Kind kind, int index) {
   return operand;
 }
 
-/// A value that a thread knows.
+/// A value that is a thread's own.
 template <class What>
 ValueId known(Plan& plan) {
   for (int i = 0; i < plan.values.size(); ++i)
@@ -120,51 +120,51 @@ void drop_parameter(Plan& plan, KernelParameter::Kind kind) {
 
 using Kind = Operand::Kind;
 
-// Ids, and indices in expressions and places.
+// Ids, and indices in expressions and offsets.
 const PlantedFault of_ids[] =
     {
-        {"an operand that is no value", "pointwise",
+        {"an operand that is not a value", "pointwise",
          [](Plan& p) { the<Store>(p).access.axes[0].index.value = ValueId{9999}; }, "names value 9999, which is none"},
-        {"a product's operand is in no buffer that there is", "in_place",
+        {"a matmul's operand is in a buffer that does not exist", "in_place",
          [](Plan& p) { the<Mma>(p).matmul.b.buffer = BufferId{99}; }, "names buffer 99, which is none"},
-        {"scratch memory that there is not", "transposed", [](Plan& p) { the<LoadScratch>(p).scratch = ScratchId{99}; },
-         "names scratch memory 99, which is none"},
-        {"a loop that there is not", "pipelined", [](Plan& p) { the<Loop>(p).loop = LoopId{99}; },
+        {"scratch memory that does not exist", "transposed",
+         [](Plan& p) { the<LoadScratch>(p).scratch = ScratchId{99}; }, "names scratch memory 99, which is none"},
+        {"a loop that does not exist", "pipelined", [](Plan& p) { the<Loop>(p).loop = LoopId{99}; },
          "names loop 99, which is none"},
-        {"the stage of a loop that there is not", "pipelined",
+        {"the stage of a loop that does not exist", "pipelined",
          [](Plan& p) { the<Mma>(p).matmul.a.stage = LoopId{99}; }, "names loop 99, which is none"},
-        {"a fetch for a loop that there is not", "pipelined", [](Plan& p) { the<Fetch>(p).loop = LoopId{99}; },
+        {"a fetch for a loop that does not exist", "pipelined", [](Plan& p) { the<Fetch>(p).loop = LoopId{99}; },
          "names loop 99, which is none"},
-        {"a fetch within a product for a loop that there is not", "pipelined",
+        {"a fetch during a matmul for a loop that does not exist", "pipelined",
          [](Plan& p) { the<Mma>(p).fetching = LoopId{99}; }, "names loop 99, which is none"},
         {"a value without storage", "pointwise", [](Plan& p) { value_of(p, ValueId{0}).storage = StorageId{999}; },
          "value 0 has no storage"},
-        {"a loop stands twice", "shifted", [](Plan& p) { body_of(p).push_back(place_of<Loop>(p).step()); },
+        {"a loop occurs twice", "shifted", [](Plan& p) { body_of(p).push_back(place_of<Loop>(p).step()); },
          "stands 2 times"},
         {"an operand in a buffer and in registers", "in_place",
-         [](Plan& p) { the<Mma>(p).matmul.a.value = the<Mma>(p).out; },
-         "either in a buffer or in registers"},
+         [](Plan& p) { the<Mma>(p).matmul.a.value = the<Mma>(p).out; }, "either in a buffer or in registers"},
         {"an operand nowhere", "in_place", [](Plan& p) { the<Mma>(p).matmul.b.buffer = {}; },
          "either in a buffer or in registers"},
-        {"two values of one name", "normalized",
+        {"two values with one name", "normalized",
          [](Plan& p) { p.storage(the<Reduce>(p, 1).out).label = p.storage(the<Reduce>(p, 0).out).label; },
          "two things of the plan are called sum_"},
-        {"a buffer is called as a value", "in_place",
+        {"a buffer has the name of a value", "in_place",
          [](Plan& p) {
   buffer_of(p).label = p.storage(the<Mma>(p).out).label;
          },
          "two things of the plan are called mma_"},
-        {"two loops count by one name", "two_loops",
+        {"two loop counters with one name", "two_loops",
          [](Plan& p) { p.loops[LoopId{1}].counter = p.loops[LoopId{0}].counter; }, "two loops count by i_"},
-        {"a counter of no loop", "shifted", [](Plan& p) { known_storage(p, Counter{LoopId{9}}); }, "counts no loop"},
-        {"a scalar that is no parameter", "pointwise", [](Plan& p) { known_storage(p, ScalarParameter{9}); },
+        {"a counter without a loop", "shifted", [](Plan& p) { known_storage(p, Counter{LoopId{9}}); },
+         "counts no loop"},
+        {"a scalar that is not a parameter", "pointwise", [](Plan& p) { known_storage(p, ScalarParameter{9}); },
          "is no parameter's scalar"},
-        {"an extent of an axis that there is not", "pointwise",
+        {"an extent of an axis that does not exist", "pointwise",
          [](Plan& p) {
   known_storage(p, ExtentParameter{0, 3});
          },
          "is no tensor's extent"},
-                   {"the index of a grid axis that there is not", "pointwise",
+                   {"the index of a grid axis that does not exist", "pointwise",
                     [](Plan& p) { known_storage(p, BlockIndex{1}); }, "is no block's index"},
                    {"a term uses itself", "pointwise",
                     [](Plan& p) {
@@ -172,22 +172,22 @@ const PlantedFault of_ids[] =
   operand_of(the<Store>(p), Kind::term).index = static_cast<int>(expression.terms.size()) - 1;
                     },
                     "uses term"},
-    {"a term below 0", "pointwise", [](Plan& p) { operand_of(the<Store>(p), Kind::term).index = -1; }, "uses term -1"},
-    {"a read that there is not", "large",
+    {"a negative term", "pointwise", [](Plan& p) { operand_of(the<Store>(p), Kind::term).index = -1; }, "uses term -1"},
+    {"a read that does not exist", "large",
      [](Plan& p) { operand_of(with_operand<Compute>(p, Kind::fetched), Kind::fetched).index = 5; },
      "there is no read 5 of"},
     {"a coordinate along no axis", "pointwise",
      [](Plan& p) { the<Store>(p).sweep.expression.terms[0].in[0] = of_kind(Kind::coordinate, 1); },
      "there is no axis 1"},
-    {"a tensor that there is not", "pointwise", [](Plan& p) { the<Load>(p).access.parameter = 9; },
+    {"a tensor that does not exist", "pointwise", [](Plan& p) { the<Load>(p).access.parameter = 9; },
      "there is no parameter 9"},
-    {"a tensor that there is not, ahead of a loop", "pipelined", [](Plan& p) { fetched(p).access.parameter = -1; },
+    {"a tensor that does not exist, before a loop", "pipelined", [](Plan& p) { fetched(p).access.parameter = -1; },
      "there is no parameter -1"},
-    {"neighbours along an axis that there is not", "pointwise", [](Plan& p) { the<Load>(p).access.fast = 1; },
+    {"neighbors along an axis that does not exist", "pointwise", [](Plan& p) { the<Load>(p).access.fast = 1; },
      "there is no axis 1"},
-    {"a reduction along an axis that there is not", "rows", [](Plan& p) { the<Reduce>(p).axis = 2; },
+    {"a reduction along an axis that does not exist", "rows", [](Plan& p) { the<Reduce>(p).axis = 2; },
      "there is no axis 2"},
-    {"a tensor of no class", "pointwise", [](Plan& p) { p.variant.tensors.pop_back(); }, "3 tensors of 2 classes"},
+    {"a tensor without a class", "pointwise", [](Plan& p) { p.variant.tensors.pop_back(); }, "3 tensors of 2 classes"},
     {"a value with more axes than its layout", "pointwise",
      [](Plan& p) {
   value_of(p, the<Load>(p).out).shape = Shape{1, 1024};
@@ -198,19 +198,19 @@ const PlantedFault of_ids[] =
   the<Store>(p).sweep.shape = Shape{1, 1024};
      },
      "the sweep's shape has 2 axes and its layout 1"},
-    {"a product of three axes", "in_place",
+    {"a matmul with three axes", "in_place",
      [](Plan& p) {
   the<Mma>(p).shape = Shape{1, 64, 64};
      },
      "a product has two axes"},
-    {"a place of more axes than the sweep", "pointwise",
+    {"an index of more axes than the sweep", "pointwise",
      [](Plan& p) { the<Store>(p).access.axes.push_back(the<Store>(p).access.axes[0]); },
      "a place of 2 axes in a sweep over 1"},
-    {"a loop as often as a coordinate says", "shifted",
-     [](Plan& p) { the<Loop>(p).count = of_kind(Kind::coordinate, 0); }, "neither a value nor a literal"},
+    {"a trip count that is a coordinate", "shifted", [](Plan& p) { the<Loop>(p).count = of_kind(Kind::coordinate, 0); },
+     "neither a value nor a literal"},
     };
 
-// Layouts, storage, and what is there when it is read.
+// Layouts, storage, and values that are read before they are defined.
 const PlantedFault of_values[] =
     {
         {"a layout that does not reach the tile's end", "pointwise",
@@ -239,19 +239,19 @@ const PlantedFault of_values[] =
   });
      },
      "two digits of the layout of the sweep are the same threads"},
-    {"more lanes than there are", "pointwise",
+    {"more lanes than a warp has", "pointwise",
      [](Plan& p) {
   Layout& layout = value_of(p, the<Load>(p).out).layout;
   layout = edited(layout, [](auto& axes) { factor_of(axes, Place::lane).unit = 2; });
      },
      "needs more than 32 lanes"},
-    {"lanes by steps of 3", "pointwise",
+    {"lanes with a scale of 3", "pointwise",
      [](Plan& p) {
   Layout& layout = value_of(p, the<Load>(p).out).layout;
   layout = edited(layout, [](auto& axes) { factor_of(axes, Place::lane).unit = 3; });
      },
      "over threads by steps of 3"},
-    {"more warps than there are", "pointwise",
+    {"more warps than the role has", "pointwise",
      [](Plan& p) {
   Layout& layout = value_of(p, the<Load>(p).out).layout;
   layout = edited(layout, [](auto& axes) { axes[0].insert(axes[0].begin(), {Place::warp, 2, 32}); });
@@ -265,17 +265,18 @@ const PlantedFault of_values[] =
      "are not numbered without gaps"},
     {"storage with fewer registers than its layout", "transposed",
      [](Plan& p) { p.storage(the<LoadScratch>(p).out).registers /= 2; }, "registers, its storage"},
-    {"a variable of many elements", "transposed", [](Plan& p) { p.storage(the<LoadScratch>(p).out).storage_class = StorageClass::variable; },
-     "is one variable of"},
-    {"memory that is not made of whole vectors", "large",
+    {"a variable of many elements", "transposed",
+     [](Plan& p) { p.storage(the<LoadScratch>(p).out).storage_class = StorageClass::variable; }, "is one variable of"},
+    {"memory that is no whole number of vectors", "large",
      [](Plan& p) {
   for (Storage& storage : p.storages)
-    if (storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace) storage.vector = 3;
+    if (storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace)
+      storage.vector = 3;
      },
      "are not whole vectors of 3"},
-    {"a step over another layout than its result's", "exchanged",
+    {"a step with another layout than its result's", "exchanged",
      [](Plan& p) { the<Load>(p, 0).sweep.layout = the<Load>(p, 1).sweep.layout; }, "the sweep is over"},
-    {"a step over another shape than its result's", "pointwise",
+    {"a step with another shape than its result's", "pointwise",
      [](Plan& p) { the<Load>(p).sweep.shape = Shape{1023}; }, "the sweep is over [1023]"},
     {"vectors of 3", "pointwise", [](Plan& p) { the<Store>(p).sweep.vector = 3; }, "not whole vectors of 3"},
     {"registers in the wrong order", "normalized",
@@ -286,9 +287,9 @@ const PlantedFault of_values[] =
         if (!in.map.empty()) in.map[0].scale *= 2;
      },
      "are taken for others"},
-    {"the registers of one operand for those of another", "normalized",
+    {"the registers of one operand used for those of another", "normalized",
      [](Plan& p) {
-  // One that is stretched, and one that is not.
+  // One that is broadcast, and one that is not.
   Operand *all = nullptr, *one = nullptr;
   for (Term& term : the<Store>(p).sweep.expression.terms)
     for (Operand& in : term.in)
@@ -302,7 +303,7 @@ const PlantedFault of_values[] =
   if (the<Store>(p).access.rows_map.empty()) the<Store>(p).access.rows_map.push_back({1, 2, 1});
      },
      "are taken for others"},
-    {"rows that are spread otherwise", "gathered",
+    {"rows in another distribution", "gathered",
      [](Plan& p) {
   const Layout layout = edited(value_of(p, the<Store>(p).access.rows).layout, [](auto& axes) {
     axes[0] = {{Place::reg, 64, 1}};
@@ -313,14 +314,14 @@ const PlantedFault of_values[] =
      "does not lie as the rows of the sweep do"},
     {"an operand in another layout", "exchanged",
      [](Plan& p) { operand_of(the<Store>(p, 0), Kind::value).value = the<Load>(p, 1).out; }, "load_7 lies as"},
-    {"an operand that cannot be stretched", "normalized",
+    {"an operand that cannot be broadcast", "normalized",
      [](Plan& p) {
   value_of(p, the<Reduce>(p).out).shape = Shape{1, 2};
      },
      "cannot be stretched"},
-    {"a value is read before it is made", "pointwise", [](Plan& p) { place_of<Load>(p).move(1); },
+    {"a value is read before it is defined", "pointwise", [](Plan& p) { place_of<Load>(p).move(1); },
      "is read where nothing has made it"},
-    {"a value is read behind the branch that makes it", "branched",
+    {"a value is read after the branch that defines it", "branched",
      [](Plan& p) {
   const StepPlace store = place_of<Store>(p);
   Step moved = store.step();
@@ -328,7 +329,7 @@ const PlantedFault of_values[] =
   body_of(p).push_back(std::move(moved));
      },
      "where nothing has made it"},
-    {"a value is read behind the loop that makes it", "shifted",
+    {"a value is read after the loop that defines it", "shifted",
      [](Plan& p) {
   const StepPlace store = place_of<Store>(p);
   Step moved = store.step();
@@ -344,27 +345,27 @@ const PlantedFault of_values[] =
   body_of(p).insert(body_of(p).begin(), std::move(moved));
      },
      "is read outside of its loop"},
-    {"a value is made twice", "pointwise",
+    {"a value is defined twice", "pointwise",
      [](Plan& p) {
   Step again = place_of<Load>(p).step();
   body_of(p).insert(body_of(p).begin(), std::move(again));
      },
      "is made twice, and not said to change"},
-    {"sums that are not said to change", "in_place", [](Plan& p) { p.storage(the<Mma>(p).out).changes = false; },
-     "is made twice, and not said to change"},
-    {"sums are added to before they begin", "in_place",
+    {"accumulators that are not marked as changing", "in_place",
+     [](Plan& p) { p.storage(the<Mma>(p).out).changes = false; }, "is made twice, and not said to change"},
+    {"accumulation into undefined accumulators", "in_place",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Compute>(p))
     if (place.step().action.get<Compute>().out == the<Mma>(p).out) return place.drop();
      },
      "is added to where nothing has made it"},
-    {"a block's index is written", "pointwise", [](Plan& p) { the<Load>(p).out = known<BlockIndex>(p); },
+    {"a CTA's index is written", "pointwise", [](Plan& p) { the<Load>(p).out = known<BlockIndex>(p); },
      "block0 is written"},
-    {"an index of many elements", "pointwise",
+    {"an index with many elements", "pointwise",
      [](Plan& p) { the<Store>(p).access.axes[0].index = value(the<Load>(p).out); }, "is not one element"},
     {"a condition that is a number", "branched",
      [](Plan& p) { the<Branch>(p).condition = value(known<ScalarParameter>(p)); }, "is i32, not pred"},
-    {"a loop as often as a real number says", "shifted",
+    {"a trip count that is a real number", "shifted",
      [](Plan& p) {
   const ValueId count = known<ExtentParameter>(p);
   the<Loop>(p).count = value(count);
@@ -389,29 +390,31 @@ const PlantedFault of_types[] = {
      [](Plan& p) { p.storage(the<Load>(p).out).type = ElementType::f16; }, "the elements are f32, the result f16"},
     {"an operand of another type", "pointwise", [](Plan& p) { p.storage(the<Load>(p).out).type = ElementType::i32; },
      "'mul' takes f32, and is given i32"},
-    {"a term of another type than its op gives", "pointwise",
+    {"a term of another type than its op returns", "pointwise",
      [](Plan& p) { the<Store>(p).sweep.expression.terms[0].type = ElementType::i32; }, "'mul' of f32 gives no i32"},
     {"a term with an operand too few", "pointwise",
      [](Plan& p) { the<Store>(p).sweep.expression.terms[0].in.pop_back(); }, "'mul' has 1 operands"},
-    {"a term that is no op of elements", "pointwise",
+    {"a term with an op that is not elementwise", "pointwise",
      [](Plan& p) { the<Store>(p).sweep.expression.terms[0].op = Op::sum; }, "'sum' is no term"},
-    {"an op of a type that it does not take", "pointwise",
+    {"an op on an unsupported type", "pointwise",
      [](Plan& p) { the<Store>(p).sweep.expression.terms[1].operand = ElementType::i32; }, "'exp' takes no i32"},
     {"no expression", "pointwise", [](Plan& p) { the<Store>(p).sweep.expression.terms.clear(); },
      "there is no expression"},
-    {"a tensor of another type than what is stored", "pointwise", [](Plan& p) { p.tensors[1].type = ElementType::i64; },
-     "the expression is f32, the result i64"},
-    {"scratch memory of another type than what comes from it", "transposed",
-     [](Plan& p) { p.scratch[the<LoadScratch>(p).scratch].type = ElementType::i32; }, "the elements are i32, the result f32"},
-    {"parts of another type than the result", "rows",
+    {"a tensor of another type than the stored value", "pointwise",
+     [](Plan& p) { p.tensors[1].type = ElementType::i64; }, "the expression is f32, the result i64"},
+    {"scratch memory of another type than the loaded value", "transposed",
+     [](Plan& p) { p.scratch[the<LoadScratch>(p).scratch].type = ElementType::i32; },
+     "the elements are i32, the result f32"},
+    {"partials of another type than the result", "rows",
      [](Plan& p) { p.scratch[the<StoreWarpPartials>(p).scratch].type = ElementType::i64; },
      "the elements are i64, the result f32"},
     {"an index of argmax that is a real number", "best_rows",
      [](Plan& p) { p.storage(the<Argmax>(p).out).type = ElementType::f32; }, "the elements are i32, the result f32"},
-    {"a reduction by what is none", "rows", [](Plan& p) { the<Reduce>(p).op = Op::mul; }, "'mul' is no reduction"},
+    {"a reduction by an op that is none", "rows", [](Plan& p) { the<Reduce>(p).op = Op::mul; },
+     "'mul' is no reduction"},
 };
 
-// Parts of results.
+// Partial results.
 const PlantedFault of_parts[] =
     {
         {"a result that keeps the reduced axis", "rows",
@@ -419,17 +422,17 @@ const PlantedFault of_parts[] =
   value_of(p, the<Reduce>(p).out).shape = Shape{32, 512};
          },
          "keeps no axis 0 of extent 1"},
-        {"a result in another layout than what it is reduced from", "rows",
+        {"a result in another layout than the reduced value", "rows",
          [](Plan& p) {
   Layout& layout = value_of(p, the<Reduce>(p).out).layout;
   layout = edited(layout, [](auto& axes) { std::swap(axes[1][0], axes[1][1]); });
          },
          "without axis 0"},
-                   {"warps do not combine their parts", "rows", [](Plan& p) { the<Reduce>(p).across.clear(); },
+                   {"warps do not combine their partials", "rows", [](Plan& p) { the<Reduce>(p).across.clear(); },
                     "combine nothing"},
-                   {"warps do not combine their best", "best_rows", [](Plan& p) { the<Argmax>(p).across.clear(); },
-                    "combine nothing"},
-                   {"warps combine what is whole", "normalized",
+                   {"warps do not combine their best elements", "best_rows",
+                    [](Plan& p) { the<Argmax>(p).across.clear(); }, "combine nothing"},
+                   {"warps combine complete results", "normalized",
                     [](Plan& p) {
   for (const StepPlace& place : places_of<Reduce>(p)) {
     Reduce& reduce = place.step().action.get<Reduce>();
@@ -438,41 +441,45 @@ const PlantedFault of_parts[] =
                     },
                     "warps & 0 hold parts, and combine what they have"},
     {"some registers are not combined", "rows", [](Plan& p) { partials_of(p).registers = 8; }, "8 registers of sum_"},
-    {"a round takes fewer registers than it is for", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).chunk = 4; },
+    {"a pass reads fewer registers than it should", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).chunk = 4; },
      "a round combines other registers than it is for"},
-    {"a round puts another value", "best_rows", [](Plan& p) { the<StoreWarpPartials>(p).best = {}; },
+    {"a pass writes another value", "best_rows", [](Plan& p) { the<StoreWarpPartials>(p).best = {}; },
      "a round combines other registers than it is for"},
-    {"parts of a sum are combined by max", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).op = Op::max; },
+    {"partial sums are combined by max", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).op = Op::max; },
      "parts of 'sum' are combined by 'max'"},
-    {"parts of half of the warps", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).warps /= 2; }, "parts of warps &"},
-    {"parts are taken before they are put", "rows",
+    {"partials of half of the warps", "rows", [](Plan& p) { the<ReduceWarpPartials>(p).warps /= 2; },
+     "parts of warps &"},
+    {"partials are read before they are written", "rows",
      [](Plan& p) {
   Body& per_chunk = partials_of(p).per_chunk;
   std::reverse(per_chunk.begin(), per_chunk.end());
      },
      "takes parts that it has not put"},
-    {"parts are taken from other scratch memory", "rows",
+    {"partials are read from other scratch memory", "rows",
      [](Plan& p) { the<ReduceWarpPartials>(p).scratch = p.scratch.add(p.scratch[the<StoreWarpPartials>(p).scratch]); },
      "takes parts that it has not put"},
-    {"parts are put and not taken", "rows", [](Plan& p) { place_of<ReduceWarpPartials>(p).drop(); },
+    {"partials are written and not read", "rows", [](Plan& p) { place_of<ReduceWarpPartials>(p).drop(); },
      "a round of parts is a put and a take"},
-    {"more registers a round than there are", "rows",
+    {"more registers per pass than there are", "rows",
      [](Plan& p) { partials_of(p).chunk = the<StoreWarpPartials>(p).chunk = the<ReduceWarpPartials>(p).chunk = 64; },
      "64 at a time"},
-    {"sums of lanes that hold others", "thin", [](Plan& p) { the<LaneReduce>(p).lanes = 31; },
+    {"a reduction over lanes with different elements", "thin", [](Plan& p) { the<LaneReduce>(p).lanes = 31; },
      "hold other elements, not parts of the same"},
-    {"sums of warps that hold others", "thin_alone", [](Plan& p) { the<LaneReduce>(p).warps = 255; },
+    {"a reduction over warps with different elements", "thin_alone", [](Plan& p) { the<LaneReduce>(p).warps = 255; },
      "hold other elements, not parts of the same"},
-    {"lanes keep no whole part of the registers", "thin", [](Plan& p) { the<LaneReduce>(p).kept = 3; },
+    {"lanes keep no whole fraction of the registers", "thin", [](Plan& p) { the<LaneReduce>(p).kept = 3; },
      "registers are kept"},
-    {"parts of sums are not added up", "thin", [](Plan& p) { place_of<LaneReduce>(p).drop(); }, "hold parts of its sums"},
-    {"totals of warps are not added", "scanned", [](Plan& p) { place_of<AddScanPrefix>(p).drop(); }, "hold parts of its sums"},
-    {"totals that nobody put are added", "scanned", [](Plan& p) { place_of<WriteScanTotals>(p).drop(); },
+    {"partial sums are not combined", "thin", [](Plan& p) { place_of<LaneReduce>(p).drop(); },
+     "hold parts of its sums"},
+    {"totals of warps are not accumulated", "scanned", [](Plan& p) { place_of<AddScanPrefix>(p).drop(); },
+     "hold parts of its sums"},
+    {"totals that nobody wrote are accumulated", "scanned", [](Plan& p) { place_of<WriteScanTotals>(p).drop(); },
      "is read where nothing has filled it"},
-    {"totals along another axis", "scanned", [](Plan& p) { the<AddScanPrefix>(p).axis = 2; }, "sums run along axis 2 of"},
-    {"parts of sums are not added up in place", "thin_alone", [](Plan& p) { place_of<LaneReduce>(p).drop(); },
+    {"totals along another axis", "scanned", [](Plan& p) { the<AddScanPrefix>(p).axis = 2; },
+     "sums run along axis 2 of"},
+    {"partial sums are not combined in place", "thin_alone", [](Plan& p) { place_of<LaneReduce>(p).drop(); },
      "hold parts"},
-    {"what a sum begins with is added by all who hold parts", "thin",
+    {"the initial value is added by all holders of partial sums", "thin",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Compute>(p)) {
     Compute& compute = place.step().action.get<Compute>();
@@ -480,7 +487,7 @@ const PlantedFault of_parts[] =
   }
      },
      "add parts, and"},
-    {"elements of their own are set to 0", "thin",
+    {"a thread's own elements are set to 0", "thin",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Compute>(p)) {
     Compute& compute = place.step().action.get<Compute>();
@@ -488,7 +495,7 @@ const PlantedFault of_parts[] =
   }
      },
      "which hold elements of their own"},
-    {"a step reads parts of a sum", "thin",
+    {"a step reads partial sums", "thin",
      [](Plan& p) { place_of<Loop>(p).step().action.get<Loop>().body.push_back(place_of<Store>(p).step()); },
      "hold parts of its sums"},
     };
@@ -496,62 +503,66 @@ const PlantedFault of_parts[] =
 // Sorted chunks and counts.
 const PlantedFault of_sorts[] =
     {
-        {"chunks that are spread over other lanes", "sorted",
+        {"chunks that are distributed over other lanes", "sorted",
          [](Plan& p) { the<Sort>(p).sweep.layout = value_of(p, the<Sort>(p).out).layout.without(1); },
          "are no chunks of"},
         {"chunks of another length", "sorted", [](Plan& p) { the<Sort>(p).chunk = 128; }, "chunks are of 256"},
-        {"as many are kept as no network keeps", "sorted", [](Plan& p) { the<Sort>(p).kept = 9; },
+        {"a number of kept elements that no network supports", "sorted", [](Plan& p) { the<Sort>(p).kept = 9; },
          "the first 9 of each 256"},
         {"no axis to sort along", "sorted", [](Plan& p) { the<Sort>(p).axis = 2; }, "there is no axis 2"},
-        {"places that are real numbers", "sorted", [](Plan& p) { p.storage(the<Sort>(p).at).type = ElementType::f32; },
+        {"indices that are real numbers", "sorted", [](Plan& p) { p.storage(the<Sort>(p).at).type = ElementType::f32; },
          "places are f32, not i32"},
-        {"places that lie otherwise than values", "sorted",
+        {"indices in another layout than the values", "sorted",
          [](Plan& p) { value_of(p, the<Sort>(p).at).layout = value_of(p, the<Sort>(p).at).layout.without(0); },
          "does not lie as"},
-        {"chunks are merged where nobody put them", "merged", [](Plan& p) { place_of<StoreScratch>(p).drop(); },
+        {"chunks are merged where nobody wrote them", "merged", [](Plan& p) { place_of<StoreScratch>(p).drop(); },
          "is read where nothing has filled it"},
         {"chunks are not merged", "merged", [](Plan& p) { place_of<Merge>(p).drop(); },
          "is read where nothing has filled it"},
         {"chunks of another length are merged", "merged", [](Plan& p) { the<Merge>(p).chunk = 512; },
          "chunks are of 1024"},
-        {"more of a line is put than there is", "merged", [](Plan& p) { the<Merge>(p).extent = 3001; },
+        {"more of a line is written than it has", "merged", [](Plan& p) { the<Merge>(p).extent = 3001; },
          "it puts 3001 of lines"},
-        {"a line that is searched lies apart", "merged",
+        {"a searched line is not contiguous", "merged",
          [](Plan& p) { std::swap(the<Merge>(p).from_strides[0], the<Merge>(p).from_strides[1]); },
          "neighbours of a line lie apart"},
-        {"places are merged that nobody has", "merged", [](Plan& p) { the<Merge>(p).at = {}; }, "memory no places"},
-        {"nothing is put", "merged", [](Plan& p) { the<Merge>(p).to = the<Merge>(p).to_at = {}; }, "it puts nothing"},
+        {"indices are merged that nobody has", "merged", [](Plan& p) { the<Merge>(p).at = {}; }, "memory no places"},
+        {"nothing is written", "merged", [](Plan& p) { the<Merge>(p).to = the<Merge>(p).to_at = {}; },
+         "it puts nothing"},
         {"elements are merged into memory of another type", "merged",
          [](Plan& p) { p.scratch[the<Merge>(p).to].type = ElementType::i32; }, "what is put has another type"},
-        {"no memory for lines that are put", "merged", [](Plan& p) { p.scratch[the<Merge>(p).to].bytes = 16; },
+        {"no memory for written lines", "merged", [](Plan& p) { p.scratch[the<Merge>(p).to].bytes = 16; },
          "in 16 bytes of scratch memory"},
-        {"counts that begin anywhere", "bins", [](Plan& p) { place_of<StoreScratch>(p).drop(); },
+        {"counts that begin with any value", "bins", [](Plan& p) { place_of<StoreScratch>(p).drop(); },
          "is read where nothing has filled it"},
         {"counts of nothing", "bins", [](Plan& p) { place_of<HistogramUpdate>(p).drop(); }, "has no counts"},
-        {"three copies of a count", "bins", [](Plan& p) { the<HistogramReduce>(p).copies = 3; }, "3 copies of a count"},
+        {"three copies of the counts", "bins", [](Plan& p) { the<HistogramReduce>(p).copies = 3; },
+         "3 copies of a count"},
         {"more bins than there is memory for", "bins", [](Plan& p) { the<HistogramUpdate>(p).bins = 1000; },
          "bytes of scratch memory"},
-        {"counts are added up before all have counted", "bins",
+        {"counts are reduced before all threads have counted", "bins",
          [](Plan& p) {
   std::vector<StepPlace> barriers = places_of<Barrier>(p);
   barriers.back().drop();
          },
          "there is no barrier between"},
-        {"chunks are merged before all have put theirs", "merged",
-         [](Plan& p) { places_of<Barrier>(p).front().drop(); }, "there is no barrier between"},
+        {"chunks are merged before all are written", "merged", [](Plan& p) { places_of<Barrier>(p).front().drop(); },
+         "there is no barrier between"},
 };
 
 const PlantedFault of_places[] =
     {
         {"an In is written", "pointwise", [](Plan& p) { the<Store>(p).access.parameter = 0; }, "in0 is written"},
         {"an Out is read", "same_place", [](Plan& p) { p.tensors[0].access = Access::out; }, "out0 is read"},
-        {"what is written goes by the read-only cache", "same_place",
+        {"a written tensor is read through the read-only cache", "same_place",
          [](Plan& p) { the<Load>(p).access.read_only = true; }, "inout0 is taken to be read only"},
         {"a scalar as a tensor", "pointwise", [](Plan& p) { the<Load>(p).access.parameter = 2; }, "is no tensor"},
-        {"a tile that reaches farther than a launch allows for", "pointwise", [](Plan& p) { p.reaches[0][0] -= 1; },
+        {"a tile that reaches farther than a launch allows", "pointwise", [](Plan& p) { p.reaches[0][0] -= 1; },
          "elements along axis 0 of in0, and a launch allows for"},
-        {"a tile of steps that no launch knows of", "pointwise",
-         [](Plan& p) { axis_of(the<Load>(p).access, 0).slices.push_back({literal(0), literal(9), -2}); },
+        {"a tile with steps that no launch knows", "pointwise",
+         [](Plan& p) {
+  axis_of(the<Load>(p).access, 0).slices.push_back({literal(0), literal(9), -2});
+         },
          "elements along axis 0 of in0, and a launch allows for"},
         {"a tile of far steps in 32 bits", "pointwise",
          [](Plan& p) {
@@ -559,44 +570,45 @@ const PlantedFault of_places[] =
   p.reaches[0][0] = std::int64_t{1} << 40;
          },
          "along axis 0 of in0 are computed in 32 bits"},
-        {"an axis stands twice", "transposed", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 1; },
-         "axis 1 of in0 stands twice or is none"},
-        {"an axis that the tensor has not", "transposed", [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 2; },
-         "axis 2 of in0 stands twice or is none"},
-        {"an axis has no place", "transposed",
-         [](Plan& p) {
+                   {"an axis occurs twice", "transposed",
+                    [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 1; },
+                    "axis 1 of in0 stands twice or is none"},
+                   {"an axis that the tensor does not have", "transposed",
+                    [](Plan& p) { axis_of(the<Load>(p).access, 0).tensor_axis = 2; },
+                    "axis 2 of in0 stands twice or is none"},
+                   {"an axis without a coordinate", "transposed",
+                    [](Plan& p) {
   axis_of(the<Store>(p).access, 0).tensor_axis = -1;
   axis_of(the<Store>(p).access, 0).extent = 1;
-         },
-         "not every axis of out1 has its place"},
-        {"many elements along no axis", "transposed", [](Plan& p) { axis_of(the<Store>(p).access, 0).tensor_axis = -1; },
-         "elements along no axis"},
-        {"a tile of another extent than the sweep", "pointwise",
-         [](Plan& p) { axis_of(the<Store>(p).access, 0).extent = 512; },
-         "a tile of 512 along axis 0, in a sweep over [1024]"},
-        {"a tile that may start below 0 is taken not to", "branched",
-         [](Plan& p) {
+                    },
+                    "not every axis of out1 has its place"},
+    {"many elements along no axis", "transposed", [](Plan& p) { axis_of(the<Store>(p).access, 0).tensor_axis = -1; },
+     "elements along no axis"},
+    {"a tile of another extent than the sweep", "pointwise",
+     [](Plan& p) { axis_of(the<Store>(p).access, 0).extent = 512; },
+     "a tile of 512 along axis 0, in a sweep over [1024]"},
+    {"a tile that may start below 0 is assumed not to", "branched",
+     [](Plan& p) {
   for (const StepPlace& place : steps_of(p))
     if (Load* load = place.step().action.as<Load>())
       load->access.axes[0].positive = true;
     else if (Store* store = place.step().action.as<Store>())
       for (TileAccess& read : store->sweep.reads) read.axes[0].positive = true;
-         },
-         "is taken to start at 0 or above"},
-                   {"vectors wider than the tensor's alignment", "pointwise",
-                    [](Plan& p) { p.variant.tensors[0].alignment = 4; }, "in0, aligned to 4"},
-                   {"vectors over the end of rows that are no multiples of them", "pointwise",
-                    [](Plan& p) { p.variant.tensors[1].row_alignment = 4; }, "may reach over its end"},
-                   {"vectors along an axis whose elements are no neighbours", "pointwise",
-                    [](Plan& p) { p.variant.tensors[0].contiguous_axis = -1; }, "whose neighbours are along -1"},
-                   {"vectors of 3 elements", "pointwise", [](Plan& p) { the<Load>(p).access.vector = 3; },
-                    "vectors of 3"},
-                   {"vectors of 8 elements where registers have runs of 4", "pointwise",
-                    [](Plan& p) {
+     },
+     "is taken to start at 0 or above"},
+    {"vectors wider than the tensor's alignment", "pointwise", [](Plan& p) { p.variant.tensors[0].alignment = 4; },
+     "in0, aligned to 4"},
+    {"vectors beyond the end of rows that are no multiples of them", "pointwise",
+     [](Plan& p) { p.variant.tensors[1].row_alignment = 4; }, "may reach over its end"},
+    {"vectors along an axis that is not contiguous", "pointwise",
+     [](Plan& p) { p.variant.tensors[0].contiguous_axis = -1; }, "whose neighbours are along -1"},
+    {"vectors of 3 elements", "pointwise", [](Plan& p) { the<Load>(p).access.vector = 3; }, "vectors of 3"},
+    {"vectors of 8 elements where registers have runs of 4", "pointwise",
+     [](Plan& p) {
   the<Load>(p).access.vector = 8;
   p.tensors[0].type = ElementType::f16;
-                    },
-                    "a thread has runs of 4"},
+     },
+     "a thread has runs of 4"},
     {"vectors along no axis", "pointwise", [](Plan& p) { the<Load>(p).access.fast = -1; },
      "vectors of 4 along no axis"},
     {"vectors along rows that are gathered", "gathered",
@@ -609,8 +621,8 @@ const PlantedFault of_places[] =
         if (read.rows) read.fast = 0;
      },
      "along no axis"},
-    {"vectors of a tile that they do not divide", "pointwise",
-     [](Plan& p) { axis_of(the<Load>(p).access, 0).extent = 1022; }, "vectors of 4 in a tile of 1022"},
+    {"vectors that do not divide the tile", "pointwise", [](Plan& p) { axis_of(the<Load>(p).access, 0).extent = 1022; },
+     "vectors of 4 in a tile of 1022"},
     {"vectors of a tile that a slice moves", "pointwise",
      [](Plan& p) {
   axis_of(the<Load>(p).access, 0).slices.push_back({literal(1), literal(100)});
@@ -629,9 +641,9 @@ const PlantedFault of_places[] =
      "it changes out1, which is not read"},
     {"an atomic that takes no element type", "drawn", [](Plan& p) { the<Atomic>(p).op = Op::add; },
      "'add' changes no i32"},
-    {"an atomic that expects nothing", "drawn", [](Plan& p) { the<Atomic>(p).expected.reset(); },
+    {"a compare-exchange without an expected value", "drawn", [](Plan& p) { the<Atomic>(p).expected.reset(); },
      "'atomic_compare_exchange' and what it expects do not go together"},
-    {"an atomic that expects too much", "mixed", [](Plan& p) { the<Atomic>(p).expected = literal(1); },
+    {"an atomic with a superfluous expected value", "mixed", [](Plan& p) { the<Atomic>(p).expected = literal(1); },
      "'atomic_add' and what it expects do not go together"},
     {"an atomic of vectors", "drawn",
      [](Plan& p) {
@@ -639,7 +651,7 @@ const PlantedFault of_places[] =
   the<Atomic>(p).access.fast = 0;
      },
      "it changes 2 elements at a time"},
-    {"two places of one step have one name", "large",
+    {"two local names of one step are equal", "large",
      [](Plan& p) {
   Compute& compute = with_operand<Compute>(p, Kind::fetched);
   compute.sweep.reads.push_back(compute.sweep.reads[0]);
@@ -647,10 +659,10 @@ const PlantedFault of_places[] =
      "two places are called load_"},
     };
 
-// Products and their buffers.
+// Matmuls and their buffers.
 const PlantedFault of_matmuls[] =
     {
-        {"a buffer of another type than the product reads", "in_place",
+        {"a buffer of another type than the matmul reads", "in_place",
          [](Plan& p) { buffer_of(p).type = ElementType::f16; }, "holds f16, and bf16 is read"},
         {"a buffer of another type than its tensor", "in_place", [](Plan& p) { buffer_of(p).type = ElementType::f16; },
          "holds f16, and the tensor bf16"},
@@ -658,11 +670,11 @@ const PlantedFault of_matmuls[] =
          "is [63,32], and [64,32] is read"},
         {"a buffer of half of the columns", "in_place", [](Plan& p) { buffer_of(p).columns /= 2; },
          "is [64,16], and [64,32] is read"},
-        {"rows that are not made of chunks", "in_place", [](Plan& p) { buffer_of(p).columns -= 1; },
+        {"rows that are no whole number of chunks", "in_place", [](Plan& p) { buffer_of(p).columns -= 1; },
          "are not made of chunks of 16 bytes"},
-        {"a product of more rows than its tile", "in_place", [](Plan& p) { the<Mma>(p).matmul.m *= 2; },
+        {"a matmul with more rows than its tile", "in_place", [](Plan& p) { the<Mma>(p).matmul.m *= 2; },
          "a product of [128,64] in a tile of [64,64]"},
-        {"a product of more steps than its operands have", "in_place", [](Plan& p) { the<Mma>(p).matmul.k *= 2; },
+        {"a matmul with more k-steps than its operands have", "in_place", [](Plan& p) { the<Mma>(p).matmul.k *= 2; },
          "is [64,32], and [64,64] is read"},
         {"accumulators in another layout than the value", "in_place",
          [](Plan& p) {
@@ -670,18 +682,18 @@ const PlantedFault of_matmuls[] =
   the<Mma>(p).layout = accumulator_layout({matmul.m, matmul.n}, 4, 1);
          },
          "the product is"},
-        {"accumulators in a layout that the instruction has not", "in_place",
+        {"accumulators in a layout that the instruction does not have", "in_place",
          [](Plan& p) {
   Mma& mma = the<Mma>(p);
   mma.layout = edited(mma.layout, [](auto& axes) { std::swap(axes[1].front(), axes[1].back()); });
   value_of(p, mma.out).layout = mma.layout;
          },
          "and the instruction leaves them as"},
-                   {"sums that are no real numbers", "in_place",
+                   {"accumulators that are not real", "in_place",
                     [](Plan& p) { p.storage(the<Mma>(p).out).type = ElementType::i32; }, "sums in i32"},
-                   {"products of what cannot be multiplied", "in_place",
+                   {"a matmul of unsupported types", "in_place",
                     [](Plan& p) { the<Mma>(p).matmul.type = ElementType::i64; }, "products of i64"},
-                   {"instructions of more warps than there are", "in_place",
+                   {"instructions of more warps than exist", "in_place",
                     [](Plan& p) { the<Mma>(p).matmul.warps_m *= 2; }, "warps in a role of"},
                    {"instructions of half of the warps", "in_place",
                     [](Plan& p) {
@@ -711,7 +723,7 @@ const PlantedFault of_matmuls[] =
   for (const StepPlace& place : places_of<Mma>(p)) place.step().action.get<Mma>().matmul.unrolled = 2;
      },
      "is in registers, and the product is not unrolled"},
-    {"a product of fused multiply-adds with an operand in registers", "chained",
+    {"a SIMT matmul with an operand in registers", "chained",
      [](Plan& p) {
   for (const StepPlace& place : places_of<Mma>(p)) {
     Matmul& matmul = place.step().action.get<Mma>().matmul;
@@ -727,41 +739,39 @@ const PlantedFault of_matmuls[] =
   }
      },
      "the right operand is in no buffer"},
-    {"16 bits are converted on the way", "in_place",
+    {"16-bit operands are converted", "in_place",
      [](Plan& p) { the<Mma>(p).matmul.a.casts.push_back(ElementType::f32); }, "is multiplied as it is"},
-    {"a product reads ahead in a loop over its k_iterations", "pipelined",
+    {"a matmul prefetches fragments in a loop over its k-steps", "pipelined",
      [](Plan& p) { the<Mma>(p).matmul.unrolled = 2; }, "its k_iterations are not all written out"},
-    {"a product that does not read ahead has a fetch within", "pipelined",
+    {"a matmul without fragment prefetch contains a fetch", "pipelined",
      [](Plan& p) { the<Mma>(p).matmul.reads_ahead = false; }, "a fetch stands within"},
-    {"a second product has the loop's fetch within", "pipelined",
+    {"a second matmul contains the loop's fetch", "pipelined",
      [](Plan& p) { the<Loop>(p).body.push_back(place_of<Mma>(p).step()); }, "a fetch stands within"},
-    {"a round's sums are behind where something reads them", "pipelined",
+    {"an iteration's accumulation is delayed beyond a read", "pipelined",
      [](Plan& p) { the<Loop>(p).body.push_back(place_of<Store>(p).step()); }, "it holds its last round"},
-    {"eight neighbours of sums in 32 bits are stored", "in_place", [](Plan& p) { the<Store>(p).by_quads = true; },
-     "lies not as pairs of mma.sync's sums"},
-    {"eight neighbours are stored where four are aligned", "pipelined",
+    {"eight neighboring 32-bit accumulators are stored together", "in_place",
+     [](Plan& p) { the<Store>(p).by_quads = true; }, "lies not as pairs of mma.sync's sums"},
+    {"eight neighbors are stored where four are aligned", "pipelined",
      [](Plan& p) { p.variant.tensors[2].alignment = 8; }, "accesses of 16 bytes to out2, aligned to 8"},
-    {"a product reads a fixed stage", "pipelined", [](Plan& p) { the<Mma>(p).matmul.a.stage = {}; },
+    {"a matmul reads a fixed stage", "pipelined", [](Plan& p) { the<Mma>(p).matmul.a.stage = {}; },
      "stages, and no loop is named"},
-    {"a product reads the stage of another loop", "two_loops",
+    {"a matmul reads the stage of another loop", "two_loops",
      [](Plan& p) { the<Mma>(p, 0).matmul.a.stage = the<Loop>(p, 1).loop; },
      "by the stage of a loop that is not around"},
-    {"a product reads stages where there is one", "in_place",
+    {"a matmul reads stages of a single-stage buffer", "in_place",
      [](Plan& p) { the<Mma>(p).matmul.a.stage = p.loops.add({}); }, "has 1 stages, and a loop is named"},
-    {"a thin product of registers that lie otherwise", "thin_alone",
+    {"a gemv of registers in another layout", "thin_alone",
      [](Plan& p) {
   Matmul& matmul = the<Mma>(p).matmul;
   matmul.layout_b = edited(matmul.layout_b, [](auto& axes) { std::swap(axes[0], axes[1]); });
      },
      "is multiplied"},
-    {"a thin product of fewer registers", "thin_alone", [](Plan& p) { the<Mma>(p).matmul.k /= 2; },
-     "is multiplied"},
-    {"a thin product whose k is said to be whole", "thin_alone",
-     [](Plan& p) { the<Mma>(p).matmul.lanes_k = the<Mma>(p).matmul.warps_k = 0; },
-     "k is said to be spread over"},
-    {"a thin product of another type", "thin_alone", [](Plan& p) { the<Mma>(p).matmul.type = ElementType::bf16; },
+    {"a gemv with fewer registers", "thin_alone", [](Plan& p) { the<Mma>(p).matmul.k /= 2; }, "is multiplied"},
+    {"a gemv whose k is marked as complete", "thin_alone",
+     [](Plan& p) { the<Mma>(p).matmul.lanes_k = the<Mma>(p).matmul.warps_k = 0; }, "k is said to be spread over"},
+    {"a gemv of another type", "thin_alone", [](Plan& p) { the<Mma>(p).matmul.type = ElementType::bf16; },
      "is f32, and bf16 is multiplied"},
-    {"a thin product from memory", "thin_alone",
+    {"a gemv from memory", "thin_alone",
      [](Plan& p) {
   the<Mma>(p).matmul.b.value = {};
   the<Mma>(p).matmul.b.buffer =
@@ -773,7 +783,7 @@ const PlantedFault of_matmuls[] =
   the<StoreShared>(p).sweep.shape = Shape{40, 100};
      },
      "a tile of [40,100] in a buffer of"},
-    {"what lies beyond an operand is not cleared", "staged", [](Plan& p) { place_of<ZeroFill>(p).drop(); },
+    {"padding of an operand is not cleared", "staged", [](Plan& p) { place_of<ZeroFill>(p).drop(); },
      "and nothing has cleared it"},
     {"an operand is not written", "staged", [](Plan& p) { place_of<StoreShared>(p).drop(); },
      "is read where nothing has filled it"},
@@ -782,7 +792,7 @@ const PlantedFault of_matmuls[] =
     {"one of two operands is not fetched ahead", "pipelined", [](Plan& p) { the<Fetch>(p).tiles.pop_back(); },
      "is read where nothing has filled it"},
     {"a copy pads with ones", "in_place", [](Plan& p) { fetched(p).access.padding = 1; }, "copies are of an In"},
-    {"a copy of what the kernel writes", "in_place",
+    {"a copy of a tensor that the kernel writes", "in_place",
      [](Plan& p) {
   p.tensors[0].access = Access::in_out;
   fetched(p).access.read_only = false;
@@ -790,7 +800,7 @@ const PlantedFault of_matmuls[] =
      "copies are of an In"},
     {"a copy of more than the buffer has", "in_place", [](Plan& p) { fetched(p).access.axes.back().extent *= 2; },
      "where its buffer has"},
-    {"a copy of vectors that the rows are not made of", "in_place",
+    {"a copy of vectors that do not divide the rows", "in_place",
      [](Plan& p) { buffer_of(p).columns = 8 * (buffer_of(p).columns / 8) + 4; }, "not whole vectors of 8"},
     {"a copy of vectors across rows", "in_place",
      [](Plan& p) { fetched(p).access.fast = static_cast<int>(fetched(p).access.axes.size()) - 2; },
@@ -801,112 +811,121 @@ const PlantedFault of_matmuls[] =
      "is copied asynchronously, 16 bytes at a time"},
     {"tensor cores read the workspace", "in_place", [](Plan& p) { buffer_of(p).in_workspace = true; },
      "tensor cores read shared memory only"},
-    {"a fetch in place into stages", "in_place", [](Plan& p) { buffer_of(p).stages = 2; },
+    {"a fetch in place into several stages", "in_place", [](Plan& p) { buffer_of(p).stages = 2; },
      "has stages, and is fetched in place"},
     };
 
-// Barriers, and copies that are waited for.
+// Barriers, and waits for copies.
 const PlantedFault of_sync[] =
     {
-        {"no barrier before values come from scratch memory", "transposed", [](Plan& p) { barrier_before<LoadScratch>(p).drop(); },
-         "there is no barrier between it and writes of scratch"},
-        {"a barrier behind what it is for", "transposed", [](Plan& p) { barrier_before<LoadScratch>(p).move(1); },
-         "there is no barrier between it and writes of scratch"},
-        {"no barrier before scratch memory is written again", "transposed", [](Plan& p) { barrier_before<StoreScratch>(p).drop(); },
-         "there is no barrier between it and uses of scratch"},
-        {"no barrier before totals are added", "scanned", [](Plan& p) { barrier_before<AddScanPrefix>(p).drop(); },
-         "there is no barrier between it and writes of scratch"},
-        {"no barrier before a product", "in_place", [](Plan& p) { barrier_before<Mma>(p).drop(); },
-         "seen by all threads: there is no barrier"},
-        {"no barrier before a product of what threads wrote", "staged",
-         [](Plan& p) { barrier_before<Mma>(p).drop(); }, "there is no barrier between it and writes of"},
-        {"no barrier between zeros and what overwrites them", "staged",
-         [](Plan& p) { barrier_before<StoreShared>(p).drop(); }, "there is no barrier between it and uses of left_"},
-        {"no barrier between a store and a load", "exchanged", [](Plan& p) { barrier_before<Load>(p).drop(); },
-         "there is no barrier between it and writes of inout0"},
-        {"no barrier between a load and a store", "exchanged", [](Plan& p) { barrier_before<Store>(p).drop(); },
-         "there is no barrier between it and uses of inout0"},
-        {"no barrier between an atomic addition and a load", "counted", [](Plan& p) { barrier_before<Load>(p).drop(); },
-         "there is no barrier between it and writes of inout1"},
-        {"no barrier before what is released", "released", [](Plan& p) { barrier_before<Atomic>(p).drop(); },
-         "there is no barrier between it and uses of inout2"},
-        {"no barrier behind what is acquired", "awaited", [](Plan& p) { barrier_before<Load>(p).drop(); },
-         "there is no barrier between it and writes of inout0"},
-        {"no barrier between atomics of two ops", "mixed", [](Plan& p) { barrier_before<Atomic>(p, 0).drop(); },
-         "there is no barrier between it and uses of inout0"},
-        {"no barrier between values that change places", "mixed", [](Plan& p) { barrier_before<Atomic>(p, 2).drop(); },
-         "there is no barrier between it and uses of inout0"},
-        {"no barrier in a branch", "counted", [](Plan& p) { barrier_before<Store>(p).drop(); },
-         "there is no barrier between it and uses of inout1"},
-        {"a round does not wait for the one before it", "shifted", [](Plan& p) { place_of<Barrier>(p).drop(); },
-         "of inout0"},
-        {"parts are taken before all have put theirs", "rows", [](Plan& p) { barrier_before<ReduceWarpPartials>(p).drop(); },
-         "there is no barrier between it and writes of scratch"},
-        {"a round puts parts while the one before it takes some", "rows",
-         [](Plan& p) { barrier_before<StoreWarpPartials>(p).drop(); }, "there is no barrier between it and uses of scratch"},
-        {"a barrier of later k_iterations is the only one", "rows",
-         [](Plan& p) { barrier_before<ReduceWarpPartials>(p).step().action.get<Barrier>().again = true; },
-         "there is no barrier between it and writes of scratch"},
-        {"no barrier at the top of a round", "pipelined",
+        {"no barrier before values are read from scratch memory", "transposed",
          [](Plan& p) {
-  std::erase_if(the<Loop>(p).arrive, [](const Step& s) { return s.action.is<Barrier>(); });
+  barrier_before<LoadScratch>(p).drop();
          },
-         "0 barriers at the top of a round"},
-        {"the barrier before copies have arrived", "pipelined",
-         [](Plan& p) { std::swap(the<Loop>(p).arrive.front(), the<Loop>(p).arrive.back()); },
-         "the barrier stands before the wait"},
-        {"copies into what the round before still reads", "unpipelined",
-         [](Plan& p) { barrier_before<Fetch>(p).drop(); }, "there is no barrier between it and uses of tile_"},
-        {"copies for a loop into what is still read", "two_loops", [](Plan& p) { barrier_before<Loop>(p).drop(); },
-         "there is no barrier between its first fetch and uses of"},
-        {"a block does not wait for the one before it", "beyond", [](Plan& p) { barrier_before<StoreShared>(p).drop(); },
-         "there is no barrier between it and uses of left_"},
-        {"a copy ends in no group", "in_place", [](Plan& p) { place_of<CpAsyncCommit>(p, 1).drop(); }, "is not in a group"},
-        {"a copy is not waited for", "in_place", [](Plan& p) { place_of<CpAsyncWait>(p, 1).drop(); }, "is not waited for"},
-        {"a copy's group ends behind the wait", "in_place", [](Plan& p) { place_of<CpAsyncCommit>(p, 1).move(1); },
-         "is not waited for"},
-        {"a copy is waited for behind its use", "in_place",
+         "there is no barrier between it and writes of scratch"},
+        {"a barrier after the step that needs it", "transposed",
          [](Plan& p) {
+  barrier_before<LoadScratch>(p).move(1);
+         },
+         "there is no barrier between it and writes of scratch"},
+                   {"no barrier before scratch memory is written again", "transposed",
+                    [](Plan& p) {
+  barrier_before<StoreScratch>(p).drop();
+                    },
+                    "there is no barrier between it and uses of scratch"},
+    {"no barrier before totals are accumulated", "scanned", [](Plan& p) { barrier_before<AddScanPrefix>(p).drop(); },
+     "there is no barrier between it and writes of scratch"},
+    {"no barrier before a matmul", "in_place", [](Plan& p) { barrier_before<Mma>(p).drop(); },
+     "seen by all threads: there is no barrier"},
+    {"no barrier before a matmul of elements that threads wrote", "staged",
+     [](Plan& p) { barrier_before<Mma>(p).drop(); }, "there is no barrier between it and writes of"},
+    {"no barrier between zeros and the writes that replace them", "staged",
+     [](Plan& p) { barrier_before<StoreShared>(p).drop(); }, "there is no barrier between it and uses of left_"},
+    {"no barrier between a store and a load", "exchanged", [](Plan& p) { barrier_before<Load>(p).drop(); },
+     "there is no barrier between it and writes of inout0"},
+    {"no barrier between a load and a store", "exchanged", [](Plan& p) { barrier_before<Store>(p).drop(); },
+     "there is no barrier between it and uses of inout0"},
+    {"no barrier between an atomic addition and a load", "counted", [](Plan& p) { barrier_before<Load>(p).drop(); },
+     "there is no barrier between it and writes of inout1"},
+    {"no barrier before a release", "released", [](Plan& p) { barrier_before<Atomic>(p).drop(); },
+     "there is no barrier between it and uses of inout2"},
+    {"no barrier after an acquire", "awaited", [](Plan& p) { barrier_before<Load>(p).drop(); },
+     "there is no barrier between it and writes of inout0"},
+    {"no barrier between atomics of two ops", "mixed", [](Plan& p) { barrier_before<Atomic>(p, 0).drop(); },
+     "there is no barrier between it and uses of inout0"},
+    {"no barrier between values that are swapped", "mixed", [](Plan& p) { barrier_before<Atomic>(p, 2).drop(); },
+     "there is no barrier between it and uses of inout0"},
+    {"no barrier in a branch", "counted", [](Plan& p) { barrier_before<Store>(p).drop(); },
+     "there is no barrier between it and uses of inout1"},
+    {"an iteration does not wait for the previous one", "shifted", [](Plan& p) { place_of<Barrier>(p).drop(); },
+     "of inout0"},
+    {"partials are read before all are written", "rows", [](Plan& p) { barrier_before<ReduceWarpPartials>(p).drop(); },
+     "there is no barrier between it and writes of scratch"},
+    {"an iteration writes partials while the previous one reads some", "rows",
+     [](Plan& p) { barrier_before<StoreWarpPartials>(p).drop(); },
+     "there is no barrier between it and uses of scratch"},
+    {"a barrier of later iterations is the only one", "rows",
+     [](Plan& p) { barrier_before<ReduceWarpPartials>(p).step().action.get<Barrier>().again = true; },
+     "there is no barrier between it and writes of scratch"},
+    {"no barrier at the beginning of an iteration", "pipelined",
+     [](Plan& p) { std::erase_if(the<Loop>(p).arrive, [](const Step& s) { return s.action.is<Barrier>(); }); },
+     "0 barriers at the top of a round"},
+    {"the barrier before copies have arrived", "pipelined",
+     [](Plan& p) { std::swap(the<Loop>(p).arrive.front(), the<Loop>(p).arrive.back()); },
+     "the barrier stands before the wait"},
+    {"copies into memory that the previous iteration still reads", "unpipelined",
+     [](Plan& p) { barrier_before<Fetch>(p).drop(); }, "there is no barrier between it and uses of tile_"},
+    {"copies for a loop into memory that is still read", "two_loops", [](Plan& p) { barrier_before<Loop>(p).drop(); },
+     "there is no barrier between its first fetch and uses of"},
+    {"a CTA does not wait for the previous one", "beyond", [](Plan& p) { barrier_before<StoreShared>(p).drop(); },
+     "there is no barrier between it and uses of left_"},
+    {"a copy ends in no group", "in_place", [](Plan& p) { place_of<CpAsyncCommit>(p, 1).drop(); }, "is not in a group"},
+    {"a copy is not waited for", "in_place", [](Plan& p) { place_of<CpAsyncWait>(p, 1).drop(); }, "is not waited for"},
+    {"a copy's group is committed after the wait", "in_place", [](Plan& p) { place_of<CpAsyncCommit>(p, 1).move(1); },
+     "is not waited for"},
+    {"a copy is waited for after its use", "in_place",
+     [](Plan& p) {
   const StepPlace wait = place_of<CpAsyncWait>(p, 1);
   Step moved = wait.step();
   wait.drop();
   body_of(p).push_back(std::move(moved));
-         },
-         "is not waited for"},
-                   {"a copy is waited for behind the barrier", "in_place",
-                    [](Plan& p) {
+     },
+     "is not waited for"},
+    {"a copy is waited for after the barrier", "in_place",
+     [](Plan& p) {
   const StepPlace barrier = barrier_before<Mma>(p);
   Step moved = barrier.step();
   barrier.drop();
   const StepPlace wait = place_of<CpAsyncWait>(p, 1);
   wait.body->insert(wait.body->begin() + static_cast<std::ptrdiff_t>(wait.index), std::move(moved));
-                    },
-                    "seen by all threads: there is no barrier"},
-    {"one copy may still be under way", "in_place", [](Plan& p) { the<CpAsyncWait>(p, 1).pending = 1; },
+     },
+     "seen by all threads: there is no barrier"},
+    {"one copy may still be pending", "in_place", [](Plan& p) { the<CpAsyncWait>(p, 1).pending = 1; },
      "a wait outside of a loop is for all copies"},
-    {"a round may begin before its copies have arrived", "pipelined", [](Plan& p) { the<CpAsyncWait>(p).pending += 1; },
+    {"an iteration may begin before its copies have arrived", "pipelined",
+     [](Plan& p) { the<CpAsyncWait>(p).pending += 1; },
      "it waits until 3 groups are pending, and 4 k_iterations are under way"},
     {"a wait for a negative number of groups", "pipelined", [](Plan& p) { the<CpAsyncWait>(p).pending = -1; },
      "it waits until -1 groups are pending"},
-    {"a round does not wait for its copies", "pipelined",
+    {"an iteration does not wait for its copies", "pipelined",
      [](Plan& p) { the<Loop>(p).arrive.erase(the<Loop>(p).arrive.begin()); }, "0 waits at the top of a round"},
-    {"a round waits in its body", "pipelined",
+    {"an iteration waits in its body", "pipelined",
      [](Plan& p) {
   Loop& loop = the<Loop>(p);
   loop.body.insert(loop.body.begin(), loop.arrive.front());
   loop.arrive.erase(loop.arrive.begin());
      },
      "0 waits at the top of a round"},
-    {"a round's copies are no group", "pipelined", [](Plan& p) { the<Loop>(p).issued.clear(); },
+    {"an iteration's copies are not committed", "pipelined", [](Plan& p) { the<Loop>(p).issued.clear(); },
      "0 groups of copies a round"},
-    {"a round without a fetch ends no group", "pipelined",
+    {"an iteration without a fetch commits no group", "pipelined",
      [](Plan& p) {
   Loop& loop = the<Loop>(p);
   loop.ahead.push_back(loop.issued.front());
   loop.issued.clear();
      },
      "0 groups of copies a round"},
-    {"two groups a round", "pipelined",
+    {"two groups per iteration", "pipelined",
      [](Plan& p) {
   const Step commit = the<Loop>(p).issued.front();
   the<Loop>(p).issued.push_back(commit);
@@ -924,18 +943,18 @@ const PlantedFault of_sync[] =
     if (place.body == &body_of(p)) return place.move(1);
      },
      "copies of the loop before may be under way"},
-    {"a loop of one round more under way than there are stages", "pipelined", [](Plan& p) { the<Loop>(p).stages += 1; },
+    {"a loop with one more iteration in flight than stages", "pipelined", [](Plan& p) { the<Loop>(p).stages += 1; },
      "which are not those of the loop"},
     {"a buffer of one stage too few", "pipelined", [](Plan& p) { buffer_of(p).stages -= 1; },
      "which are not those of the loop"},
-    {"a loop with something ahead and one round under way", "pipelined", [](Plan& p) { the<Loop>(p).stages = 1; },
+    {"a loop with a prefetch and one iteration in flight", "pipelined", [](Plan& p) { the<Loop>(p).stages = 1; },
      "1 k_iterations are under way, and something is fetched ahead"},
-    {"a loop of no stage", "shifted", [](Plan& p) { the<Loop>(p).stages = 0; }, "0 stages"},
+    {"a loop without stages", "shifted", [](Plan& p) { the<Loop>(p).stages = 0; }, "0 stages"},
     {"a fetch for another loop", "two_loops", [](Plan& p) { the<Fetch>(p, 0).loop = the<Loop>(p, 1).loop; },
      "it fetches for another loop"},
-    {"a fetch ahead of a loop that is in place", "pipelined", [](Plan& p) { the<Fetch>(p).loop = {}; },
+    {"a prefetch of a loop that fetches in place", "pipelined", [](Plan& p) { the<Fetch>(p).loop = {}; },
      "it fetches for another loop"},
-    {"nothing is fetched ahead", "pipelined", [](Plan& p) { place_of<Fetch>(p).drop(); }, "0 fetches ahead"},
+    {"nothing is prefetched", "pipelined", [](Plan& p) { place_of<Fetch>(p).drop(); }, "0 fetches ahead"},
     {"a fetch for a loop in its body", "pipelined",
      [](Plan& p) {
   Loop& loop = the<Loop>(p);
@@ -949,7 +968,7 @@ const PlantedFault of_sync[] =
   loop.arrive.insert(loop.arrive.begin() + 1, loop.issued.front());
      },
      "a round begins with a wait and a barrier alone"},
-    {"a product ahead of a round", "pipelined",
+    {"a matmul before an iteration", "pipelined",
      [](Plan& p) {
   const Step matmul = place_of<Mma>(p).step();
   the<Loop>(p).ahead.push_back(matmul);
@@ -960,7 +979,7 @@ const PlantedFault of_sync[] =
 // Offsets.
 const PlantedFault of_memory[] =
     {
-        {"two buffers in one place", "in_place", [](Plan& p) { buffer_of(p, 1).offset = buffer_of(p, 0).offset; },
+        {"two buffers at one offset", "in_place", [](Plan& p) { buffer_of(p, 1).offset = buffer_of(p, 0).offset; },
          "are in use at the same time"},
         {"two buffers that overlap by a stage", "pipelined",
          [](Plan& p) {
@@ -968,17 +987,19 @@ const PlantedFault of_memory[] =
   (a.offset > b.offset ? a : b).offset -= 128;
          },
          "are in use at the same time"},
-        {"scratch memory in the place of a value", "large",
+        {"scratch memory at the offset of a value", "large",
          [](Plan& p) {
   for (const Storage& storage : p.storages)
-    if (storage.storage_class == StorageClass::shared) p.scratch[the<StoreWarpPartials>(p).scratch].offset = storage.offset;
+    if (storage.storage_class == StorageClass::shared)
+      p.scratch[the<StoreWarpPartials>(p).scratch].offset = storage.offset;
          },
          "are in use at the same time"},
-                   {"two values in one place", "large",
+                   {"two values at one offset", "large",
                     [](Plan& p) {
   std::vector<Storage*> large;
   for (Storage& storage : p.storages)
-    if (storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace) large.push_back(&storage);
+    if (storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace)
+      large.push_back(&storage);
   large.at(1)->storage_class = large.at(0)->storage_class;
   large.at(1)->offset = large.at(0)->offset;
                     },
@@ -987,31 +1008,31 @@ const PlantedFault of_memory[] =
      "not at a multiple of 128"},
     {"scratch memory that is not aligned to 16 bytes", "transposed",
      [](Plan& p) { p.scratch[the<StoreScratch>(p).scratch].offset = 8; }, "not at a multiple of 16"},
-    {"a buffer below 0", "in_place", [](Plan& p) { buffer_of(p).offset = -128; }, "begins at -128"},
+    {"a buffer at a negative offset", "in_place", [](Plan& p) { buffer_of(p).offset = -128; }, "begins at -128"},
     {"a buffer beyond the end", "in_place", [](Plan& p) { buffer_of(p).offset = 128 * 1024; }, "ends at"},
     {"less shared memory than is used", "in_place", [](Plan& p) { p.shared_bytes -= 128; }, "ends at"},
     {"less workspace than is used", "beyond", [](Plan& p) { p.workspace_bytes -= 128; }, "ends at"},
-    {"more shared memory than a block may have", "in_place", [](Plan& p) { p.shared_bytes = 228 * 1024; },
+    {"more shared memory than a CTA may have", "in_place", [](Plan& p) { p.shared_bytes = 228 * 1024; },
      "bytes of shared memory, sm_90a has"},
-    {"a workspace whose blocks are not aligned", "beyond", [](Plan& p) { p.workspace_bytes += 16; },
+    {"a workspace whose parts for CTAs are not aligned", "beyond", [](Plan& p) { p.workspace_bytes += 16; },
      "no multiple of 128"},
-    {"scratch memory too small for what is put", "transposed", [](Plan& p) { p.scratch[the<StoreScratch>(p).scratch].bytes -= 4; },
-     "of scratch memory"},
-    {"scratch memory too small for parts", "rows", [](Plan& p) { p.scratch[the<StoreWarpPartials>(p).scratch].bytes /= 2; },
-     "of scratch memory"},
+    {"scratch memory too small for the stored value", "transposed",
+     [](Plan& p) { p.scratch[the<StoreScratch>(p).scratch].bytes -= 4; }, "of scratch memory"},
+    {"scratch memory too small for partials", "rows",
+     [](Plan& p) { p.scratch[the<StoreWarpPartials>(p).scratch].bytes /= 2; }, "of scratch memory"},
     {"a part that begins where the last one ends", "joined", [](Plan& p) { the<StoreScratch>(p, 1).base += 64; },
      "of scratch memory"},
     {"a part that begins below 0", "joined", [](Plan& p) { the<StoreScratch>(p).base = -1; }, "it begins at -1"},
-    {"elements in each other's places", "transposed",
+    {"elements are stored over each other", "transposed",
      [](Plan& p) {
   Strides& strides = the<StoreScratch>(p).strides;
   strides[0] = strides[1];
      },
      "lie among others"},
-    {"elements taken from each other's places", "transposed", [](Plan& p) { the<LoadScratch>(p).strides[0] = 2; },
+    {"elements are loaded from each other's offsets", "transposed", [](Plan& p) { the<LoadScratch>(p).strides[0] = 2; },
      "lie among others"},
-    {"scratch memory too small for totals", "scanned", [](Plan& p) { p.scratch[the<WriteScanTotals>(p).scratch].bytes -= 4; },
-     "of scratch memory"},
+    {"scratch memory too small for totals", "scanned",
+     [](Plan& p) { p.scratch[the<WriteScanTotals>(p).scratch].bytes -= 4; }, "of scratch memory"},
     };
 
 // Roles, phases and parameters.
@@ -1019,7 +1040,7 @@ const PlantedFault of_launch[] =
     {
         {"no phase", "rows", [](Plan& p) { p.phases.clear(); }, "the plan has no phase"},
         {"a phase without a role", "pointwise", [](Plan& p) { p.phases[0].roles.clear(); }, "a phase has no role"},
-        {"a gap below the first role", "pointwise", [](Plan& p) { p.phases[0].roles[0].first_warp = 1; },
+        {"a gap before the first role", "pointwise", [](Plan& p) { p.phases[0].roles[0].first_warp = 1; },
          "begins at warp 1, not 0"},
         {"a role that overlaps another", "pointwise",
          [](Plan& p) {
@@ -1036,15 +1057,15 @@ const PlantedFault of_launch[] =
   p.phases[0].roles.push_back({"producer", p.phases[0].roles[0].warps, 0, {}});
                     },
                     "role producer has 1 teams of 0 warps"},
-    {"more warps than a block has", "pointwise", [](Plan& p) { p.phases[0].roles[0].warps = 64; },
+    {"more warps than a CTA can have", "pointwise", [](Plan& p) { p.phases[0].roles[0].warps = 64; },
      "64 warps in a block"},
-    {"more blocks at a time than there are threads for", "pointwise", [](Plan& p) { p.blocks = 1000; },
+    {"more CTAs at a time than threads allow", "pointwise", [](Plan& p) { p.blocks = 1000; },
      "threads at a time"},
-    {"groups of blocks in a grid of one axis", "pointwise", [](Plan& p) { p.phases[0].schedule.raster_group = 8; },
+    {"raster groups in a grid with one axis", "pointwise", [](Plan& p) { p.phases[0].schedule.raster_group = 8; },
      "blocks run in groups of 8 in a grid of 1 axes"},
     {"a grid that begins at another axis", "pointwise", [](Plan& p) { p.phases[0].first_axis = 1; },
      "a phase's grid begins at axis 1, not 0"},
-    {"a second phase whose blocks are those of the launch", "pointwise",
+    {"a second phase with one CTA per grid tile", "pointwise",
      [](Plan& p) {
   Phase second = p.phases[0];
   second.first_axis = 1;
@@ -1061,7 +1082,7 @@ const PlantedFault of_launch[] =
   p.phases.push_back(std::move(second));
      },
      "the only one of its phase, has 1 warps of"},
-    {"a block's index in a phase over another grid", "pointwise",
+    {"a CTA's index in a phase with another grid", "pointwise",
      [](Plan& p) {
   Phase second = p.phases[0];
   p.phases[0].roles[0].body.clear();
@@ -1071,12 +1092,12 @@ const PlantedFault of_launch[] =
      "in a phase over another grid"},
     {"a parameter is missing", "pointwise", [](Plan& p) { drop_parameter(p, KernelParameter::Kind::scalar); },
      "parameters, and needs"},
-    {"a parameter stands twice", "pointwise", [](Plan& p) { p.parameters.push_back(p.parameters[0]); },
+    {"a parameter occurs twice", "pointwise", [](Plan& p) { p.parameters.push_back(p.parameters[0]); },
      "a parameter is passed twice"},
     {"a parameter of another tensor", "transposed", [](Plan& p) { p.parameters[0].argument = 7; }, "parameters, and needs"},
-    {"the number of blocks is missing", "beyond", [](Plan& p) { drop_parameter(p, KernelParameter::Kind::blocks); },
+    {"the number of grid tiles is missing", "beyond", [](Plan& p) { drop_parameter(p, KernelParameter::Kind::blocks); },
      "parameters, and needs"},
-    {"a workspace whose blocks are not in flight", "beyond",
+    {"a workspace without persistent CTAs", "beyond",
      [](Plan& p) {
   p.phases[0].schedule.kind = Schedule::Kind::grid;
   drop_parameter(p, KernelParameter::Kind::blocks);
@@ -1099,23 +1120,23 @@ void check(std::span<const PlantedFault> faults) {
 
 }  // namespace
 
-TEST_CASE("the verifier names ids and indices that name nothing", "[plan]") { check(of_ids); }
-TEST_CASE("the verifier names layouts, storage and scopes that are wrong", "[plan]") { check(of_values); }
-TEST_CASE("the verifier names terms and types that are wrong", "[plan]") { check(of_types); }
-TEST_CASE("the verifier names parts of results that are not combined", "[plan]") { check(of_parts); }
-TEST_CASE("the verifier names sorts and counts that are wrong", "[plan]") { check(of_sorts); }
-TEST_CASE("the verifier names places in tensors that are wrong", "[plan]") { check(of_places); }
-TEST_CASE("the verifier names products that are wrong", "[plan]") { check(of_matmuls); }
-TEST_CASE("the verifier names barriers and waits that are missing", "[plan]") { check(of_sync); }
-TEST_CASE("the verifier names memory that overlaps", "[plan]") { check(of_memory); }
-TEST_CASE("the verifier names roles and parameters that are wrong", "[plan]") { check(of_launch); }
+TEST_CASE("the verifier reports ids and indices that are out of range", "[plan]") { check(of_ids); }
+TEST_CASE("the verifier reports wrong layouts, storage and scopes", "[plan]") { check(of_values); }
+TEST_CASE("the verifier reports wrong terms and types", "[plan]") { check(of_types); }
+TEST_CASE("the verifier reports partial results that are not combined", "[plan]") { check(of_parts); }
+TEST_CASE("the verifier reports wrong sorts and counts", "[plan]") { check(of_sorts); }
+TEST_CASE("the verifier reports wrong offsets in tensors", "[plan]") { check(of_places); }
+TEST_CASE("the verifier reports wrong matmuls", "[plan]") { check(of_matmuls); }
+TEST_CASE("the verifier reports missing barriers and waits", "[plan]") { check(of_sync); }
+TEST_CASE("the verifier reports overlapping memory", "[plan]") { check(of_memory); }
+TEST_CASE("the verifier reports wrong roles and parameters", "[plan]") { check(of_launch); }
 
 namespace {
 
-/// Would a kernel without this step compute what it does? Not asked of steps that say what a kernel means.
+/// Would a kernel without this step compute the same? Not asked of steps that define what a kernel computes.
 bool must_stand(const Plan& plan, const Body& body, std::size_t index) {
   const Step& step = body[index];
-  // A later wait is for these copies, too, if more are fetched in place before it.
+  // A later wait covers these copies, too, if more are fetched in place before it.
   const bool more_copies =
       std::any_of(body.begin() + static_cast<std::ptrdiff_t>(index) + 1, body.end(), [](const Step& later) {
         const Fetch* fetch = later.action.as<Fetch>();

@@ -1,5 +1,5 @@
-// The prelude of generated kernels: what is taken of it, that it compiles for every architecture, and that its plain
-// C++, run here, gives the bits of graph/math.hpp.
+// The prelude of generated kernels: which items a kernel gets, that it compiles for every architecture, and that its
+// plain C++, run here, returns the bits of graph/math.hpp.
 #include <algorithm>
 #include <array>
 #include <barrier>
@@ -27,7 +27,7 @@ using namespace tessera::internal;
 
 namespace {
 
-// The plain part of the prelude, with bodies of our own for what it uses of the other.
+// The plain part of the prelude, with our own definitions of the device functions that it uses.
 namespace host {
 
 thread_local int thread = 0;
@@ -130,7 +130,7 @@ auto bits(T x) {
     return x;
 }
 
-/// long long as the ops have it.
+/// long long as the ops' type.
 template <class T>
 auto in_ops(T x) {
   if constexpr (std::is_same_v<T, host::i64>)
@@ -159,7 +159,7 @@ std::vector<T> samples(int random) {
       for (int i = 0; i < random; ++i) {
         const std::uint64_t any = engine();
         values.push_back(std::bit_cast<double>(any));
-        // Next to ties of narrower types, where a number that is rounded twice goes wrong.
+        // Next to ties of narrower types, where double rounding goes wrong.
         const double tie = std::bit_cast<double>(any & ~((std::uint64_t{1} << (29 + any % 24)) - 1));
         values.push_back(std::nextafter(tie, 0));
         values.push_back(std::nextafter(tie, limits::max()));
@@ -173,7 +173,7 @@ std::vector<T> samples(int random) {
   return values;
 }
 
-/// What the prelude gives and what the op gives. Every check is of this type: there are hundreds.
+/// The results of the prelude and of the op. Every check is of this type: there are hundreds.
 struct Both {
   template <class R, class S>
   Both(R of_prelude, S of_op)
@@ -224,7 +224,7 @@ void on_each_lane(const std::function<void(int)>& body) {
   }
 }
 
-/// `order`, so that what is before another comes before it, and equals stay in order.
+/// `order`, so that the sort is stable.
 std::vector<int> sorted(std::vector<int> order, const std::function<bool(int, int)>& before) {
   std::ranges::stable_sort(order, before);
   return order;
@@ -239,7 +239,7 @@ std::vector<int> numbers_to(std::size_t count) {
 
 }  // namespace
 
-TEST_CASE("Prelude arithmetic gives the bits of the ops", "[prelude]") {
+TEST_CASE("Prelude arithmetic returns the bits of the ops", "[prelude]") {
 #define SAME2(T, name, other) \
   check_pairs<T>(#name, [](T a, T b) { return Both(host::name(a, b), math::other(in_ops(a), in_ops(b))); })
 #define SAME1(T, name, other) \
@@ -308,12 +308,12 @@ TEST_CASE("tanh_of is tanh, to 3e-7 of itself", "[prelude]") {
   CHECK(std::isnan(host::tanh_of(host::nan_value())));
 }
 
-TEST_CASE("Prelude trigonometry gives the bits of the ops, of large numbers, too", "[prelude]") {
+TEST_CASE("Prelude trigonometry returns the bits of the ops, for large numbers, too", "[prelude]") {
   SAME1(float, sin_of, sin);
   SAME1(float, cos_of, cos);
   SAME1(float, tan_of, tan);
   CHECK(std::isnan(host::tan_of(host::infinity())));
-  // Near to multiples of pi / 2: what is left of them are the last bits that there are.
+  // Near multiples of pi / 2, the reduced argument consists of the last bits.
   for (const float x : {0x1.f9cbe2p+7f, 0x1.47d0fep+34f, 0x1.0f79ap+57f, 0x1.f37c8ap+95f, 0x1.7b9b4p+126f}) {
     INFO(x);
     const auto exact = std::cos(static_cast<long double>(x));
@@ -337,7 +337,7 @@ TEST_CASE("sigmoid2_of is 1 / (1 + 2^-x), to 5e-7 of itself", "[prelude]") {
   CHECK(std::isnan(host::sigmoid2_of(host::nan_value())));
 }
 
-TEST_CASE("Prelude casts give the bits of the ops", "[prelude]") {
+TEST_CASE("Prelude casts return the bits of the ops", "[prelude]") {
   SAME1(float, cast_f32, cast_to<ElementType::f32>);
 #define TO_NARROW(T)                             \
   SAME1(T, cast_i8, cast_to<ElementType::i8>);   \
@@ -412,7 +412,7 @@ TEST_CASE("Prelude vectors move elements as the executor does", "[prelude]") {
 
 namespace {
 
-/// argmax as a kernel computes it: each element against the start, then any two against each other.
+/// argmax as a kernel computes it: each element against the initial value, then any two against each other.
 template <class T>
 int argmax_of(const std::vector<T>& line, std::mt19937& engine) {
   const T start = std::is_same_v<T, float> ? static_cast<T>(host::nan_value()) : std::numeric_limits<T>::lowest();
@@ -451,7 +451,7 @@ void check_argmax(const std::vector<T>& choices) {
 
 }  // namespace
 
-TEST_CASE("keep_best gives argmax in any order of comparison", "[prelude]") {
+TEST_CASE("keep_best computes argmax in any order of comparison", "[prelude]") {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   check_argmax<float>({-infinity, infinity, 1, 2, nan, nan});
@@ -460,12 +460,12 @@ TEST_CASE("keep_best gives argmax in any order of comparison", "[prelude]") {
   check_argmax<host::i64>({std::numeric_limits<host::i64>::lowest(), 0, 1});
 }
 
-TEST_CASE("Lanes share out the sums of their registers, and gather them", "[prelude]") {
+TEST_CASE("Lanes reduce-scatter the sums of their registers, and gather them", "[prelude]") {
   std::array<std::array<float, 8>, 32> all{};
   std::mt19937 engine(5);
   for (auto& lane : all)
     for (float& x : lane) x = static_cast<float>(engine() % 1000);
-  std::array<std::array<float, 8>, 32> expected{};  // sums of the lanes whose indices differ in the bits 2 and 16
+  std::array<std::array<float, 8>, 32> expected{};  // sums over the lanes whose indices differ in the bits 2 and 16
   for (std::size_t lane = 0; lane < 32; ++lane)
     for (std::size_t i = 0; i < 8; ++i)
       for (std::size_t bits : {0, 2, 16, 18}) expected[lane][i] += all[lane ^ bits][i];
@@ -487,7 +487,7 @@ TEST_CASE("Lanes share out the sums of their registers, and gather them", "[prel
 
 namespace {
 
-/// Lines of 32 / lanes * lanes * count keys, as a warp sorts them, against a sort.
+/// Lines of 32 / lanes * lanes * count keys, as a warp sorts them, compared with a sort.
 template <int lanes, int unit, int kept, int count, class T>
 void check_network(const std::vector<T>& choices) {
   CAPTURE(lanes, unit, kept, count);
@@ -545,13 +545,13 @@ void check_networks(const std::vector<T>& choices) {
   check_network<8, 4, 32, 4>(choices);
   check_network<1, 1, 16, 16>(choices);
   check_network<32, 1, 4, 8>(choices);   // fewer than a lane has
-  check_network<32, 1, 32, 8>(choices);  // those of some lanes
+  check_network<32, 1, 32, 8>(choices);  // the keys of some lanes
   check_network<16, 2, 1, 2>(choices);
 }
 
 }  // namespace
 
-TEST_CASE("A network of lanes and registers sorts, with places and without", "[prelude]") {
+TEST_CASE("A sorting network of lanes and registers sorts, with indices and without", "[prelude]") {
   constexpr float infinity = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
   check_networks<float>({-infinity, infinity, 1, -1, 2.5f, -0.0f, 0.0f, nan, -nan});
   check_networks<int>({std::numeric_limits<int>::lowest(), std::numeric_limits<int>::max(), 0, 1, -1});
@@ -561,7 +561,7 @@ TEST_CASE("A network of lanes and registers sorts, with places and without", "[p
   check_networks<host::u64>({0, 1, ~host::u64(0), host::u64(1) << 63, host::u64(1) << 32});
 }
 
-TEST_CASE("An element of a chunk finds its place among those of others", "[prelude]") {
+TEST_CASE("An element of a chunk finds its position among those of others", "[prelude]") {
   std::mt19937 engine(8);
   for (const int extent : {9, 16, 17, 40})
     for (const int kept : {1, 2, 8}) {
@@ -586,7 +586,7 @@ TEST_CASE("An element of a chunk finds its place among those of others", "[prelu
   CHECK(host::sum_of_copies<8>(counts.data()) == 270);
 }
 
-TEST_CASE("Scans over lanes are inclusive, from either end", "[prelude]") {
+TEST_CASE("Scans over lanes are inclusive, in either direction", "[prelude]") {
   const auto check = [](auto zero, auto lanes, auto step, auto from_behind) {
     using T = decltype(zero);
     constexpr int count = decltype(lanes)::value, apart = decltype(step)::value;
@@ -633,12 +633,12 @@ TEST_CASE("Scans over lanes are inclusive, from either end", "[prelude]") {
 
 namespace {
 
-/// Is `line` the first of a declaration? All others of an item are indented, or close or prefix one.
+/// Is `line` the first of a declaration? All other lines of an item are indented, or close or prefix one.
 bool declares(std::string_view line) {
   return line.starts_with("__device__ inline ") || line.starts_with("struct ") || line.starts_with("using ");
 }
 
-/// Of C++, but for what stands in strings.
+/// The words of C++ text outside of string literals.
 std::set<std::string_view> words_of(std::string_view text) {
   std::set<std::string_view> words;
   const auto is_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
@@ -682,7 +682,7 @@ TEST_CASE("Every prelude item is one named declaration in the folder where it be
     }
     CHECK(declarations == 1);
 
-    // What only a device has: intrinsics, builtin variables, PTX, the functions of CUDA.
+    // Features that only a device has: intrinsics, builtin variables, PTX, the functions of CUDA.
     const std::set<std::string_view> words = words_of(item.text.substr(item.text.find("\n__device__ ") + 1));
     CHECK(words.contains(item.name));
     const bool needs_device = std::any_of(words.begin(), words.end(), [](std::string_view word) {
@@ -690,9 +690,9 @@ TEST_CASE("Every prelude item is one named declaration in the folder where it be
              (word.starts_with("atomic") && word != "atomic" && word[6] != '_') || word == "threadIdx" ||
              word == "blockIdx" || word == "gridDim" || word == "blockDim";
     });
-    CHECK((needs_device || item.name == "continues") == item.device);  // which finds what does not end, elsewhere
+    CHECK((needs_device || item.name == "continues") == item.device);  // it detects endless loops, elsewhere
 
-    // Declared before it is used; so is every overload, which a template could not see later.
+    // Declared before it is used; so is every overload, since a template would not see later ones.
     for (const PreludeItem& other : prelude_items()) {
       if (other.name == item.name || !words.contains(other.name)) continue;
       CHECK(std::find_if(prelude_items().begin(), prelude_items().end(), [&](const PreludeItem& i) {
@@ -711,19 +711,20 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
   CHECK(prelude_for("extern \"C\" __global__ void k(float* x) { x[0] = 1.0f; }").empty());
   CHECK(names_in(prelude_for("y = modulo(a, b);")) == "modulo ");
   CHECK(prelude_for("y = modulo(a, b);").starts_with("// The remainder of floor_div"));
-  // With what an item uses, overloads included, in the order of the prelude whatever that of the text.
+  // Together with everything that an item uses, overloads included, in the order of the prelude whatever that of the
+  // text.
   CHECK(names_in(prelude_for("floor_div")) == "u32 i64 u64 wrap_sub wrap_sub wrap_sub wrap_neg floor_div ");
   CHECK(prelude_for("floor_div modulo") == prelude_for("modulo floor_div floor_div"));
   CHECK(prelude_for("cast_i32").find("__float2int_rz") != std::string::npos);
-  // Words in comments and strings, and parts of words, use nothing.
+  // Words in comments and strings, and parts of words, are no uses.
   CHECK(prelude_for("// modulo\n/* modulo\n modulo */ \"modulo \\\" modulo\" 'a' my_modulo modulo2 0modulo").empty());
   CHECK(names_in(prelude_for("// modulo\nmodulo")) == "modulo ");
   CHECK(names_in(prelude_for("'\\'' modulo \"")) == "modulo ");
-  // Of overloads those stay out that are for elements it has none of. Values of 64 bits may come without a name.
+  // Overloads for element types that the text does not have are left out. 64-bit values may occur without a type name.
   CHECK(names_in(prelude_for("from_memory(x)")) == "from_memory ");
   CHECK(names_in(prelude_for("const bf16* x; from_memory(x[0])")) ==
         "u32 u16 bf16 float_of bf16_value from_memory from_memory ");
-  // So may a double: it has digits, or a function gives it.
+  // So may a double: by a literal with digits, or as the result of a function.
   const auto of_double = [](std::string_view text) {
     return prelude_for(text).find("minimum(double") != std::string::npos;
   };
@@ -734,7 +735,7 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
     INFO(text);
     CHECK(of_double(text));
   }
-  CHECK(prelude_for("cast_i8(cast_f64(1))").find("cast_i8(double") != std::string::npos);  // whichever stands first
+  CHECK(prelude_for("cast_i8(cast_f64(1))").find("cast_i8(double") != std::string::npos);  // whichever comes first
   // One blank line between the items, a newline at the end.
   const std::string text = prelude_for("floor_div modulo");
   CHECK(text.find("\n\n\n") == std::string::npos);
@@ -746,7 +747,7 @@ namespace {
 
 struct Kernel {
   const char* name;
-  const char* text;  ///< the body; its parameters are those of every kernel here
+  const char* text;  ///< the body; all kernels here have the same parameters
 };
 
 constexpr Kernel kernels[] = {
@@ -915,7 +916,7 @@ constexpr Kernel kernels[] = {
   atomic_add(w, 1u);
   atomic_add(m, 1ull);
 )"},
-    // Macros, as NVRTC takes a generic lambda for a function of the host.
+    // Macros, as NVRTC takes a generic lambda for a host function.
     {"orders", R"(
 #define ALL(y)                                                 \
   y[1] = atomic_add<Acquire, BlockScope>(y, y[2]);             \
@@ -960,7 +961,7 @@ constexpr Kernel kernels[] = {
 )"},
 };
 
-// What only sm_90a has: the copy engine, barriers in memory, warp groups.
+// Features of sm_90a alone: TMA, mbarriers, warp groups.
 constexpr Kernel hopper_kernels[] = {
     {"pipelines", R"(  u64* const full = reinterpret_cast<u64*>(panel_memory());
   if (thread_index() == 0) {
@@ -1095,7 +1096,7 @@ CompileRequest request(const std::string& name, const std::string& body, Arch ar
   return {.source = prelude_for(kernel) + "\n" + kernel, .kernel = name, .arch = arch};
 }
 
-/// The compiler, or null after a warning if there is none here.
+/// The compiler, or null after a warning if there is none.
 const Nvrtc* nvrtc_here() {
   SUCCEED();
   try {
@@ -1108,7 +1109,7 @@ const Nvrtc* nvrtc_here() {
 
 }  // namespace
 
-TEST_CASE("Every prelude item is called by a kernel that compiles clean for every architecture", "[prelude]") {
+TEST_CASE("Every prelude item is called by a kernel that compiles cleanly for every architecture", "[prelude]") {
   std::string called =
       "load_vector debug_fail check_offset reach_below reach_above check_number check_numbers";  // below
   for (const Kernel& kernel : kernels) called += std::string("\n") + kernel.text;
@@ -1125,7 +1126,7 @@ TEST_CASE("Every prelude item is called by a kernel that compiles clean for ever
     CompileRequest whole_group = request(kernel.name, kernel.text, Arch::sm_90a);
     const std::size_t bounds = whole_group.source.find("__launch_bounds__(64)");
     whole_group.source.replace(bounds, 21, "__launch_bounds__(128)");
-    // Registers set for no role, products waited for one by one: whole kernels show what is clean
+    // These set registers without roles and wait for each wgmma: only whole kernels show that they compile cleanly
     // (test_role_plans.cpp).
     CHECK_NOTHROW(nvrtc->compile(whole_group));
   }
@@ -1138,7 +1139,7 @@ TEST_CASE("Every prelude item is called by a kernel that compiles clean for ever
       CHECK(code.report.warnings.empty());
       CHECK(is_clean(code.report, kernel_request.source));
     }
-    // printf takes its values from local memory.
+    // printf takes its arguments from local memory.
     CHECK(nvrtc
               ->compile(request(
                   "debug",
@@ -1149,7 +1150,7 @@ TEST_CASE("Every prelude item is called by a kernel that compiles clean for ever
   }
 }
 
-TEST_CASE("Vectors are moved by accesses of their width", "[prelude]") {
+TEST_CASE("Vector accesses have their full width", "[prelude]") {
   const Nvrtc* nvrtc = nvrtc_here();
   if (!nvrtc) return;
   struct Element {
@@ -1189,7 +1190,7 @@ TEST_CASE("Vectors are moved by accesses of their width", "[prelude]") {
   }
 }
 
-TEST_CASE("The ops' expressions compile, and are there for just the operands that the ops take", "[prelude]") {
+TEST_CASE("The ops' expressions compile, and exist exactly for the operands that the ops take", "[prelude]") {
   std::string body;
   const auto use = [&](Op op, ElementType type, const std::string& pointer) {
     if (!accepts(op, type)) return;

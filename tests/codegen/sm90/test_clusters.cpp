@@ -1,5 +1,4 @@
-// Clusters of blocks that share a product's rounds: when they do, the plan for it, and what its verifier says of
-// faults.
+// Cluster split-K: when it is used, its plan, and the verifier's errors for planted faults.
 #include <fmt/format.h>
 
 #include <functional>
@@ -38,18 +37,18 @@ Plan plan_of(const Graph& traced, bool clusters = true) {
 }
 bool has_clusters(const Plan& plan) { return plan.phases[0].schedule.split_k == SplitK::cluster; }
 
-// Of [64,256] the only warp group has no registers for parts of other blocks, too.
+// With [64,256], the only warp group has no registers for the partials of other CTAs, too.
 constexpr MatmulTiles tiles[] = {{64, 64, 64}, {64, 128, 64}, {128, 64, 64}, {128, 128, 64}, {128, 192, 64}};
 
 }  // namespace
 
-TEST_CASE("a cluster has as many blocks as end soonest", "[plan]") {
+TEST_CASE("the cluster size minimizes the time of a launch", "[plan]") {
   constexpr MmaExtents small{64, 64, 64}, large{128, 128, 64};
   CHECK(blocks_of_cluster(small, 12, 48, 132) == 4);
   CHECK(blocks_of_cluster(small, 12, 200, 132) == 8);
-  CHECK(blocks_of_cluster(small, 36, 12, 132) == 1);  // they are added up sooner than a cluster meets
+  CHECK(blocks_of_cluster(small, 36, 12, 132) == 1);  // accumulating them takes less time than a cluster's exchange
   CHECK(blocks_of_cluster(small, 12, 25, 132) == 3);
-  CHECK(blocks_of_cluster(large, 12, 25, 132) == 2);  // whose sums are more
+  CHECK(blocks_of_cluster(large, 12, 25, 132) == 2);  // more accumulators
   CHECK(blocks_of_cluster(small, 36, 200, 132) == 3);
   CHECK(blocks_of_cluster(small, 66, 48, 132) == 2);
   CHECK(blocks_of_cluster(small, 67, 48, 132) == 1);
@@ -60,14 +59,14 @@ TEST_CASE("a cluster has as many blocks as end soonest", "[plan]") {
   CHECK(blocks_of_cluster({128, 192, 64}, 12, 200, 132) == 1);
 }
 
-TEST_CASE("the k_iterations that blocks may share are those of the only product's loop", "[plan]") {
+TEST_CASE("the k-iterations that can be split are those of the only matmul's loop", "[plan]") {
   const auto k_iterations = [](const Graph& graph, std::int64_t k) {
     Argument x{.extent = {100, k}, .stride = {k, 1}};
     return SplitKLoop(run_passes(graph)).of(std::vector<Argument>(4, x));
   };
   CHECK(k_iterations(matmul<bf16>({64, 64, 64}), 641) == 11);
   CHECK(k_iterations(matmul<f16>({64, 64, 32}), 641) == 21);
-  CHECK(k_iterations(matmul<f32>({64, 64, 32}), 641) == 0);  // wgmma takes none from shared memory
+  CHECK(k_iterations(matmul<f32>({64, 64, 32}), 641) == 0);  // wgmma reads no f32 from shared memory
   const auto of = [](auto body) { return kernel("other", body).graph(); };
   CHECK(k_iterations(of([](In<bf16, 2> x, Out<f32, 2> y) {
     Index i = blocks(1);
@@ -88,14 +87,14 @@ TEST_CASE("the k_iterations that blocks may share are those of the only product'
   }),
                64) == 0);
   CHECK(SplitKLoop().of({}) == 0);
-  // A round of tf32 takes as long as one of 16 bits of twice the k.
+  // A k-iteration of tf32 takes as long as a 16-bit one with twice the k.
   const auto deep = [](const Graph& graph) { return SplitKLoop(run_passes(graph)).extents().k; };
   CHECK(deep(kernels::linear<bf16, bf16>({64, 64, 64}).executable().graph()) == 64);
   CHECK(deep(kernels::lm_head<tf32, f32>({64, 64, 32}).executable().graph()) == 64);
   CHECK(deep(kernels::linear<f32, f32>({64, 64, 32}).executable().graph()) == 0);
 }
 
-TEST_CASE("of a cluster each block runs its share of k_iterations, and the first adds up", "[plan]") {
+TEST_CASE("in a cluster each CTA runs its share of k-iterations, and the first one reduces", "[plan]") {
   for (const MatmulTiles& tile : tiles) {
     const Plan plan = plan_of(matmul<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
@@ -106,16 +105,16 @@ TEST_CASE("of a cluster each block runs its share of k_iterations, and the first
     CHECK(count<ClusterBarrier>(plan) == 4);
     CHECK(count<StorePartial>(plan) == 1);
     CHECK(count<ReducePartials>(plan) == 1);
-    // Of one warp group each thread has all the registers there are for it.
+    // With one warp group each thread has all registers that it can use.
     CHECK(count<SetMaxNReg>(plan) == (plan.phases[0].roles[1].warps == 4 ? 0 : 2));
     CHECK_FALSE(has_clusters(plan_of(matmul<bf16>(tile), false)));
   }
 }
 
-TEST_CASE("a kernel whose sums do not fit beside its operands has no clusters", "[plan]") {
+TEST_CASE("a kernel whose partials do not fit beside its operands has no clusters", "[plan]") {
   const Plan large = plan_of(matmul<bf16>({128, 256, 64}));
   CHECK(large.phases[0].roles.size() == 2);
-  CHECK_FALSE(has_clusters(large));  // 131072 bytes of sums, 32768 of what is stored, and two stages of 49152
+  CHECK_FALSE(has_clusters(large));  // 131072 bytes of accumulators, 32768 of staged output, and two stages of 49152
   CHECK(has_clusters(plan_of(matmul<bf16>({128, 192, 64}))));
   const Plan small = plan_of(matmul<f32>({16, 64, 32}));
   CHECK(small.phases[0].roles.size() == 1);
@@ -130,7 +129,7 @@ TEST_CASE("a kernel whose sums do not fit beside its operands has no clusters", 
   CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::none);
 }
 
-TEST_CASE("kernels of clusters compile without a spill", "[generate]") {
+TEST_CASE("kernels with clusters compile without spills", "[generate]") {
   if (!nvrtc_here()) return;
   std::vector<std::string> wrong(std::size(tiles) * 3);
   in_parallel(wrong.size(), [&](std::size_t i) {
@@ -146,7 +145,7 @@ TEST_CASE("kernels of clusters compile without a spill", "[generate]") {
   for (const std::string& one : wrong) CHECK(one == "");
 }
 
-TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[plan]") {
+TEST_CASE("the verifier reports errors between the CTAs of a cluster", "[plan]") {
   struct Fault {
     const char* name;
     std::function<void(Plan&)> plant;
@@ -157,25 +156,30 @@ TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[
       if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
     throw std::runtime_error("no such part");
   };
-  const Fault faults[] = {
-      {"no barrier ahead of the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
-      {"no barrier behind the sum", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
-      {"a role comes to fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); }, "different numbers"},
-      {"a thread alone comes",
-       [](Plan& p) {
+  const Fault faults[] =
+      {
+          {"no barrier before the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
+          {"no barrier after the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
+          {"a role reaches fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); },
+           "different numbers"},
+          {"a single thread arrives",
+           [](Plan& p) {
     ElectOne one{.threads = 128, .body = {{ClusterBarrier{}}}};
     place_of<ClusterBarrier>(p, 0).step().action = std::move(one);
-  }, "not all threads"},
-      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
-      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "alone adds up"},
-      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
-      {"nobody adds up", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
-      {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
-      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k_iterations"},
-      {"k_iterations are shared by no cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
-       "nobody to share"},
-      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "nothing has made"},
-      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
+           },
+           "not all threads"},
+          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
+          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "alone adds up"},
+          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
+          {"nobody reduces", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
+          {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; },
+           "scratch"},
+          {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
+           "all k_iterations"},
+          {"k-iterations are split without a cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
+           "nobody to share"},
+          {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "nothing has made"},
+          {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
   };
   const Plan right = plan_of(matmul<bf16>({64, 64, 64}));
   CHECK(violations(right).empty());

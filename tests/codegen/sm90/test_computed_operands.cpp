@@ -1,5 +1,5 @@
-// Left operands of products by roles that are computed on the way: from registers. On any device against sums of small
-// numbers, which are exact in any order; which kernels have them; and what is said of faults.
+// Computed left operands of warp-specialized matmuls, multiplied from registers: compared on any device with sums of
+// small numbers, which are exact in any order; which kernels have them; and how planted faults are reported.
 #include <fmt/format.h>
 
 #include <functional>
@@ -29,12 +29,12 @@ namespace {
 using Row = In<f32, 1>;
 using Column = In<f32, 2>;
 
-/// What a left operand is made of, in a round of k.
+/// How a left operand is computed in a k-iteration.
 template <class L>
 struct Parts {
   const In<L, 2>&x, &z;
   const Row &gamma, &beta;
-  Tile<f32, 2> mean, scale;  ///< [m,1], known ahead of the loop
+  Tile<f32, 2> mean, scale;  ///< [m,1], computed before the loop
   Index m, k;
   MatmulTiles tiles;
 
@@ -59,7 +59,7 @@ auto matmul_of(const MatmulTiles& tiles, const Make& make) {
   });
 }
 
-/// `apart`: bytes that rows of left operands are a multiple of apart; 16: as the copy engine needs them.
+/// `apart`: row strides of left operands are a multiple of this number of bytes; 16 makes them TMA-addressable.
 Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes = {}, bool clusters = false, int apart = 16) {
   const Graph graph = run_passes(traced);
   Variant variant = dense_variant(graph);
@@ -84,10 +84,10 @@ std::string why_not(const Plan& plan) {
 struct Sizes {
   int m, n, k;
   bool transposed = false, w_transposed = false;  ///< in memory: the left operand's tiles, the right operand
-  int gap = 0;                            ///< behind each row of those tiles
+  int gap = 0;                            ///< after each row of those tiles
 };
 
-/// Small numbers: of a product they make sums that f32 holds, and each a left operand that 16 bits hold.
+/// Small numbers: f32 holds their accumulators, and 16 bits each element of a left operand.
 struct Numbers {
   explicit Numbers(const Sizes& of) : of(of) {
     std::mt19937 rng(static_cast<unsigned>(of.m * 31 + of.n * 7 + of.k));
@@ -123,7 +123,7 @@ Tensor<T, 2> matrix(const std::vector<float>& values, int rows, int columns, boo
   return Tensor<T, 2>(test_device(), memory.back().data(), {rows, columns}, {transposed ? 1 : stride, transposed ? stride : 1});
 }
 
-/// Empty, or the first sum that is not that of value(numbers, i, l), as a T, times w.
+/// Empty, or the first result that is not the sum of value(numbers, i, l), as a T, times w.
 template <class T>
 std::string difference(const Tensor<f32, 2>& y, const Numbers& numbers,
                        const std::function<double(const Numbers&, int, int)>& value) {
@@ -158,7 +158,7 @@ void check(const MatmulTiles& tiles, const Sizes& of, const Make& make,
   CHECK(has_roles(plan));
   const auto stages = places_of<StoreShared>(plan);
   const auto fills = [](const StepPlace& place) { return bool(place.step().action.get<StoreShared>().state); };
-  CHECK(std::ranges::any_of(stages, fills) == !addressed);  // what the copy engine cannot address threads bring
+  CHECK(std::ranges::any_of(stages, fills) == !addressed);  // threads copy operands that are not TMA-addressable
   const Numbers numbers(of);
   std::vector<Tensor<L, 1>> memory;
   std::vector<Tensor<T, 1>> w_memory;
@@ -199,11 +199,11 @@ constexpr MatmulTiles all_tiles[] = {{64, 64, 64},   {64, 192, 64}, {64, 256, 64
 
 }  // namespace
 
-TEST_CASE("products by roles: computed operands that are cast", "[cpu]") {
+TEST_CASE("warp-specialized matmul: computed operands that are cast", "[cpu]") {
   Cases cases(24);
   for (const MatmulTiles& tiles : all_tiles) {
     const Sizes of{tiles.m + 40, tiles.n + 24, 2 * tiles.k + 8};
-    // Two stages of f32 do not fit beside what is stored.
+    // Two stages of f32 do not fit beside the staged output.
     const bool fits = tiles.m < 256 && tiles.k < 256;
     if (fits && !cases.skip()) check<f32, bf16>(tiles, of, casted<bf16>, x_itself);
     if (!cases.skip()) check<f16, bf16>(tiles, {of.m, of.n, of.k, false, true}, casted<bf16>, x_itself);
@@ -215,12 +215,12 @@ TEST_CASE("products by roles: computed operands that are cast", "[cpu]") {
       if (!cases.skip()) check<f32, bf16>({128, 128, 64}, {136, 80, 136, transposed, w_transposed}, casted<bf16>, x_itself);
     }
   check<i32, bf16>({64, 64, 64}, {72, 72, 136}, casted<bf16>, x_itself);
-  // 96 columns of 16 bits are no panels: their right operand lies transposed.
+  // 96 16-bit columns are no multiple of a panel: their right operand is stored transposed.
   check<f32, bf16>({64, 96, 64}, {72, 120, 136, false, true}, casted<bf16>, x_itself);
   check<bf16, f16>({128, 96, 64}, {136, 120, 200, true, true}, casted<f16>, x_itself);
 }
 
-TEST_CASE("products by roles: computed operands of an expression", "[cpu]") {
+TEST_CASE("warp-specialized matmul: computed operands of an expression", "[cpu]") {
   check<f32, bf16>({64, 128, 64}, {136, 72, 200}, normalized<bf16>, x_normalized);
   check<f32, bf16>({128, 128, 64}, {200, 136, 264}, normalized<bf16>, x_normalized);
   check<bf16, f16>({128, 256, 64}, {136, 264, 200, true, true}, normalized<f16>, x_normalized);
@@ -231,7 +231,8 @@ TEST_CASE("products by roles: computed operands of an expression", "[cpu]") {
   check<f32, bf16>({64, 64, 128}, {72, 72, 264, false, true}, multiplied<bf16>, x_by_z);
 }
 
-TEST_CASE("products by roles: computed operands of fewer rows than tiles, of one tile or many k_iterations", "[cpu]") {
+TEST_CASE("warp-specialized matmul: computed operands of fewer rows than tiles, of one tile or many k-iterations",
+          "[cpu]") {
   check<f32, bf16>({64, 64, 64}, {1, 72, 200}, normalized<bf16>, x_normalized);
   check<f32, bf16>({128, 128, 64}, {16, 8, 40}, normalized<bf16>, x_normalized);
   check<bf16, bf16>({64, 64, 64}, {8, 16, 24, true, true}, rectified<bf16>, x_rectified);
@@ -240,14 +241,14 @@ TEST_CASE("products by roles: computed operands of fewer rows than tiles, of one
   check<f16, bf16>({128, 192, 64}, {128, 192, 64}, casted<bf16>, x_itself);
 }
 
-TEST_CASE("products by roles: computed operands of tiles that the copy engine cannot address", "[cpu]") {
+TEST_CASE("warp-specialized matmul: computed operands of tiles that are not TMA-addressable", "[cpu]") {
   check<f32, bf16>({64, 64, 64}, {.m = 72, .n = 136, .k = 144, .gap = 1}, normalized<bf16>, x_normalized);
   check<bf16, bf16>({64, 128, 64}, {.m = 67, .n = 136, .k = 133, .transposed = true, .gap = 0}, multiplied<bf16>, x_by_z);
   check<f32, f16>({128, 128, 64}, {.m = 136, .n = 72, .k = 71}, casted<f16>, x_itself);
 }
 
-// Where in the matrix an element is, what a round is, and a tile that lies transposed beside one that does not.
-TEST_CASE("products by roles: computed operands of places, k_iterations and transposed tiles", "[cpu]") {
+// The index of an element in the matrix, the k-iteration's index, and a transposed tile beside one that is not.
+TEST_CASE("warp-specialized matmul: computed operands of indices, k-iterations and transposed tiles", "[cpu]") {
   const auto masked = [](const auto& p) {
     const Tile rows = p.m * p.tiles.m + iota({p.tiles.m, 1}, 0), columns = p.k * p.tiles.k + iota({1, p.tiles.k}, 1);
     return Tile<bf16, 2>(cast<bf16>(where(columns <= rows, p.real(p.x), cast<f32>(p.k % 3))));
@@ -273,7 +274,7 @@ TEST_CASE("products by roles: computed operands of places, k_iterations and tran
   for (int i = 0; i < of.m * 4; ++i) factors.push_back(static_cast<float>(i % 5 - 2));
   std::vector<Tensor<f32, 1>> x_memory;
   std::vector<Tensor<bf16, 1>> memory;
-  std::vector<float> x(numbers.x.size());  // of k rows
+  std::vector<float> x(numbers.x.size());  // k rows
   for (int i = 0; i < of.m; ++i)
     for (int l = 0; l < of.k; ++l) x[static_cast<std::size_t>(l) * of.m + i] = numbers.at(numbers.x, i, l);
   const auto y = tensor<f32, 2>({of.m, of.n}, std::vector<f32>(static_cast<std::size_t>(of.m) * of.n, 99));
@@ -285,7 +286,7 @@ TEST_CASE("products by roles: computed operands of places, k_iterations and tran
         }) == "");
 }
 
-TEST_CASE("products by roles: computed operands of several products, and of batches", "[cpu]") {
+TEST_CASE("warp-specialized matmul: computed operands of several matmuls, and of batches", "[cpu]") {
   const Sizes of{136, 72, 200};
   const Numbers numbers(of);
   std::vector<Tensor<bf16, 1>> memory;
@@ -297,7 +298,7 @@ TEST_CASE("products by roles: computed operands of several products, and of batc
     return tensor<f32, 2>({of.m, of.n}, std::vector<f32>(static_cast<std::size_t>(of.m) * of.n, 99));
   };
   const auto a = empty(), b = empty(), c = empty(), d = empty();
-  // One operand of two products, another, and one as it lies in memory.
+  // One operand of two matmuls, another one, and one that is loaded from memory.
   const auto several = kernel("several", [](In<f32, 2> x, In<bf16, 2> z, In<bf16, 2> w, Out<f32, 2> a, Out<f32, 2> b,
                                             Out<f32, 2> c, Out<f32, 2> d) {
     auto [m, n] = blocks(cdiv(a.extent(0), 64), cdiv(a.extent(1), 64));
@@ -328,7 +329,7 @@ TEST_CASE("products by roles: computed operands of several products, and of batc
   CHECK(difference<bf16>(c, numbers,
                          [&](const Numbers& n, int i, int l) { return twice(n, i, l) + n.at(n.z, i, l); }) == "");
   CHECK(difference<bf16>(d, numbers, z_itself) == "");
-  // A tile of each batch, and one that is the same in all rounds.
+  // A tile of each batch, and one that is the same in all k-iterations.
   const auto batches = kernel("batches", [](In<f32, 3> x, In<bf16, 2> w, In<f32, 2> bias, Out<f32, 3> y) {
     auto [i, m, n] = blocks(y.extent(0), cdiv(y.extent(1), 64), cdiv(y.extent(2), 64));
     const Tile added = load(bias, {0, 0}, {64, 64});
@@ -354,7 +355,7 @@ TEST_CASE("products by roles: computed operands of several products, and of batc
                          [&](const Numbers& n, int i, int l) { return biased(n.at(n.z, i, l), i, l); }) == "");
 }
 
-TEST_CASE("a left operand is computed piece by piece, in registers that pieces have in turn", "[plan]") {
+TEST_CASE("a left operand is computed in pieces that alternate between two sets of registers", "[plan]") {
   for (const MatmulTiles& tiles : all_tiles)
     for (const bool clusters : {false, true}) {
       Plan plan = plan_of(matmul_of<bf16, bf16>(tiles, normalized<bf16>).graph(), {}, clusters);
@@ -375,7 +376,7 @@ TEST_CASE("a left operand is computed piece by piece, in registers that pieces h
       }
       CHECK(sets == 2);
       CHECK(plan.shared_bytes <= plan.target.shared_bytes);
-      // Rows of the tile are read each round, ahead of the wait for it.
+      // Rows of the tile are read in each k-iteration, before its full barrier.
       int loads = 0;
       for (const StepPlace& place : places_of<Load>(plan))
         loads += !place.step().action.get<Load>().access.from_here;
@@ -383,7 +384,7 @@ TEST_CASE("a left operand is computed piece by piece, in registers that pieces h
     }
 }
 
-TEST_CASE("why a left operand is not computed from registers", "[plan]") {
+TEST_CASE("reasons why a left operand is not computed in registers", "[plan]") {
   const MatmulTiles tiles{64, 64, 64};
   const auto of = [&](const auto& make) { return why_not(plan_of(matmul_of<f32, bf16>(tiles, make).graph())); };
   CHECK(of(normalized<bf16>) == "");
@@ -412,7 +413,7 @@ TEST_CASE("why a left operand is not computed from registers", "[plan]") {
   CHECK(why_not(plan_of(written.graph())) == "the left operand is loaded from a tensor that is written");
 }
 
-TEST_CASE("kernels that compute a left operand compile without a spill", "[generate]") {
+TEST_CASE("kernels that compute a left operand compile without spills", "[generate]") {
   if (!nvrtc_here()) return;
   std::vector<KernelSource> sources;
   const auto add = [&](const auto& kernel, bool clusters = false) {
@@ -438,18 +439,18 @@ namespace {
 struct Planted {
   const char* name;
   std::function<void(Plan&)> plant;
-  const char* verifier;  ///< says
-  const char* emulator;  ///< the same; "": nothing, but the results are wrong; null: it makes no difference there
+  const char* verifier;  ///< its message
+  const char* emulator;  ///< the same; "": no error, but wrong results; null: no effect there
 };
-/// The steps between products: reads, waits and fences of a piece.
+/// The steps between matmuls: reads, waits and fences of a piece.
 const Planted faults[] =
     {
-        {"a fragment is written while its product is open",
+        {"a fragment is written while its matmul is open",
          [](Plan& p) {
   for (std::size_t i = 0; i < 2; ++i) the<WgmmaWait>(p, i).pending = 2;
          },
          "is the left operand of an open product", "registers"},
-        {"nobody waits for the product of the piece before", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); },
+        {"nobody waits for the matmul of the previous piece", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); },
          "is the left operand of an open product", "registers"},
         {"one set of fragments",
          [](Plan& p) {
@@ -460,11 +461,11 @@ const Planted faults[] =
     if (value.storage == sets.at(1)) value.storage = sets[0];
          },
          "is the left operand of an open product", "registers"},
-              {"no fence ahead of wgmma", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }, "no fence stands",
+              {"no fence before wgmma", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }, "no fence stands",
                "no wgmma_fence"},
-              {"a fence ahead of the fragments", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); },
+              {"a fence before the fragments", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); },
                "no fence stands", nullptr},
-              {"a piece is left out",
+              {"a piece is omitted",
                [](Plan& p) {
   place_of<Wgmma>(p, 1).drop();
   place_of<WgmmaCommit>(p, 1).drop();
@@ -472,11 +473,11 @@ const Planted faults[] =
                "along k are multiplied", "registers"},
     {"a piece is multiplied by another's rows", [](Plan& p) { the<Wgmma>(p, 1).first_k = 0; },
      "k is multiplied from 0 on", ""},
-    {"a piece of another place", [](Plan& p) { the<LoadFragment>(p, 1).sweep.origin[1] = 0; },
+    {"a piece at another index", [](Plan& p) { the<LoadFragment>(p, 1).sweep.origin[1] = 0; },
      "is of another part of the tile", ""},
     {"a stage is read before it is full", [](Plan& p) { place_of<WaitFull>(p).move(1); }, "not known to be full",
      "TMA for"},
-    {"a tile that is transposed", [](Plan& p) { the<LoadFragment>(p, 0).transposed = true; }, nullptr, ""},
+    {"a transposed tile", [](Plan& p) { the<LoadFragment>(p, 0).transposed = true; }, nullptr, ""},
     {"one thread releases for its warp group",
      [](Plan& p) {
   for (const StepPlace& place : places_of<ElectOne>(p)) {
@@ -486,7 +487,7 @@ const Planted faults[] =
   p.pipelines[PipelineId{0}].empty_arrivals /= 4;
      },
      "release what each has read", "with no barrier between"},
-    {"no barrier of the warp ahead of a release",
+    {"no warp barrier before a release",
      [](Plan& p) {
   while (count<WarpBarrier>(p) > 0) place_of<WarpBarrier>(p).drop();
      },
@@ -497,9 +498,9 @@ const Planted faults[] =
   place_of<ArriveEmpty>(p, 1).drop();
      },
      "products that read the stage are open", "with no barrier between"},
-    {"sums of another operand", [](Plan& p) { the<Wgmma>(p, 1).left = the<Wgmma>(p, 0).left; }, "is multiplied",
+    {"a matmul of another operand", [](Plan& p) { the<Wgmma>(p, 1).left = the<Wgmma>(p, 0).left; }, "is multiplied",
      "registers"},
-    {"pairs are taken for elements",
+    {"pairs are treated as elements",
      [](Plan& p) {
   Value& value = p.values[the<LoadFragment>(p, 0).out];
   p.storages[value.storage].type = ElementType::bf16;
@@ -510,7 +511,7 @@ const Planted faults[] =
 
 }  // namespace
 
-TEST_CASE("the verifier names what is wrong with a left operand in registers", "[plan]") {
+TEST_CASE("the verifier reports errors of a left operand in registers", "[plan]") {
   const Plan right = plan_of(matmul_of<f32, bf16>({64, 64, 64}, casted<bf16>).graph());
   CHECK(violations(right).empty());
   for (const Planted& fault : faults) {
@@ -526,7 +527,7 @@ TEST_CASE("the verifier names what is wrong with a left operand in registers", "
 
 #ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("faults in a left operand in registers are found without the verifier", "[emulator]") {
-  constexpr int m = 72, n = 72, k = 64 * 13 + 8;  // more rounds than stages
+  constexpr int m = 72, n = 72, k = 64 * 13 + 8;  // more k-iterations than stages
   const Graph graph = run_passes(matmul_of<f32, bf16>({64, 64, 64}, casted<bf16>).graph());
   const Numbers numbers({m, n, k});
   std::vector<f32> x(numbers.x), mean(m), row(k), y(std::size_t{m} * n), expected(y.size());
@@ -554,7 +555,7 @@ TEST_CASE("faults in a left operand in registers are found without the verifier"
     sources.push_back(kernel_source(plan));
     planted.push_back(&fault);
   }
-  // Halves of a fragment that change places.
+  // Swapped halves of a fragment.
   static const Planted swapped{"halves of a fragment", [](Plan&) {}, nullptr, ""};
   KernelSource& halves = sources.emplace_back(kernel_source(right));
   const std::size_t at = halves.text.find("pack_bf16(pair[0], pair[1])", halves.text.find("// ---- kernel"));

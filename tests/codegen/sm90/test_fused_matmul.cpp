@@ -1,5 +1,5 @@
-// Products that feed one another in a loop, of tiles that sm_90a has roles for: on any device, against attention in
-// double precision, rounded nowhere.
+// Warp-specialized fused matmuls in a loop, for tiles of sm_90a: on any device, compared with attention in double
+// precision without rounding.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -27,17 +27,17 @@ namespace {
 struct AttentionTiles {
   int m, n, d;
 };
-/// Which keys a query sees; `square`: as causal, of as many keys as queries; `distance`: as window, by how far a key
-/// is.
+/// The keys that a query attends to; `square`: causal, with as many keys as queries; `distance`: a window, written as a
+/// distance.
 enum class Mask { full, causal, square, window, distance, prefix, documents };
 constexpr int window_length = 70, prefix_length = 45;
 
 struct Kind {
-  bool looks = false;  ///< at sums before they go on: then rounds cannot overlap
-  /// Keys and values are the first of those in memory, as many as a tensor says; there may be none, or there is one.
+  bool looks = false;  ///< reads accumulators within the loop: then iterations cannot overlap
+  /// Keys and values are the first ones in memory, as many as a tensor says; there may be none, or there is one.
   enum { all, some, one } keys = all;
 };
-/// q [heads, queries, d], k and v [heads / group, keys, d]: query i stands at position keys - queries + i.
+/// q [heads, queries, d], k and v [heads / group, keys, d]: query i is at position keys - queries + i.
 template <class T>
 auto attention(const AttentionTiles& of, Mask mask, int group, Kind kind = {}) {
   return kernel("attention", [=](In<T, 3> q, In<T, 3> all_k, In<T, 3> all_v, In<i32, 1> filled, In<i32, 1> document,
@@ -86,7 +86,7 @@ std::string why_not(const Plan& plan) { return notes(plan).empty() ? "" : notes(
 
 struct Sizes {
   int heads = 1, group = 1, queries = 0, keys = 0;
-  int room = 0;  ///< behind the keys, with NaN in it; then they are a slice
+  int room = 0;  ///< after the keys, filled with NaN; then they are a slice
   bool has_key = true;
 };
 
@@ -181,7 +181,7 @@ void check(const AttentionTiles& tiles, Mask mask, const Sizes& of, bool shared 
 
 }  // namespace
 
-TEST_CASE("chains by roles: attention of each tile and mask", "[cpu]") {
+TEST_CASE("fused matmul: attention of each tile and mask", "[cpu]") {
   Cases cases(24);
   for (const Mask mask : {Mask::causal, Mask::square, Mask::full, Mask::window, Mask::prefix, Mask::documents})
     for (const AttentionTiles& tiles : {AttentionTiles{192, 128, 64}, AttentionTiles{128, 128, 128},
@@ -192,7 +192,7 @@ TEST_CASE("chains by roles: attention of each tile and mask", "[cpu]") {
   check<bf16>({64, 64, 64}, Mask::distance, {.heads = 1, .group = 1, .queries = 200, .keys = 200});
 }
 
-TEST_CASE("chains by roles: attention of few or many positions, and of more keys than queries", "[cpu]") {
+TEST_CASE("fused matmul: attention of few or many positions, and of more keys than queries", "[cpu]") {
   Cases cases(12);
   for (const Mask mask : {Mask::causal, Mask::full})
     for (const int queries : {1, 64, 193, 400})
@@ -201,7 +201,7 @@ TEST_CASE("chains by roles: attention of few or many positions, and of more keys
           check<bf16>({192, 128, 64}, mask, {.heads = 3, .group = 1, .queries = queries, .keys = queries + more});
 }
 
-TEST_CASE("chains by roles: attention of the keys that a cache has so far", "[cpu]") {
+TEST_CASE("fused matmul: attention of the keys that a cache has so far", "[cpu]") {
   Cases cases(20);
   const int rooms[] = {1, 300};
   for (const bool has_key : {true, false})
@@ -220,7 +220,7 @@ TEST_CASE("chains by roles: attention of the keys that a cache has so far", "[cp
 
 namespace {
 
-/// Three warp groups, or two of which each overlaps rounds.
+/// Three warp groups, or two whose iterations overlap.
 Plan causal_plan(bool overlaps = false) {
   return plan_of(attention<bf16>({overlaps ? 128 : 192, 64, 64}, Mask::causal, 1, {.looks = !overlaps}).graph());
 }
@@ -228,53 +228,60 @@ Plan causal_plan(bool overlaps = false) {
 struct Planted {
   const char* name;
   std::function<void(Plan&)> plant;
-  const char* verifier;  ///< what it says
+  const char* verifier;  ///< its message
 };
-const Planted faults[] = {
-    {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 0).drop(); },
-     "is the result of an open product"},
-    {"a stage is given back while it is multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 1).move(3); },
-     "products that read the stage are open"},
-    {"keys are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
-     "not known to be full"},
-    {"queries are multiplied before they are there", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
-     "not known to be full"},
-    {"queries are never given back", [](Plan& p) { place_of<codegen::ArriveEmpty>(p, 2).drop(); },
-     "stages read, 0 released"},
-    {"values are given back twice",
-     [](Plan& p) {
+const Planted faults[] =
+    {
+        {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 0).drop(); },
+         "is the result of an open product"},
+        {"a stage is released while it is multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 1).move(3); },
+         "products that read the stage are open"},
+        {"keys are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
+         "not known to be full"},
+        {"queries are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
+         "not known to be full"},
+        {"queries are never released", [](Plan& p) { place_of<codegen::ArriveEmpty>(p, 2).drop(); },
+         "stages read, 0 released"},
+        {"values are released twice",
+         [](Plan& p) {
   const StepPlace place = place_of<codegen::ArriveEmpty>(p, 1);
   place.body->push_back(place.step());
-}, "released"},
-    {"a cursor of keys stays", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); }, "goes on by"},
-    {"no fence ahead of probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); }, "no fence stands"},
-    {"probabilities behind the fence",
-     [](Plan& p) {
+         },
+         "released"},
+        {"the pipeline state of keys does not advance", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); },
+         "goes on by"},
+        {"no fence before probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); },
+         "no fence stands"},
+        {"probabilities after the fence",
+         [](Plan& p) {
   for (const StepPlace& place : places_of<codegen::Compute>(p)) {
     if (!p.storage(place.step().action.get<codegen::Compute>().out).pairs) continue;
     place.move(place_of<codegen::WgmmaFence>(p, 1).index - place.index);
     return;
   }
-}, "where nothing has made it"},
-    {"sums that start anew in each round", [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; },
-     "is added to where nothing has set it"},
-    {"a layout of other rows",
-     [](Plan& p) {
+         },
+         "where nothing has made it"},
+              {"accumulators that start anew in each iteration",
+               [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; }, "is added to where nothing has set it"},
+              {"a layout of other rows",
+               [](Plan& p) {
   codegen::Value& sums = p.values[the<codegen::Wgmma>(p, 1).out];
   sums.layout = codegen::wgmma_accumulator_layout(sums.shape, 1);
-}, "registers, its storage"},
+               },
+               "registers, its storage"},
     {"sections said twice", [](Plan& p) { p.phases[0].schedule.l2_group = 16; }, "whose sections a launch chooses"},
     {"nobody says the sections",
      [](Plan& p) {
   std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::l2_group; });
-}, "parameters, and needs"},
+     },
+     "parameters, and needs"},
     {"keys for values", [](Plan& p) { the<codegen::Wgmma>(p, 1).b_state = the<codegen::Wgmma>(p, 0).b_state; },
      "not known to be full"},
-};
+    };
 
 }  // namespace
 
-TEST_CASE("the verifier names what is wrong with products that feed one another", "[plan]") {
+TEST_CASE("the verifier reports errors of fused matmuls", "[plan]") {
   CHECK(codegen::violations(causal_plan()).empty());
   for (const Planted& fault : faults) {
     Plan plan = causal_plan();
@@ -288,18 +295,18 @@ TEST_CASE("the verifier names what is wrong with products that feed one another"
 
 namespace {
 
-/// Of a cache's first keys, with rounds that overlap.
+/// Attention on a cache's first keys, with overlapping iterations.
 Plan cached_plan() { return plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::one}).graph()); }
 StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
   return {place.body, static_cast<std::size_t>(static_cast<std::ptrdiff_t>(place.index) + by)};
 }
 
 const Planted of_caches[] = {
-    {"no fence behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 0), 1).drop(); },
+    {"no fence after the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 0), 1).drop(); },
      "wgmma, at at_consumer_35 and at_consumer_52: threads cleared rows of it"},
-    {"no barrier behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 3), 2).drop(); },
+    {"no barrier after the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 3), 2).drop(); },
      "a fence and then a barrier stand before"},
-    {"the fence behind the barrier", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 2), 1).move(1); },
+    {"the fence after the barrier", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 2), 1).move(1); },
      "a fence and then a barrier stand before"},
     {"zeros before the tile has come", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).move(3); },
      "not known to be full"},
@@ -334,7 +341,7 @@ const Planted of_caches[] = {
      [](Plan& p) {
   const StepPlace branch = place_of<codegen::Branch>(p, 0);
   REQUIRE(count<codegen::ZeroFillPastEnd>(p) == 4);
-  // Behind the fence of wgmma, the product and its group.
+  // After wgmma's fence, the matmul and its commit.
   branch.move(3);
 }, "products that read the stage are open"},
     {"all groups meet within a turn", [](Plan& p) { place_of<codegen::OrderedBarrier>(p, 1).move(-1); },
@@ -343,7 +350,7 @@ const Planted of_caches[] = {
 
 }  // namespace
 
-TEST_CASE("the verifier names what is wrong with tiles of a slice", "[plan]") {
+TEST_CASE("the verifier reports errors of tiles of a slice", "[plan]") {
   CHECK(codegen::violations(cached_plan()).empty());
   for (const Planted& fault : of_caches) {
     Plan plan = cached_plan();
@@ -355,13 +362,13 @@ TEST_CASE("the verifier names what is wrong with tiles of a slice", "[plan]") {
   }
 }
 
-TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
+TEST_CASE("a fused matmul's tiles may be of a slice with a constant start", "[plan]") {
   const auto says = [](const Plan& plan, std::string_view words) {
     return std::ranges::any_of(notes(plan), [&](const std::string& note) { return note.find(words) != note.npos; });
   };
   CHECK(says(cached_plan(), "k_iterations overlap"));
   CHECK(!says(cached_plan(), "blocks overlap"));
-  // Of no keys there is no round, and warp groups come to barriers in none.
+  // Without keys there is no iteration, so warp groups would not reach the barriers.
   const Plan some = plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::some}).graph());
   CHECK((some.phases[0].roles.size() == 2 && !says(some, "overlap")));
   const auto sliced = [](const auto& start) {
@@ -386,7 +393,7 @@ TEST_CASE("a chain's tiles may be of a slice from a constant on", "[plan]") {
              "TMA cannot address parameter 2"));
 }
 
-TEST_CASE("a chain holds queries, brings keys and values by pipelines of their own, and asks a mask where it cuts",
+TEST_CASE("a fused matmul retains queries, has pipelines for keys and for values, and masks only where necessary",
           "[plan]") {
   Plan plan = causal_plan();
   REQUIRE(plan.phases[0].roles.size() == 2);
@@ -402,17 +409,17 @@ TEST_CASE("a chain holds queries, brings keys and values by pipelines of their o
   CHECK((plan.phases[0].schedule.snake_order && plan.phases[0].l2_groups_of_launch()));
   const std::string text = kernel_source(plan).text;
   CHECK(text.find("const int block0 = grid0 - 1 - place.column;") != std::string::npos);
-  // Terms are in this order whatever compiler built Tessera.
+  // Terms have the same order, whatever compiler built Tessera.
   CHECK(text.find("const bool logical_and0 = ((-2147483648ll) <=") != std::string::npos);
   const auto of = [](Mask mask) { return plan_of(attention<bf16>({192, 64, 64}, mask, 1, {.looks = true}).graph()); };
   CHECK(!of(Mask::full).phases[0].schedule.snake_order);
   CHECK(count<codegen::Branch>(of(Mask::distance)) == 1);
   CHECK((count<codegen::Branch>(of(Mask::window)) == 1 && count<codegen::Branch>(of(Mask::full)) == 1));
-  // What a tensor says of each element is asked of each.
+  // Conditions on loaded elements are evaluated for each element.
   CHECK((count<codegen::Branch>(of(Mask::documents)) == 0 && count<codegen::Branch>(of(Mask::prefix)) == 0));
 }
 
-TEST_CASE("sections of blocks that differ are few lines whose blocks fill k_iterations", "[plan]") {
+TEST_CASE("L2 groups of different CTAs are few lines whose CTAs fill whole waves", "[plan]") {
   const auto lines_of = [](std::vector<std::int64_t> grid, std::int64_t at_once) {
     return l2_group_of(grid, 0, at_once);
   };
@@ -421,14 +428,14 @@ TEST_CASE("sections of blocks that differ are few lines whose blocks fill k_iter
   CHECK(lines_of({11, 8, 16}, 132) == 24);
   CHECK(lines_of({24, 87, 1}, 132) == 22);
   CHECK(lines_of({64, 32}, 132) == 32);    // no more than there are
-  CHECK(lines_of({43, 300}, 132) == 300);  // none fill rounds
+  CHECK(lines_of({43, 300}, 132) == 300);  // none fill whole waves
   CHECK(lines_of({8, 256}, 114) == 57);
   CHECK((lines_of({5, 7}, 1) == 7 && lines_of({6, 7}, 2) == 1 && lines_of({1, 1}, 132) == 1));
   CHECK(lines_of({7, std::int64_t{1} << 40}, 132) == std::numeric_limits<int>::max());
   CHECK(l2_group_of(std::array<std::int64_t, 3>{4, 8, 16}, 1, 132) == 33);
 }
 
-TEST_CASE("a mask that is too long for bounds is asked of each element", "[plan]") {
+TEST_CASE("a mask whose expression is too long for bounds is evaluated for each element", "[plan]") {
   const auto branches = [](int doublings, int ones) {
     return count<codegen::Branch>(
         plan_of(trace_kernel("long", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o) {
@@ -452,8 +459,9 @@ TEST_CASE("a mask that is too long for bounds is asked of each element", "[plan]
   CHECK((branches(40, 0) == 0 && branches(0, 20000) == 0));
 }
 
-TEST_CASE("chains by roles: other products of a loop", "[cpu]") {
-  // Queries that are scaled ahead of the loop, probabilities that two products take, and a product that starts anew.
+TEST_CASE("fused matmul: loops other than attention", "[cpu]") {
+  // Queries that are scaled before the loop, probabilities that two matmuls use, and a matmul that skips its
+  // accumulator.
   const auto scaled = kernel("scaled", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> u, tessera::internal::Out<f32, 2> y) {
     Index m = blocks(cdiv(x.extent(0), 64));
     Tile left = cast<bf16>(cast<f32>(load(x, {m, 0}, {64, 64})) * 2.0f);
@@ -498,8 +506,8 @@ TEST_CASE("chains by roles: other products of a loop", "[cpu]") {
   CHECK(worst == 0);
 }
 
-TEST_CASE("chains by roles: a slice from a constant on", "[cpu]") {
-  // Of whole numbers sums are exact: o = q k^T k of rows [5, 5 + n) of k, what lies beyond is NaN.
+TEST_CASE("fused matmul: a slice with a constant start", "[cpu]") {
+  // With whole numbers sums are exact: o = q k^T k for rows [5, 5 + n) of k; memory outside is NaN.
   const auto sliced = kernel("sliced", [](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> count, tessera::internal::Out<f32, 2> o) {
     Index m = blocks(cdiv(q.extent(0), 64));
     Tile n = item(load(count, {0}, {1}));
@@ -540,13 +548,13 @@ TEST_CASE("chains by roles: a slice from a constant on", "[cpu]") {
   }
 }
 
-TEST_CASE("what a chain may be asked for", "[plan]") {
+TEST_CASE("variants of fused matmuls that are warp-specialized", "[plan]") {
   const auto roles = [](const Graph& graph) {
     const Plan plan = plan_of(graph);
     UNSCOPED_INFO(why_not(plan));
     return plan.phases[0].roles.size();
   };
-  // Keys that are values, too; a condition that is asked twice; and sums that are looked at before they go on.
+  // Keys that are values, too; a condition that is used twice; and accumulators that are read within the loop.
   const auto asked = [&](int bm, bool looks) {
     return trace_kernel("asked", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o) {
       Index m = blocks(cdiv(q.extent(0), bm));
@@ -568,9 +576,9 @@ TEST_CASE("what a chain may be asked for", "[plan]") {
   for (const int bm : {64, 128, 192})
     for (const bool looks : {false, true}) {
       CHECK(roles(asked(bm, looks)) == 2);
-      CHECK(plan_of(asked(bm, looks)).pipelines.size() == 2);  // of queries, and of keys
+      CHECK(plan_of(asked(bm, looks)).pipelines.size() == 2);  // queries, and keys
     }
-  // A tile that is both operands of a product.
+  // A tile that is both operands of a matmul.
   CHECK(roles(trace_kernel("square", [](In<bf16, 2> x, In<bf16, 2> w, tessera::internal::Out<f32, 2> y) {
     Index m = blocks(cdiv(x.extent(0), 64));
     Var acc = zeros<f32>({64, 64});
@@ -594,7 +602,7 @@ TEST_CASE("what a chain may be asked for", "[plan]") {
   CHECK(why_not(plan_of(wide)) == "one role does all: 384 rows are more than a TMA box has");
 }
 
-TEST_CASE("chains by roles: what twelve warps add is added once", "[cpu]") {
+TEST_CASE("fused matmul: an atomic of twelve warps is performed once", "[cpu]") {
   const auto counted = kernel("counted", [](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o, InOut<f32, 1> count) {
     Index m = blocks(cdiv(q.extent(0), 192));
     Tile queries = load(q, {m, 0}, {192, 64});
@@ -615,10 +623,10 @@ TEST_CASE("chains by roles: what twelve warps add is added once", "[cpu]") {
   CHECK(count.to_vector() == std::vector<f32>(64, 1.0f));
 }
 
-TEST_CASE("two warp groups multiply a round's sums with the next round's scores", "[plan]") {
+TEST_CASE("two warp groups overlap an iteration's second matmul with the next iteration's scores", "[plan]") {
   Plan plan = causal_plan(true);
   CHECK(codegen::violations(plan).empty());
-  REQUIRE(count<codegen::Wgmma>(plan) == 4);  // scores of the first round; scores and sums; sums of the last round
+  REQUIRE(count<codegen::Wgmma>(plan) == 4);  // first iteration: scores; loop: both; last iteration: sums
   const std::vector<StepPlace> matmuls = places_of<codegen::Wgmma>(plan);
   CHECK(matmuls[1].body == matmuls[2].body);
   CHECK((matmuls[0].body != matmuls[1].body && matmuls[2].body != matmuls[3].body));
@@ -626,7 +634,7 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   for (const StepPlace& place : places_of<codegen::WgmmaWait>(plan))
     pending.push_back(place.step().action.get<codegen::WgmmaWait>().pending);
   CHECK(pending == std::vector<int>{0, 1, 0, 0});
-  // Beside 128 columns of sums there is room, too: what the first round computes is not kept.
+  // There is room beside 128 columns of accumulators, too: the first iteration's results are not kept.
   CHECK(count<codegen::Wgmma>(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())) == 4);
   const auto is_named = [&](const std::function<void(Plan&)>& plant, const char* words) {
     Plan wrong = causal_plan(true);
@@ -642,7 +650,7 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   is_named([](Plan& p) { the<codegen::Wgmma>(p, 2).b_state = the<codegen::Wgmma>(p, 1).b_state; },
            "products that read the stage are open");
 
-  // The groups start their products in turn, so that one multiplies while the other has its exponentials.
+  // The groups issue their matmuls in turn, so that one multiplies while the other computes exponentials.
   using codegen::OrderedBarrier;
   const std::vector<StepPlace> turns = places_of<OrderedBarrier>(plan);
   REQUIRE(turns.size() == 3);
@@ -660,12 +668,12 @@ TEST_CASE("two warp groups multiply a round's sums with the next round's scores"
   }, "barrier 1 is not of turns alone");
 }
 
-TEST_CASE("a block's last sums are multiplied with the next block's first scores", "[plan]") {
+TEST_CASE("a tile's last sums are multiplied along with the next tile's first scores", "[plan]") {
   const auto full_plan = [] { return plan_of(attention<bf16>({128, 128, 128}, Mask::full, 1).graph()); };
   Plan plan = full_plan();
   REQUIRE(why_not(plan) != "");
   const std::vector<StepPlace> matmuls = places_of<codegen::Wgmma>(plan);
-  REQUIRE(matmuls.size() == 5);  // scores of the first block; scores and sums; the last sums, and the next scores
+  REQUIRE(matmuls.size() == 5);  // scores of the first tile; scores and sums; the last sums, and the next scores
   CHECK(matmuls[0].body == &plan.phases[0].roles[1].body);
   CHECK((matmuls[1].body == matmuls[2].body && matmuls[3].body == matmuls[4].body));
   CHECK((matmuls[1].body != matmuls[3].body && matmuls[0].body != matmuls[3].body));
@@ -675,7 +683,7 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
     pending.push_back(place.step().action.get<codegen::WgmmaWait>().pending);
   CHECK(pending == std::vector<int>{0, 1, 0, 1, 0});
   CHECK(places_of<codegen::WgmmaWait>(plan)[4].index > places_of<codegen::Store>(plan)[0].index);
-  // The next block's queries come while the last round reads this block's, and all its memory is used.
+  // The next tile's queries are loaded while the last iteration reads this tile's, and all its memory is used.
   const auto stages = [](const Plan& of) {
     std::vector<int> stages;
     for (int i = 0; i < of.pipelines.size(); ++i) stages.push_back(of.pipelines[codegen::PipelineId{i}].stages);
@@ -683,7 +691,7 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
   };
   CHECK(stages(plan) == std::vector<int>{2, 3, 2});
   CHECK(stages(plan_of(attention<bf16>({192, 128, 64}, Mask::full, 1).graph())) == std::vector<int>{2, 4, 4});
-  // Where two blocks' queries leave too little room for keys, and where a block may have no round, none runs on.
+  // No overlap of tiles where two tiles' queries leave too little room for keys, or where a tile may have no iteration.
   const auto runs_on = [](const Plan& of) { return count<codegen::Wgmma>(of) == 5; };
   CHECK(!runs_on(plan_of(attention<bf16>({128, 176, 128}, Mask::full, 1).graph())));
   CHECK(!runs_on(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())));
@@ -709,21 +717,21 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
   const auto releases = places_of<codegen::ArriveEmpty>(plan);
   for (std::size_t i = 0; i < releases.size(); ++i)
     is_named([&](Plan& p) { place_of<codegen::ArriveEmpty>(p, static_cast<int>(i)).drop(); }, "released");
-  // Where queries are given back, behind the step that releases them.
+  // Where the state of the queries advances, after the step that releases them.
   const auto given_back = [](Plan& p) {
     const codegen::PipelineStateId queries = the<codegen::Wgmma>(p, 0).a_state;
     for (const StepPlace& place : places_of<codegen::AdvanceStage>(p))
       if (place.step().action.get<codegen::AdvanceStage>().state == queries) return place;
     throw std::logic_error("queries are not given back");
   };
-  is_named([&](Plan& p) {  // behind the wait for the next block's, which is none then
+  is_named([&](Plan& p) {  // after the wait for the next tile's, of which none are loaded then
     const StepPlace place = given_back(p);
     const auto last = static_cast<std::ptrdiff_t>(place.body->size()) - 1;
     for (int i = 0; i < 2; ++i)
       StepPlace{place.body, place.index - 1}.move(last - static_cast<std::ptrdiff_t>(place.index) + 1);
   }, "the stage is full already");
   is_named([&](Plan& p) { given_back(p).move(-1); }, "and is released");
-  is_named([](Plan& p) {  // the producer loads nothing behind the last block
+  is_named([](Plan& p) {  // the producer loads nothing after the last tile
     codegen::Body& body = *place_of<codegen::TileLoop>(p, 0).body;
     body.erase(body.begin() + static_cast<std::ptrdiff_t>(place_of<codegen::TileLoop>(p, 0).index) + 1, body.end());
   }, "filled than read");
@@ -732,7 +740,7 @@ TEST_CASE("a block's last sums are multiplied with the next block's first scores
     is_named([&](Plan& p) { place_of<codegen::TmaLoad>(p, static_cast<int>(i)).drop(); }, "bytes loaded");
 }
 
-TEST_CASE("what keeps a chain from roles is said", "[plan]") {
+TEST_CASE("the reason why a fused matmul is not warp-specialized is reported", "[plan]") {
   const auto note = [](const AttentionTiles& tiles) {
     const std::vector<std::string> all = notes(plan_of(attention<bf16>(tiles, Mask::causal, 1).graph()));
     const auto found = std::ranges::find_if(all, [](const std::string& one) { return one.starts_with("one role"); });
@@ -743,7 +751,7 @@ TEST_CASE("what keeps a chain from roles is said", "[plan]") {
   CHECK(note({64, 64, 32}) == "one role does all: no fused wgmma schedule for tiles of [64,64] x [64,32]");
 }
 
-TEST_CASE("attention of other tiles compiles without a spill", "[generate]") {
+TEST_CASE("attention with other tiles compiles without spills", "[generate]") {
   std::vector<KernelSource> sources;
   const auto add = [&](const Plan& plan) {
     INFO(why_not(plan));

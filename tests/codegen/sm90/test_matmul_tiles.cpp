@@ -1,4 +1,4 @@
-// Tiles for products without a search.
+// Tiles that choose() picks for matmuls.
 #include <fmt/format.h>
 
 #include "jit/compile/cache_key.hpp"
@@ -24,7 +24,7 @@ std::string chosen(const MatmulShape& shape, MatmulFamily family = MatmulFamily:
 
 }  // namespace
 
-TEST_CASE("large products get the tiles that were the fastest when measured", "[jit]") {
+TEST_CASE("large matmuls get the tiles that were the fastest when measured", "[jit]") {
   for (const bool nk : {false, true})
     for (const ElementType operands : {ElementType::f16, ElementType::bf16}) {
       const auto plain = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -40,11 +40,12 @@ TEST_CASE("large products get the tiles that were the fastest when measured", "[
       CHECK(plain(8192, 50304, 768) == "128x192x64");
       CHECK(plain(1024, 3072, 768) == "128x192x64");
       CHECK(plain(16384, 6400, 1600) == "128x192x64");
-      CHECK(plain(64, 2304, 768) == "64x64x128");  // more blocks
+      CHECK(plain(64, 2304, 768) == "64x64x128");  // more CTAs
     }
-  // GELU leaves no registers for 192 sums of a thread, and what the tile's two groups then do at once nothing hides.
+  // GELU leaves no registers for 192 accumulators per thread, and nothing hides the epilogue that both groups run at
+  // once.
   CHECK(chosen({8192, 3072, 768}, MatmulFamily::activated) == "128x128x64");
-  // Of tf32 where w lies along k: as if k were twice as long.
+  // tf32 where w is contiguous along k: as if k were twice as long.
   const auto tf32_of = [](std::int64_t m, std::int64_t n, std::int64_t k) {
     return chosen({m, n, k, true}, MatmulFamily::plain, ElementType::tf32);
   };
@@ -54,19 +55,19 @@ TEST_CASE("large products get the tiles that were the fastest when measured", "[
   CHECK(chosen({8192, 768, 768}, MatmulFamily::activated) == "128x192x64");  // two waves, not three
 }
 
-TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
+TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
   const std::string plain = "128x128x64";
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::bf16, a100) == plain);
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::bf16, {Target::of(Arch::sm_90a, false), 132}) ==
         plain);
-  // Two blocks of two stages, in the shared memory that these have.
+  // Two CTAs of two stages, in the shared memory of these GPUs.
   for (const char* arch : {"sm_86", "sm_89", "sm_120"})
     CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f16, {Target::of(Arch::parse(arch)), 84}) ==
           "128x128x32");
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
   CHECK(chosen({4096, 4096, 4098, true}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
   CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::tf32, a100) == "128x128x32");
-  CHECK(chosen({4096, 4097, 4096}) == plain);  // rows of w that the copy engine cannot address
+  CHECK(chosen({4096, 4097, 4096}) == plain);  // rows of w that are not TMA-addressable
   CHECK(chosen({8192, 2303, 768, true}) == "128x192x64");
   CHECK(chosen({4096, 4096, 4097, true}) == "128x128x64");
   CHECK(chosen({2, 2304, 768}) == "64x64x128");
@@ -78,7 +79,7 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
   }
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f8e4m3) == plain);
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f64) == "64x64x16");
-  // What comes from memory comes while another tile is multiplied.
+  // The next tile's loads overlap another tile's matmul.
   CHECK(chosen({8192, 768, 768}) == "128x192x64");
   CHECK(chosen({8192, 768, 768}, MatmulFamily::residual) == "64x128x64");
   CHECK(chosen({8192, 768, 3072}, MatmulFamily::residual) == "128x128x64");
@@ -86,26 +87,26 @@ TEST_CASE("what wgmma cannot serve gets plain tiles", "[jit]") {
   CHECK(choose<bf16>(MatmulFamily::plain, {100, 100, 100}, Device::cpu()) == MatmulTiles{128, 128, 100});
 }
 
-TEST_CASE("products of f32 get large tiles where all multiprocessors have some", "[jit]") {
+TEST_CASE("matmuls of f32 get large tiles where all multiprocessors have some", "[jit]") {
   const auto of = [](std::int64_t m, std::int64_t n, std::int64_t k, bool nk = false, const MatmulTarget& on = h200) {
     return chosen({m, n, k, nk}, MatmulFamily::plain, ElementType::f32, on);
   };
   for (const MatmulTarget& target : {h200, a100}) {
     CHECK(of(4096, 4096, 4096, false, target) == "128x128x16");
     CHECK(of(2048, 2048, 2048, false, target) == "128x128x16");
-    CHECK(of(512, 512, 4096, false, target) == "64x64x16");  // of larger ones there are 16
+    CHECK(of(512, 512, 4096, false, target) == "64x64x16");  // there would be 16 larger ones
     CHECK(of(16, 4096, 4096, false, target) == "16x64x32");
   }
 }
 
-TEST_CASE("sums that leave registers to one block leave all shared memory to its stages", "[generate]") {
+TEST_CASE("accumulators that leave registers for one CTA leave all shared memory to its stages", "[generate]") {
   const auto stages = [](std::string_view arch, const MatmulTiles& tiles) {
     const auto kernel = kernels::linear<bf16, bf16>(tiles);
     const Graph& graph = kernel.executable().graph();
     const std::string plan = generate(graph, dense_variant(graph), Arch::parse(arch), {.warp_specialize = false}).plan;
     return plan[plan.find(" stages of ") - 1] - '0';
   };
-  CHECK(stages("sm_90a", {128, 128, 64}) == 3);  // two blocks of 96 KB
+  CHECK(stages("sm_90a", {128, 128, 64}) == 3);  // two CTAs of 96 KB
   CHECK(stages("sm_90a", {128, 256, 64}) == 4);  // one of 192
   CHECK(stages("sm_90a", {256, 128, 64}) == 4);
   CHECK(stages("sm_80", {128, 128, 64}) == 2);
@@ -126,15 +127,15 @@ TEST_CASE("tiles suit every extent and device", "[jit]") {
             CHECK((tiles.n >= 16 && tiles.k >= 1));
             if (k % 64 == 0) CHECK(k % tiles.k == 0);
             if (!target.gpu) continue;
-            // One row: the weights of a tile are in registers, 64 of each thread at most. More: both operands, in three
-            // steps at least, in the shared memory of the smallest GPU with these instructions.
+            // One row: the weights of a tile are in registers, at most 64 per thread. More: both operands, in three
+            // stages at least, in the shared memory of the smallest GPU with these instructions.
             const int bytes = operands == ElementType::f8e4m3 ? 2 : info(operands).bytes;  // as f16
             if (m == 1) CHECK(tiles.n * tiles.k <= 64 * 256);
             if (m > 1) CHECK(3 * (tiles.m + tiles.n) * tiles.k * bytes <= shared);
           }
 }
 
-TEST_CASE("kernels of each tile that may be chosen share their work and fit", "[generate]") {
+TEST_CASE("every tile that may be chosen gives a warp-specialized kernel that fits", "[generate]") {
   auto check = [number = std::size_t{0}](const auto& kernel) mutable {
     const Graph& graph = kernel.executable().graph();
     const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
@@ -161,6 +162,6 @@ TEST_CASE("the highest tier of instructions is an option", "[generate]") {
                      without = generate(graph, dense_variant(graph), Arch::sm_90a, {.warp_specialize = false});
   CHECK(with.text.find("wgmma") != std::string::npos);
   CHECK(without.text.find("wgmma") == std::string::npos);
-  CHECK(strip_comments(with.text) != strip_comments(without.text));  // what the cache goes by
+  CHECK(strip_comments(with.text) != strip_comments(without.text));  // the text that the cache hashes
   CHECK(without.tma_tensors.empty());
 }

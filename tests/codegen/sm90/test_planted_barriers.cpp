@@ -1,6 +1,6 @@
-// Kernels by roles, one of each kind, and texts of them that are broken: a wait, a fence, a barrier or a bound is left
-// out. The emulator must report each; so must that tool of compute-sanitizer which is named with it, on a GPU:
-// docs/testing.md has the commands.
+// Warp-specialized kernels, one of each kind, and broken versions of their texts: a wait, a fence, a barrier or a bound
+// is left out. The emulator must report each fault; so must the tool of compute-sanitizer that is named with it, on a
+// GPU: docs/testing.md has the commands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,8 +34,8 @@ namespace {
 /// An edit of a kernel's text that breaks it.
 struct Edit {
   std::string tool;                      ///< of compute-sanitizer, that reports it on an H200; empty: none does
-  std::string what, find, replace = {};  ///< a regular expression, and what stands there then
-  std::vector<int> which = {};           ///< of the places where it is found; empty: all
+  std::string what, find, replace = {};  ///< a regular expression, and its replacement
+  std::vector<int> which = {};           ///< which matches are replaced; empty: all
 };
 
 /// Whole numbers in rows, `gap` elements between them.
@@ -59,12 +59,12 @@ struct Sample {
   Graph graph;
   std::vector<Given> given;
   std::vector<std::int64_t> grid;
-  std::function<int()> wrong;  ///< launches on the test's device, and counts elements that are not the product's
+  std::function<int()> wrong;  ///< launches on the test's device, and counts wrong elements
   int cluster = 1;
   std::vector<Edit> faults = {};
 };
 
-/// y = x w, of x as a cast makes it of what memory holds.
+/// y = x w, where x is cast from its type in memory.
 template <Stored L, Stored O>
 Sample matmul(const char* name, MatmulTiles tiles, Matrix x, Matrix w, std::vector<Edit> faults, int cluster = 1) {
   const auto k = kernel(name, [=](In<L, 2> x, In<bf16, 2> w, tessera::internal::Out<O, 2> y) {
@@ -112,68 +112,68 @@ const Edit no_full_wait{"", "consumers do not wait for a stage's data", R"( +bar
     no_empty_wait{"", "the producer does not wait until a stage is free", R"( +barrier_wait\(pipeline_empty[^\n]*\n)"},
     no_matrix_wait{"", "a stage is released while it is multiplied", R"( +wgmma_wait<1>\(\);\n)"},
     no_store_fence{
-        "", "what threads stage is not fenced for the copy engine",
+        "", "staged elements are not fenced for TMA",
         R"( +async_proxy_fence\(\);\n( +named_barrier\(\S+( \+ 1)?, (128|256)\);\n +if \(thread == 0\) \{\n +tma_store_guarded))",
         "$1"},
-    no_bound_of_reads{"memcheck", "threads copy what lies outside of the tensor",
+    no_bound_of_reads{"memcheck", "threads copy elements outside of the tensor",
                       R"((read_input<1>\([^;]*), [^,;]* < [^;]*\);)", "$1, true);"};
 
-/// As many rounds that stages are used again, but where a GPU runs what has lost a wait: nobody may wait for ever
-/// there. With `many` tiles each of a GPU's multiprocessors has some for either team.
+/// Enough k-iterations that stages are reused, unless a GPU runs a kernel that has lost a wait: it must not hang there.
+/// With `many` tiles each of a GPU's multiprocessors has some for both consumer groups.
 std::vector<Sample> samples(bool many = false) {
-  return {
-      matmul<bf16, bf16>(  // two teams that take turns
-          "role_turns", {64, 64, 64}, {many ? 64 * 300 : 200, 904}, {904, 64},
-          {no_full_wait,
-           no_empty_wait,
-           no_matrix_wait,
-           no_store_fence,
-           {"", "teams multiply at the same time", R"( +named_barrier(_arrive)?\([^\n]*\+ 3, 256\);\n)"},
-           {"", "both teams stage what they store in one place", R"( \+ team \* 8192)"}}),
-      matmul<bf16, bf16>(  // one team of two warp groups
-          "role_shared", {128, 256, 64}, {120, 328}, {328, 256},
-          {no_full_wait,
-           no_empty_wait,
-           no_matrix_wait,
-           no_store_fence,
-           {"synccheck", "barriers are not initialised", R"( +barrier_init\(pipeline_full[^\n]*\n)"},
-           {"", "of a stage half of the bytes are waited for", R"(\* 512\))", "* 256)"},
-           {"", "rows that no box fills are not cleared", R"( +clear_rest<128[^\n]*\n)"},
-           {"", "one warp group of two releases a stage", R"(thread % 128 == 0)", "thread == 0"},
-           {"", "two warp groups stage the same rows", R"(warp / 4 \* 64 \+ warp % 4)", "warp % 4"}}),
-      matmul<bf16, f32>(  // blocks of a cluster share the rounds
-          "role_cluster", {64, 64, 64}, {64, 2048}, {2048, 64},
-          {no_full_wait,
-           {"racecheck", "sums are read before they are there", R"( +cluster_barrier\(\);\n)", "", {0, 2}},
-           {"", "blocks end while their sums are read", R"( +cluster_barrier\(\);\n)", "", {1, 3}},
-           {"memcheck", "sums go beyond shared memory", R"(put_part<128>\(reinterpret_cast<float\*>\()", "$&32768 + "}},
-          4),
-      matmul<bf16, bf16>(  // operands that threads copy into the pipeline
-          "role_copied", {64, 64, 64}, {70, 903}, {903, 67},
-          {no_full_wait,
-           no_empty_wait,
-           no_bound_of_reads,
-           {"", "what threads copy is not fenced for wgmma", R"( +async_proxy_fence\(\);\n)"},
-           {"", "two warps copy to the same rows", R"(const int t1 = warp;)", "const int t1 = warp / 2;"},
-           {"memcheck", "sums outside of the tensor are stored", R"(if \([^;]* < [^;]*\) (\w+_base\[))", "$1"}}),
-      matmul<f32, f32>(  // a left operand computed on the way
-          "role_computed", {64, 64, 64}, {72, 840}, {840, 64},
-          {no_full_wait,
-           no_empty_wait,
-           no_store_fence,
-           {"", "an operand's registers are written while they are multiplied", R"( +wgmma_wait<1>\(\);\n)"},
-           {"", "a stage is released before all lanes have read it", R"( +warp_barrier\(\);\n)"},
-           {"memcheck", "a stage is read beyond shared memory", R"(const char\* const panels = )", "$&262144 + "}}),
-      matmul<f32, f32>(  // the same, which threads copy
-          "role_computed_copied", {64, 64, 64}, {72, 391}, {391, 64}, {no_full_wait, no_bound_of_reads}),
-      matmul<bf16, f32>(  // stores by parts, through two buffers in turn
-          "role_parts", {64, 128, 64}, {200, 72}, {72, 128},
-          {no_store_fence,
-           {"", "a buffer is written while it is stored", R"( +tma_store_wait<1>\(\);\n)"},
-           {"", "a part is stored before all threads have staged it",
-            R"((async_proxy_fence\(\);\n) +named_barrier[^\n]*\n)", "$1"},
-           {"", "two warps stage the same rows", R"(const int t1 = warp \*)", "const int t1 = warp % 2 *"},
-           {"memcheck", "a part is staged beyond shared memory", R"(char\* const out1 = )", "$&65536 + "}})};
+  return {matmul<bf16, bf16>(  // two consumer groups in ping-pong
+              "role_turns", {64, 64, 64}, {many ? 64 * 300 : 200, 904}, {904, 64},
+              {no_full_wait,
+               no_empty_wait,
+               no_matrix_wait,
+               no_store_fence,
+               {"", "consumer groups multiply at the same time", R"( +named_barrier(_arrive)?\([^\n]*\+ 3, 256\);\n)"},
+               {"", "both consumer groups stage in the same buffer", R"( \+ team \* 8192)"}}),
+          matmul<bf16, bf16>(  // one consumer group of two warp groups
+              "role_shared", {128, 256, 64}, {120, 328}, {328, 256},
+              {no_full_wait,
+               no_empty_wait,
+               no_matrix_wait,
+               no_store_fence,
+               {"synccheck", "barriers are not initialized", R"( +barrier_init\(pipeline_full[^\n]*\n)"},
+               {"", "only half of a stage's bytes are expected", R"(\* 512\))", "* 256)"},
+               {"", "rows that no box fills are not cleared", R"( +clear_rest<128[^\n]*\n)"},
+               {"", "one warp group of two releases a stage", R"(thread % 128 == 0)", "thread == 0"},
+               {"", "two warp groups stage the same rows", R"(warp / 4 \* 64 \+ warp % 4)", "warp % 4"}}),
+          matmul<bf16, f32>(  // cluster split-K
+              "role_cluster", {64, 64, 64}, {64, 2048}, {2048, 64},
+              {no_full_wait,
+               {"racecheck", "partials are read before they are stored", R"( +cluster_barrier\(\);\n)", "", {0, 2}},
+               {"", "CTAs exit while their partials are read", R"( +cluster_barrier\(\);\n)", "", {1, 3}},
+               {"memcheck", "partials are stored beyond shared memory", R"(put_part<128>\(reinterpret_cast<float\*>\()",
+                "$&32768 + "}},
+              4),
+          matmul<bf16, bf16>(  // operands that threads copy into the pipeline
+              "role_copied", {64, 64, 64}, {70, 903}, {903, 67},
+              {no_full_wait,
+               no_empty_wait,
+               no_bound_of_reads,
+               {"", "copied elements are not fenced for wgmma", R"( +async_proxy_fence\(\);\n)"},
+               {"", "two warps copy to the same rows", R"(const int t1 = warp;)", "const int t1 = warp / 2;"},
+               {"memcheck", "results outside of the tensor are stored", R"(if \([^;]* < [^;]*\) (\w+_base\[))", "$1"}}),
+          matmul<f32, f32>(  // a computed left operand
+              "role_computed", {64, 64, 64}, {72, 840}, {840, 64},
+              {no_full_wait,
+               no_empty_wait,
+               no_store_fence,
+               {"", "an operand's registers are written while they are multiplied", R"( +wgmma_wait<1>\(\);\n)"},
+               {"", "a stage is released before all lanes have read it", R"( +warp_barrier\(\);\n)"},
+               {"memcheck", "a stage is read beyond shared memory", R"(const char\* const panels = )", "$&262144 + "}}),
+          matmul<f32, f32>(  // the same, copied by threads
+              "role_computed_copied", {64, 64, 64}, {72, 391}, {391, 64}, {no_full_wait, no_bound_of_reads}),
+          matmul<bf16, f32>(  // stores in parts, alternating between two buffers
+              "role_parts", {64, 128, 64}, {200, 72}, {72, 128},
+              {no_store_fence,
+               {"", "a buffer is written while it is stored", R"( +tma_store_wait<1>\(\);\n)"},
+               {"", "a part is stored before all threads have staged it",
+                R"((async_proxy_fence\(\);\n) +named_barrier[^\n]*\n)", "$1"},
+               {"", "two warps stage the same rows", R"(const int t1 = warp \*)", "const int t1 = warp % 2 *"},
+               {"memcheck", "a part is staged beyond shared memory", R"(char\* const out1 = )", "$&65536 + "}})};
 }
 
 #ifdef TESSERA_HAS_EMULATOR
@@ -187,7 +187,7 @@ std::string broken(const std::string& text, const Edit& fault) {
 }  // namespace
 
 #ifdef TESSERA_HAS_EMULATOR
-TEST_CASE("a kernel by roles that is broken is reported", "[emulator]") {
+TEST_CASE("broken warp-specialized kernels are reported", "[emulator]") {
   for (const Sample& sample : samples()) {
     DYNAMIC_SECTION(sample.name) {
       const Graph graph = run_passes(sample.graph);
@@ -229,7 +229,7 @@ TEST_CASE("a kernel by roles that is broken is reported", "[emulator]") {
 }
 #endif
 
-TEST_CASE("kernels by roles of each kind", "[cpu][sanitize]") {
+TEST_CASE("warp-specialized kernels of each kind", "[cpu][sanitize]") {
   for (const Sample& sample : samples(test_device_name().starts_with("cuda"))) {
     DYNAMIC_SECTION(sample.name) { CHECK(sample.wrong() == 0); }
   }

@@ -1,5 +1,5 @@
-// What a launch brings before those before it have ended: which operands, that it makes no difference, and what the
-// verifier and the emulator say of faults.
+// Loads before the PDL wait: which operands are prefetched, that results stay the same, and how the verifier and the
+// emulator report planted faults.
 #include <cstring>
 #include <functional>
 #include <numeric>
@@ -34,7 +34,7 @@ Plan plan_of(const Graph& traced, const Changes& change = {}, Arch arch = Arch::
   return make_plan(graph, variant, arch, {.verify = true});
 }
 
-/// A product of tiles of 64, and nothing else.
+/// A matmul with tiles of 64, and no epilogue.
 template <class W>
 Graph plain() {
   return kernel("plain", [](X x, W w, Y y) {
@@ -48,7 +48,7 @@ Graph plain() {
   }).graph();
 }
 
-/// Two products that have the left operand in common.
+/// Two matmuls with the same left operand.
 Graph gated() {
   return kernel("gated", [](X x, X gate, X up, Y y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
@@ -74,7 +74,7 @@ bool waits_in_roles(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("right operands are brought ahead of the wait where threads read nothing of tensors", "[plan]") {
+TEST_CASE("right operands are prefetched before the wait where threads do not read tensors", "[plan]") {
   for (const SplitK split_k : {SplitK::none, SplitK::cluster}) {
     const Plan plan = plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); });
     CHECK(plan.prefetched_before_wait() == std::vector{1});
@@ -84,7 +84,7 @@ TEST_CASE("right operands are brought ahead of the wait where threads read nothi
     CHECK(plan.parameters.back().kind == KernelParameter::Kind::may_prefetch);
   }
   CHECK(plan_of(gated()).prefetched_before_wait() == std::vector{1, 2});
-  // Rows of 50257 are copied by threads.
+  // Rows of 50257 elements are copied by threads.
   CHECK(plan_of(plain<X>(), [](Variant& v) { v.tensors[1].tma_addressable = false; }).prefetched_before_wait().empty());
   CHECK(plan_of(plain<X>(), [](Variant& v) { shares(v, SplitK::stream_k); }).prefetched_before_wait().empty());
   CHECK(plan_of(plain<InOut<bf16, 2>>()).prefetched_before_wait().empty());
@@ -96,53 +96,53 @@ TEST_CASE("right operands are brought ahead of the wait where threads read nothi
   CHECK(kernel_source(plan_of(plain<X>())).prefetched_before_wait == std::vector{1});
 }
 
-TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]") {
+TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]") {
   struct Fault {
     const char* name;
     std::function<void(Plan&)> plant;
     const char* says;
   };
-  // Of a role, whose wait stands behind what it brings ahead.
+  // The wait of a role, which comes after the prefetch.
   const auto wait_of = [](Plan& p, std::size_t role) { return place_of<GridDependencyWait>(p, role); };
   const Fault faults[] = {
       {"a role does not wait", [&](Plan& p) { wait_of(p, 1).drop(); }, "not all wait"},
       {"a role waits twice",
        [&](Plan& p) { wait_of(p, 0).body->insert(wait_of(p, 0).body->begin(), {GridDependencyWait{}}); },
        "waits again"},
-      {"a role waits behind its tiles", [&](Plan& p) { wait_of(p, 1).move(static_cast<std::ptrdiff_t>(2)); },
+      {"a role waits after its tiles", [&](Plan& p) { wait_of(p, 1).move(static_cast<std::ptrdiff_t>(2)); },
        "did something before"},
       {"all waited before", [&](Plan& p) { p.phases[0].prologue.push_back({GridDependencyWait{}}); }, "waits again"},
-      {"it is brought behind the wait", [&](Plan& p) { place_of<PrefetchBeforeWait>(p).move(1); },
+      {"the prefetch comes after the wait", [&](Plan& p) { place_of<PrefetchBeforeWait>(p).move(1); },
        "waited for already"},
-      {"nothing is brought",
+      {"nothing is prefetched",
        [](Plan& p) {
     place_of<PrefetchBeforeWait>(p).drop();
     p.parameters.pop_back();
   }, "loads them 1 times"},
-      {"it is brought twice",
+      {"the prefetch is done twice",
        [](Plan& p) {
     const StepPlace place = place_of<PrefetchBeforeWait>(p);
     place.body->insert(place.body->begin(), place.step());
   }, "2 times"},
-      {"it is loaded once more",
+      {"prefetched data is loaded again",
        [](Plan& p) {
     const StepPlace place = place_of<IfNotPrefetched>(p);
     const Body inner = place.step().action.get<IfNotPrefetched>().body;
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
   }, "loads them 0 times"},
-      {"a box less",
+      {"a missing box",
        [](Plan& p) {
     place_of<TmaLoad>(p).drop();
     p.parameters.pop_back();
   }, "other boxes"},
-      {"another place", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 8; }, "other boxes"},
-      {"rows and columns exchanged",
+      {"another index", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 8; }, "other boxes"},
+      {"rows and columns swapped",
        [](Plan& p) {
     auto& at = the<TmaLoad>(p).at;
     std::swap(at[0].index, at[1].index);
   }, "other boxes"},
-      {"the block's other number",
+      {"the CTA's other index",
        [](Plan& p) {
     for (Value& value : p.values)
       if (BlockIndex* const block = std::get_if<BlockIndex>(&p.storages[value.storage].known);
@@ -150,15 +150,15 @@ TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]
         the<TmaLoad>(p).at[0].index.value = ValueId{static_cast<int>(&value - &*p.values.begin())};
   }, "other boxes"},
       {"two stages at a time", [](Plan& p) { the<AdvanceStage>(p).by.literal = 2; }, "one stage is filled"},
-      {"as many k_iterations as stages",
+      {"as many k-iterations as stages",
        [](Plan& p) { the<Loop>(p).count = {.kind = Operand::Kind::literal, .literal = 12}; }, "other k_iterations"},
       {"another part of the stage", [](Plan& p) { the<TmaLoad>(p, 1).offset += 1024; }, "other boxes"},
       {"nobody expects it", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "other boxes"},
-      {"more k_iterations than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
+      {"more k-iterations than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
        "k_iterations are brought ahead into"},
       {"a tensor that the launch writes", [](Plan& p) { p.tensors[1].access = Access::in_out; },
        "the launch writes it"},
-      {"a launch that says nothing", [](Plan& p) { p.parameters.pop_back(); }, "parameters"},
+      {"a launch that passes no parameter", [](Plan& p) { p.parameters.pop_back(); }, "parameters"},
       {"all threads count",
        [](Plan& p) {
     ElectOne& one = the<ElectOne>(p);
@@ -167,7 +167,7 @@ TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
   }, "threads count what was brought"},
-      {"tiles that the grid shares",
+      {"stream-K tiles",
        [](Plan& p) {
     p.phases[0].schedule.split_k = SplitK::stream_k;
     for (const auto kind : {KernelParameter::Kind::flags, KernelParameter::Kind::lockstep_rows})
@@ -189,7 +189,7 @@ TEST_CASE("the verifier names what is wrong with what is brought ahead", "[plan]
 #ifdef TESSERA_HAS_EMULATOR
 namespace {
 
-/// x [m,k] times w [k,n], of small whole numbers, which are exact.
+/// x [m,k] times w [k,n], with small whole numbers, whose sums are exact.
 struct Exact {
   Exact(std::int64_t m, std::int64_t n, std::int64_t k) : m(m), n(n), k(k) {
     const auto number = [](std::size_t i) { return static_cast<float>(static_cast<int>(i * 7919 % 11) - 5); };
@@ -224,13 +224,13 @@ struct Exact {
 
 }  // namespace
 
-TEST_CASE("what is brought ahead is what would be loaded", "[emulator]") {
+TEST_CASE("prefetches before the wait load the same data", "[emulator]") {
   const Graph graph = run_passes(plain<X>());
   std::vector<KernelSource> sources;
   for (const SplitK split_k : {SplitK::none, SplitK::cluster})
     sources.push_back(kernel_source(plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); })));
   const Emulator emulator = Emulator::compile(sources);
-  // Fewer rounds than stages, as many, more; ragged in each way.
+  // Fewer k-iterations than stages, as many, more; ragged in each way.
   for (const std::int64_t k : {40, 64 * 12, 64 * 13 + 8})
     for (const std::int64_t m : {24, 136}) {
       Exact exact(m, 136, k);
@@ -251,10 +251,10 @@ TEST_CASE("what is brought ahead is what would be loaded", "[emulator]") {
     }
 }
 
-TEST_CASE("faults in what is brought ahead are found without the verifier", "[emulator]") {
+TEST_CASE("faults in prefetches before the wait are found without the verifier", "[emulator]") {
   struct Planted {
     const char* name;
-    const char* says;  ///< by the emulator; "": nothing, but the results are wrong
+    const char* says;  ///< reported by the emulator; "": no error, but wrong results
     std::function<void(Plan&)> plant;
   };
   const Planted all[] = {
@@ -267,9 +267,9 @@ TEST_CASE("faults in what is brought ahead are found without the verifier", "[em
   }},
       {"nobody expects it", "bytes", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }},
       {"one stage gets all", "once too often", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }},
-      {"rows of another round", "", [](Plan& p) { the<TmaLoad>(p).at[1].offset = 64; }},
-      {"columns of another block", "", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 64; }},
-      {"more k_iterations than stages", "once too often", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; }},
+      {"rows of another k-iteration", "", [](Plan& p) { the<TmaLoad>(p).at[1].offset = 64; }},
+      {"columns of another tile", "", [](Plan& p) { the<TmaLoad>(p).at[0].offset = 64; }},
+      {"more k-iterations than stages", "once too often", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; }},
   };
   const Graph graph = run_passes(plain<X>());
   std::vector<KernelSource> sources;

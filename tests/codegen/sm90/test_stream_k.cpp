@@ -1,5 +1,4 @@
-// Rounds of products that all blocks of a launch share: when they do, the plan for it, and what its verifier says of
-// faults.
+// Stream-K: when it is used, its plan, and the verifier's errors for planted faults.
 #include <fmt/format.h>
 
 #include <functional>
@@ -61,37 +60,37 @@ SplitKLaunch launch_of(const MatmulTiles& tiles, std::int64_t m, std::int64_t n,
 
 }  // namespace
 
-TEST_CASE("a grid shares k_iterations where multiprocessors would be idle", "[plan]") {
-  // 204 tiles, and operands that do not fit into the L2 cache: the four of a column are walked through together.
+TEST_CASE("stream-K is used where multiprocessors would be idle", "[plan]") {
+  // 204 tiles, and operands that do not fit into the L2 cache: the four tiles of a column run in lockstep.
   const SplitKLaunch wide = launch_of({128, 256, 64}, 424, 13008, 7760);
   CHECK(wide.split_k == SplitK::stream_k);
   CHECK(wide.blocks == 132);
   CHECK(wide.lockstep_rows == 4);
-  const SplitKLaunch part = launch_of({128, 128, 64}, 496, 2176, 4400);  // 68 tiles, of operands that fit
+  const SplitKLaunch part = launch_of({128, 128, 64}, 496, 2176, 4400);  // 68 tiles, with operands that fit
   CHECK(part.split_k == SplitK::stream_k);
   CHECK(part.blocks == 132);
   CHECK(part.lockstep_rows == 1);
-  // Measured on an H200: these lose by it.
+  // Measured on an H200: stream-K is slower for these.
   CHECK(launch_of({128, 128, 64}, 496, 2496, 3584).split_k == SplitK::none);
   CHECK(launch_of({128, 192, 64}, 7272, 1536, 2400).split_k == SplitK::none);
   CHECK(launch_of({128, 256, 64}, 8192, 8192, 8192).split_k == SplitK::none);  // 15.5 waves
   CHECK(launch_of({128, 128, 64}, 1408, 1536, 4096).split_k == SplitK::none);  // one wave
-  CHECK(launch_of({128, 128, 64}, 1408, 1664, 192).split_k == SplitK::none);   // three rounds
+  CHECK(launch_of({128, 128, 64}, 1408, 1664, 192).split_k == SplitK::none);   // three k-iterations
   CHECK(launch_of({64, 64, 64}, 16, 768, 3072).split_k == SplitK::cluster);
-  // As it is asked for.
+  // As requested by the policy.
   CHECK(launch_of({128, 256, 64}, 424, 13008, 7760, SplitKPolicy::none).split_k == SplitK::none);
   CHECK(launch_of({128, 256, 64}, 424, 13008, 7760, SplitKPolicy::cluster).split_k == SplitK::none);
   CHECK(launch_of({64, 64, 64}, 16, 768, 3072, SplitKPolicy::stream_k).split_k == SplitK::stream_k);
   CHECK(launch_of({64, 64, 64}, 16, 768, 3072, SplitKPolicy::cluster).split_k == SplitK::cluster);
   CHECK(launch_of({128, 256, 64}, 8192, 8192, 8192, SplitKPolicy::stream_k).split_k == SplitK::stream_k);
   CHECK(launch_of({64, 64, 64}, 64, 64, 128, SplitKPolicy::stream_k).split_k == SplitK::none);
-  // Numbers of rounds are counted in 32 bits; nobody shares none.
+  // Numbers of k-iterations are counted in 32 bits; without any nothing is split.
   CHECK(launch_of({64, 64, 64}, 1 << 20, 1 << 20, 4096, SplitKPolicy::stream_k).split_k == SplitK::none);
   CHECK(launch_of({64, 64, 64}, 64, 64, 0, SplitKPolicy::stream_k).split_k == SplitK::none);
   CHECK(launch_of({64, 64, 64}, 0, 64, 640, SplitKPolicy::stream_k).split_k == SplitK::none);
 }
 
-TEST_CASE("the model of times knows what a grid shares", "[plan]") {
+TEST_CASE("the time model knows stream-K", "[plan]") {
   const MatmulTarget on{Target::of(Arch::sm_90a), multiprocessors};
   MatmulTarget alone = on;
   alone.split_k = SplitKPolicy::none;
@@ -99,12 +98,12 @@ TEST_CASE("the model of times knows what a grid shares", "[plan]") {
     return choose(MatmulFamily::plain, {m, n, k}, ElementType::bf16, target);
   };
   CHECK(chosen(on, 424, 13008, 7760) == MatmulTiles{128, 256, 64});
-  // Of 1.05 waves of small tiles none are needed any more.
+  // 1.05 waves of small tiles are no longer needed.
   CHECK(launch_of(chosen(on, 1200, 3584, 4096), 1200, 3584, 4096).split_k == SplitK::stream_k);
   CHECK(chosen(on, 8192, 8192, 8192) == chosen(alone, 8192, 8192, 8192));
 }
 
-TEST_CASE("of a grid each block walks through its share of all k_iterations", "[plan]") {
+TEST_CASE("with stream-K each CTA runs its share of all k-iterations", "[plan]") {
   for (const MatmulTiles& tile : wgmma_tiles()) {
     const Plan plan = plan_of(matmul<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
@@ -119,7 +118,7 @@ TEST_CASE("of a grid each block walks through its share of all k_iterations", "[
     for (const int of_each : {count<StorePartial>(plan), count<SignalPartial>(plan), count<ForEachPeer>(plan),
                               count<WaitPartial>(plan), count<ReducePartials>(plan)})
       CHECK(of_each == 1);
-    // Nothing of a pipeline is lost to it.
+    // The pipeline keeps all its stages.
     const Graph graph = run_passes(matmul<bf16>(tile));
     CHECK(plan.pipelines[PipelineId{0}].stages >=
           make_plan(graph, dense_variant(graph), Arch::sm_90a, {}).pipelines[PipelineId{0}].stages);
@@ -133,13 +132,13 @@ TEST_CASE("of a grid each block walks through its share of all k_iterations", "[
   CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::none);
 }
 
-TEST_CASE("kernels of a shared grid compile without a spill", "[generate]") {
+TEST_CASE("stream-K kernels compile without spills", "[generate]") {
   if (!nvrtc_here()) return;
   const std::vector<MatmulTiles> tiles = wgmma_tiles();
   std::vector<std::string> wrong(tiles.size() * 3);
   in_parallel(wrong.size(), [&](std::size_t i) {
     if (!in_share(i)) return;
-    const MatmulTiles& tile = tiles[i / 3];  // f16 and bf16 in turn: one word of an instruction tells them apart
+    const MatmulTiles& tile = tiles[i / 3];  // f16 and bf16 in turn: one word of an instruction distinguishes them
     const Graph graph = run_passes(i % 6 == 0   ? matmul<f16>(tile)
                                    : i % 3 == 0 ? matmul<bf16>(tile)
                                    : i % 3 == 1 ? with_residual(tile)
@@ -152,7 +151,7 @@ TEST_CASE("kernels of a shared grid compile without a spill", "[generate]") {
   }
 }
 
-TEST_CASE("the verifier names what is wrong between the blocks of a shared grid", "[plan]") {
+TEST_CASE("the verifier reports errors between the CTAs of stream-K", "[plan]") {
   struct Fault {
     const char* name;
     std::function<void(Plan&)> plant;
@@ -163,47 +162,57 @@ TEST_CASE("the verifier names what is wrong between the blocks of a shared grid"
       if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
     throw std::runtime_error("no such part");
   };
-  const Fault faults[] = {
-      {"it is said before all have put",
-       [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); }, "may not all be put"},
-      {"nobody says it", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
-      {"all say it",
-       [&](Plan& p) {
+  const Fault faults[] =
+      {
+          {"the signal comes before all partials are stored",
+           [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); }, "may not all be put"},
+          {"nobody signals", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
+          {"all threads signal",
+           [&](Plan& p) {
     Body& body = in_part(p, false).body;
     body.back() = {SignalPartial{}};
-  }, "256 threads say"},
-      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not put sums"},
-      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
-      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "no other blocks of a tile"},
-      {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
-       "may not be there"},
-      {"one has waited, and the others go on",
-       [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); }, "may not be there"},
-      {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
-      {"nobody adds up", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not added"},
-      {"sums are stored without those of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
-       "without what other blocks add"},
-      {"parts of other k_iterations",
-       [](Plan& p) { the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
-       "of other k_iterations"},
-      {"a share of other k_iterations",
-       [](Plan& p) { the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
-       "share of other k_iterations"},
-      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k_iterations"},
-      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "nothing has made"},
-      {"another number says who is first", [&](Plan& p) { in_part(p, true).share = the<SplitKRange>(p, 1).count; },
-       "another number"},
-      {"k_iterations are shared by no grid", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; }, "the kernel has"},
-      {"k_iterations that nobody counts", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; }, "no grid shares"},
-      {"sums are put where others do not read", [](Plan& p) { p.scratch[ScratchId{0}].in_workspace = false; },
+           },
+           "256 threads say"},
+          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not put sums"},
+          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
+          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "no other blocks of a tile"},
+          {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
+           "may not be there"},
+          {"one thread has waited, and the others go on",
+           [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); },
+           "may not be there"},
+          {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
+          {"nobody reduces", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not added"},
+          {"the result is stored without the partials of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
+           "without what other blocks add"},
+          {"partials of other k-iterations",
+           [](Plan& p) {
+    the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
+           },
+           "of other k_iterations"},
+              {"a share of other k-iterations",
+               [](Plan& p) {
+    the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
+               },
+               "share of other k_iterations"},
+      {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
+       "all k_iterations"},
+      {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "nothing has made"},
+      {"another value determines the first CTA",
+       [&](Plan& p) { in_part(p, true).share = the<SplitKRange>(p, 1).count; }, "another number"},
+      {"k-iterations are split without stream-K", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
+       "the kernel has"},
+      {"k-iterations without a count", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; }, "no grid shares"},
+      {"partials are stored where others do not read", [](Plan& p) { p.scratch[ScratchId{0}].in_workspace = false; },
        "do not read"},
-      {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
+      {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
       {"no flags",
        [](Plan& p) {
     std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::flags; });
-  }, "parameters"},
-      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
-  };
+       },
+       "parameters"},
+      {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
+      };
   const Plan right = plan_of(matmul<bf16>({128, 128, 64}));
   CHECK(violations(right).empty());
   for (const Fault& fault : faults) {

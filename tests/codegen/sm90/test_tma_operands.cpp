@@ -1,5 +1,5 @@
-// Operands of products by roles that the copy engine cannot address: threads of the producer write them to the
-// pipeline. Which those are, how they are read, and what the verifier says of faults.
+// Operands of warp-specialized matmuls that are not TMA-addressable: the producer's threads write them to the pipeline.
+// Which operands those are, how they are read, and how the verifier reports planted faults.
 #include <fmt/format.h>
 
 #include <functional>
@@ -23,11 +23,11 @@ using namespace tessera::internal::codegen;
 
 namespace {
 
-/// A class of launches: which operands lie at no multiple of 16 bytes, but of so many.
+/// A class of launches: the alignment in bytes of operands that are not aligned to 16.
 struct Apart {
   int left = 16, right = 16;
   bool left_transposed = false, right_transposed = false;
-  bool whole = false, clusters = false;  ///< whole: rows end where no vector does
+  bool whole = false, clusters = false;  ///< whole: rows end at vector boundaries
 };
 
 template <class T>
@@ -63,7 +63,7 @@ constexpr MatmulTiles tiles[] = {{64, 64, 64},   {64, 128, 128}, {128, 128, 64},
 
 }  // namespace
 
-TEST_CASE("what the copy engine cannot address is written to the pipeline by the producer's threads", "[plan]") {
+TEST_CASE("the producer's threads write operands that are not TMA-addressable to the pipeline", "[plan]") {
   for (const MatmulTiles& tile : tiles)
     for (const bool left : {true, false})
       for (const bool right : {true, false})
@@ -87,7 +87,7 @@ TEST_CASE("what the copy engine cannot address is written to the pipeline by the
         }
 }
 
-TEST_CASE("what the producer's threads copy is read as wide as it lies, and written by words at least", "[plan]") {
+TEST_CASE("the producer's threads read vectors where alignment allows, and write 32-bit words at least", "[plan]") {
   const Graph graph = matmul<bf16>({64, 128, 64});
   const auto widths = [&](const Apart& apart) {
     Plan plan = plan_of(graph, apart);
@@ -98,11 +98,11 @@ TEST_CASE("what the producer's threads copy is read as wide as it lies, and writ
   CHECK(widths({.left = 2}) == Widths{1, 2});
   CHECK(widths({.left = 4, .whole = true}) == Widths{2, 2});
   CHECK(widths({.left = 8, .whole = true}) == Widths{4, 4});
-  CHECK(widths({.left = 8}) == Widths{1, 2});  // rows may end in between
+  CHECK(widths({.left = 8}) == Widths{1, 2});  // rows may end within a vector
   CHECK(widths({.right = 8, .right_transposed = true, .whole = true}) == Widths{4, 4});
 }
 
-TEST_CASE("kernels whose producer copies compile without a spill", "[generate]") {
+TEST_CASE("kernels whose producer copies compile without spills", "[generate]") {
   if (!nvrtc_here()) return;
   struct Case {
     MatmulTiles tile;
@@ -125,7 +125,7 @@ TEST_CASE("kernels whose producer copies compile without a spill", "[generate]")
   for (const std::string& one : wrong) CHECK(one == "");
 }
 
-TEST_CASE("the verifier names what is wrong with a stage that threads write", "[plan]") {
+TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]") {
   struct Fault {
     const char* name;
     std::function<void(Plan&)> plant;
@@ -139,7 +139,7 @@ TEST_CASE("the verifier names what is wrong with a stage that threads write", "[
   };
   const Fault faults[] = {
       {"no fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "a fence stands before they say so"},
-      {"a fence ahead of what is written", [](Plan& p) { place_of<ProxyFence>(p).move(-1); }, "a fence stands before"},
+      {"a fence before the writes", [](Plan& p) { place_of<ProxyFence>(p).move(-1); }, "a fence stands before"},
       {"nobody arrives", [](Plan& p) { place_of<Arrive>(p).drop(); }, "threads arrive, and"},
       {"one thread arrives", [&](Plan& p) { elect(place_of<Arrive>(p)); }, "threads arrive, and"},
       {"one thread writes", [&](Plan& p) { elect(place_of<StoreShared>(p)); }, "1 of 128 threads write"},
@@ -152,7 +152,7 @@ TEST_CASE("the verifier names what is wrong with a stage that threads write", "[
     sweep.reads[0].axes[0].extent = 32;
     sweep.shape = {32, 64};
   }, "bytes loaded and written"},
-      {"rows of a thread side by side",
+      {"a thread's rows are adjacent",
        [](Plan& p) {
     Sweep& sweep = the<StoreShared>(p).sweep;
     Layout layout(2);
@@ -162,9 +162,9 @@ TEST_CASE("the verifier names what is wrong with a stage that threads write", "[
     layout.add(1, {Place::reg, 2, 1});
     sweep.layout = layout;
   }, "no swizzle of a thread"},
-      {"neighbours of a run that a thread has not", [](Plan& p) { the<StoreShared>(p).sweep.reads[0].run = 4; },
+      {"a run of elements that the thread does not have", [](Plan& p) { the<StoreShared>(p).sweep.reads[0].run = 4; },
        "runs of 4"},
-      {"it is written where nobody has released", [](Plan& p) { place_of<StoreShared>(p).move(-2); }, "not acquired"},
+      {"a stage is written before it is released", [](Plan& p) { place_of<StoreShared>(p).move(-2); }, "not acquired"},
       {"more are awaited", [&](Plan& p) { ++pipeline(p).full_arrivals; }, "threads arrive, and"},
       {"its bytes are expected, too", [&](Plan& p) { pipeline(p).bytes += 64 * 64 * 2; }, "bytes loaded"},
       {"another buffer is written", [](Plan& p) { the<StoreShared>(p).buffer = the<StoreShared>(p, 1).buffer; },
@@ -191,8 +191,8 @@ TEST_CASE("the verifier names what is wrong with a stage that threads write", "[
 }
 
 #ifdef TESSERA_HAS_EMULATOR
-TEST_CASE("faults in what the producer's threads copy are found without the verifier", "[emulator]") {
-  const int m = 100, n = 72, k = 843;  // more rounds than stages
+TEST_CASE("faults in copies by the producer's threads are found without the verifier", "[emulator]") {
+  const int m = 100, n = 72, k = 843;  // more k-iterations than stages
   const Graph graph = matmul<bf16>({64, 64, 64});
   std::vector<bf16> x(std::size_t{m} * k, bf16(1.0f)), w(std::size_t{k} * n, bf16(1.0f)), y(std::size_t{m} * n);
   std::vector<f32> bias(n, 1.0f);

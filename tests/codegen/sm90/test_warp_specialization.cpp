@@ -1,4 +1,4 @@
-// Which kernels roles share the work of on sm_90a, why others not, and how it is shared.
+// Which kernels are warp-specialized on sm_90a, why others are not, and how work is divided.
 #include <fmt/format.h>
 
 #include "codegen/generate.hpp"
@@ -27,7 +27,7 @@ Plan plan_of(const Graph& traced, const Changes& change = {}, Arch arch = Arch::
 }
 bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
 
-/// Why one role does all of a kernel; nothing if several do.
+/// Why a kernel has a single role; nothing if it has several.
 std::string why_not(const Graph& traced, const Changes& change = {}) {
   const Plan plan = plan_of(traced, change);
   if (has_roles(plan)) return {};
@@ -39,7 +39,7 @@ std::string why_not(const Graph& traced, const Changes& change = {}) {
 using X = In<bf16, 2>;
 using Y = Out<f32, 2>;
 
-/// A kernel of one product, of which `operands` are made of each round's places, and `epilogue` does the rest.
+/// A kernel of one matmul: `operands` computes its operands from each k-iteration's indices, `epilogue` does the rest.
 template <class Make, class Finish>
 Graph matmul_of(MatmulTiles tiles, const Make& operands, const Finish& epilogue) {
   return kernel(
@@ -72,7 +72,7 @@ Graph with_epilogue(const Finish& finish, MatmulTiles tiles = tile) {
   };
   return matmul_of(tiles, any, finish);
 }
-/// As many rounds as `count` says, of tiles that `count` may use.
+/// As many k-iterations as `count` says, of tiles that `count` may use.
 template <class Count>
 Graph with_rounds(const Count& count) {
   return kernel(
@@ -91,7 +91,7 @@ Graph gelu(MatmulTiles tiles) { return kernels::linear_gelu<bf16, bf16>(tiles).e
 
 }  // namespace
 
-TEST_CASE("a kernel of one product in a loop over k has roles, on sm_90a alone", "[plan]") {
+TEST_CASE("a kernel of one matmul in a loop over k is warp-specialized, on sm_90a alone", "[plan]") {
   CHECK(why_not(plain(tile)) == "");
   CHECK(why_not(with_rounds([](const X& x, const Index&, const Scalar<i32>&) { return cdiv(x.extent(1), 64); })) == "");
   CHECK(why_not(with_rounds([](const X&, const Index&, const Scalar<i32>&) { return 3; })) == "");
@@ -103,7 +103,7 @@ TEST_CASE("a kernel of one product in a loop over k has roles, on sm_90a alone",
   }
 }
 
-TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
+TEST_CASE("why a matmul is not warp-specialized: the matmul and its loop", "[plan]") {
   const auto one_round = [](const auto& a, const auto& b) { return mma(a, b, zeros<f32>({64, 64})); };
   CHECK(why_not(kernel("two", [&](X x, X w, Y y) {
                   Var acc = zeros<f32>({64, 64});
@@ -188,7 +188,7 @@ TEST_CASE("why a product has no roles: the product and its loop", "[plan]") {
         })) == "the loop does more than the matmul: 'branch'");
 }
 
-TEST_CASE("why a product has no roles: its tiles", "[plan]") {
+TEST_CASE("why a matmul is not warp-specialized: its tiles", "[plan]") {
   const auto none = [](int m, int n, int k) {
     return fmt::format("no wgmma schedule for tiles of [{0},{2}] x [{2},{1}]", m, n, k);
   };
@@ -200,7 +200,7 @@ TEST_CASE("why a product has no roles: its tiles", "[plan]") {
   CHECK(why_not(plain({256, 128, 128})) == "two stages do not fit into shared memory");
 }
 
-TEST_CASE("why a product has no roles: its operands", "[plan]") {
+TEST_CASE("why a matmul is not warp-specialized: its operands", "[plan]") {
   using I = Index;
   using B = Tile<bf16, 2>;
   const auto right = [](const X& w, const I& k, const I& n) { return B(load(w, {k, n}, {64, 64})); };
@@ -283,7 +283,7 @@ TEST_CASE("why a product has no roles: its operands", "[plan]") {
   CHECK(why_not(plain({64, 96, 64}), [](Variant& v) { v.tensors[1].contiguous_axis = 0; }) == "");
 }
 
-TEST_CASE("why a product has no roles: what follows it", "[plan]") {
+TEST_CASE("why a matmul is not warp-specialized: its epilogue", "[plan]") {
   using Z = InOut<f32, 2>;
   using S = Tile<f32, 2>;
   using I = Index;
@@ -304,7 +304,8 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
   CHECK(why_not(with_epilogue([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           store(y, {m, n}, s + transpose(s));
         })) == "threads exchange elements of tiles");
-  // A tile that is kept: of 512 registers a thread; of as many as the sums, beside them and another.
+  // A tile that must be retained: with 512 registers per thread; with as many as the accumulators, beside them and
+  // another.
   CHECK(why_not(with_epilogue([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
           const Tile kept = load(z, {m, n}, {512, 128});
           store(y, {m, n}, s);
@@ -318,7 +319,7 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
                     },
                     {128, 256, 64}))
             .find(" registers, and a thread has 220") != std::string::npos);
-  // What all threads of the block are to know.
+  // Values that all threads of the CTA must know.
   CHECK(why_not(with_epilogue([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
           const Tile drawn = atomic_add(z, {m, n}, full<f32>({1, 1}, 1));
           store(y, {m, n}, s + drawn);
@@ -333,7 +334,7 @@ TEST_CASE("why a product has no roles: what follows it", "[plan]") {
         })) == "the kernel checks or prints");
 }
 
-TEST_CASE("teams, warp groups, stages and the order of blocks follow from the tile", "[plan]") {
+TEST_CASE("consumer groups, warp groups, stages and raster order follow from the tile", "[plan]") {
   struct Share {
     MatmulTiles tiles;
     int groups, consumer_groups, stages, together;
@@ -361,14 +362,14 @@ TEST_CASE("teams, warp groups, stages and the order of blocks follow from the ti
     CHECK(plan.pipelines[PipelineId{0}].stages == share.stages);
     CHECK(plan.phases[0].schedule.raster_group == share.together);
     CHECK(plan.shared_bytes <= plan.target.shared_bytes);
-    CHECK(count<TmaLoad>(plan) == share.tiles.k / 64 + 2 * (share.tiles.n / 64));  // the right ones ahead, too
+    CHECK(count<TmaLoad>(plan) == share.tiles.k / 64 + 2 * (share.tiles.n / 64));  // right ones before the wait, too
     CHECK(count<TmaStore>(plan) == share.tiles.n / 32);
     CHECK(count<Store>(plan) == 0);
     CHECK(count<DeclareAccumulator>(plan) == 1);
   }
 }
 
-TEST_CASE("the first pass says how roles share the work, or why they do not", "[plan]") {
+TEST_CASE("the schedule pass reports how warp specialization divides the work, or why it does not apply", "[plan]") {
   const auto decided = [](const Graph& traced, const Changes& change = {}, Arch arch = Arch::sm_90a) {
     const Graph graph = run_passes(traced);
     Variant variant = dense_variant(graph);
@@ -391,7 +392,7 @@ TEST_CASE("the first pass says how roles share the work, or why they do not", "[
       "1 consumer group of 1 warp group, 12 stages, split-K in clusters, 1 store by TMA"));
   CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.tensors[1].tma_addressable = false; }))[0].ends_with(
       "12 stages, 1 tile copied by threads, 1 store by TMA"));
-  // The sums of a thread leave no registers for GELU: two warp groups share them.
+  // A thread's accumulators leave no registers for GELU: two warp groups share them.
   const Plan shared = decided(gelu({128, 192, 64}));
   CHECK(shared.phases[0].roles[1].warps == 8);
   REQUIRE(notes(shared).size() == 2);
@@ -403,7 +404,7 @@ TEST_CASE("the first pass says how roles share the work, or why they do not", "[
   CHECK(notes(decided(plain({64, 64, 64}), {}, Arch::sm_80)).empty());
 }
 
-TEST_CASE("a kernel by roles waits for the launch before it ahead of its first access", "[plan]") {
+TEST_CASE("a warp-specialized kernel waits for the previous launch before its first access", "[plan]") {
   const Plan plan = plan_of(plain({128, 128, 64}));
   CHECK(plan.waits_for_previous());
   std::string order;
@@ -424,7 +425,7 @@ TEST_CASE("a kernel by roles waits for the launch before it ahead of its first a
   CHECK_FALSE(plan_of(plain({128, 128, 64}), {}, Arch::sm_80).waits_for_previous());
 }
 
-TEST_CASE("roles whose threads read a bias let the next launch begin, and begin themselves behind the one before",
+TEST_CASE("a warp-specialized kernel whose threads read a bias lets the next launch start early, but not itself",
           "[plan]") {
   const Plan plan = plan_of(gelu({128, 128, 64}));
   CHECK(plan.phases[0].roles.size() > 1);
@@ -433,7 +434,7 @@ TEST_CASE("roles whose threads read a bias let the next launch begin, and begin 
                             [](const Step& step) { return step.action.is<GridDependencyTrigger>(); }));
 }
 
-TEST_CASE("what threads read stays behind the wait for the launch before", "[plan]") {
+TEST_CASE("threads' loads stay behind the PDL wait", "[plan]") {
   const auto row = kernel("row", [](In<f32, 2> x, In<f32, 1> weight, Out<f32, 2> y) {
     Index i = blocks(x.extent(0));
     store(y, {i, 0}, load(x, {i, 0}, {1, 768}) * load(weight, {0}, {768}));
@@ -456,7 +457,7 @@ TEST_CASE("what threads read stays behind the wait for the launch before", "[pla
   for (const StepPlace& place : steps_of(kept))
     each_read(place.step(), [&](const Sweep&, TileAccess& read) { read.padding = read.kept; });
   CHECK(violations(kept).front().find("is kept in the cache, but not read in order by whole") != std::string::npos);
-  // Of rows that begin anywhere copies are plain loads.
+  // For unaligned rows copies are plain loads.
   const auto bytes = [](Variant& variant) { for (TensorClass& tensor : variant.tensors) tensor.alignment = 2; };
   CHECK_FALSE(plan_of(plain({32, 32, 32}), bytes).waits_for_previous());
   Plan copied = plan_of(plain({32, 32, 32}));
@@ -473,10 +474,10 @@ TEST_CASE("rows that no box fills are cleared before they are read", "[plan]") {
     const Plan whole = plan_of(plain(tiles));
     INFO(tree_text(whole));
     CHECK(whole.pipelines[PipelineId{0}].clipped == std::vector<ClippedRows>{{BufferId{0}, 0, 0}, {BufferId{1}, 1, 0}});
-    // Two teams know of each other's part by their turns.
+    // Two consumer groups synchronize by their ping-pong turns.
     const bool two = tiles.n == 64;
     CHECK(whole.phases[0].roles[1].consumer_groups == (two ? 2 : 1));
-    // So many steps behind the clearing.
+    // The step at this distance after the clearing.
     const auto behind = [](Plan& plan, std::size_t steps) {
       Body& body = plan.phases[0].roles[1].body;
       std::size_t i = 0;
@@ -508,7 +509,7 @@ TEST_CASE("rows that no box fills are cleared before they are read", "[plan]") {
   }
 }
 
-TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {
+TEST_CASE("tile coordinates that may exceed 32 bits", "[plan]") {
   using I = Index;
   const auto far = [](const Graph& graph) {
     Plan plan = plan_of(graph);
@@ -521,14 +522,14 @@ TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {
     for (const StepPlace& place : places_of<TmaStore>(plan)) add(place.step().action.get<TmaStore>().at);
     return count;
   };
-  // A loop's counter stands in two places, along the rows of one operand and the columns of the other; and in that of
-  // the one that is brought ahead.
+  // A loop's counter is used in two coordinates, along the rows of one operand and the columns of the other; and in
+  // that of the one that is prefetched before the wait.
   const auto k_iterations = [&](const auto& count) { return far(with_rounds(count)); };
   CHECK(k_iterations([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 64); }) == 0);
   CHECK(k_iterations([](const X& x, const I&, const Scalar<i32>&) { return cdiv(x.extent(1), 63); }) == 3);
   CHECK(k_iterations([](const X&, const I&, const Scalar<i32>&) { return 1 << 25; }) == 0);
   CHECK(k_iterations([](const X&, const I&, const Scalar<i32>&) { return (1 << 25) + 1; }) == 3);
-  // Two products' tiles of a store, and one of an operand.
+  // Two matmuls' tiles of a store, and one of an operand.
   const auto rows = [&](const auto& row) {
     return far(kernel("rows", [&](X x, X w, Y y, Scalar<i32> s) {
                  auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
@@ -560,7 +561,7 @@ TEST_CASE("places of tiles that 32 bits may not hold", "[plan]") {
   CHECK(grid([](const Y&, const Scalar<i32>&) { return 4; }) == 0);
 }
 
-TEST_CASE("a bias is read ahead of the loop where registers hold it, else part by part", "[plan]") {
+TEST_CASE("a bias is read before the loop if registers hold it, else part by part", "[plan]") {
   const auto steps = [](MatmulTiles tiles) {
     Plan plan = plan_of(gelu(tiles));
     std::string order;
@@ -576,7 +577,7 @@ TEST_CASE("a bias is read ahead of the loop where registers hold it, else part b
   CHECK(steps({128, 256, 64}) == "loop part part part part ");
 }
 
-TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothing else is written", "[plan]") {
+TEST_CASE("TMA stores whole tiles of accumulators, of one type, where nothing else is written", "[plan]") {
   using Z = InOut<f32, 2>;
   using S = Tile<f32, 2>;
   using I = Index;
@@ -591,7 +592,7 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
   };
   const auto of = [&](const auto& epilogue) { return stores(with_epilogue(epilogue)); };
   CHECK(of(stored) == Stores{2, 0});
-  // Twice to one tensor, to an InOut, by some blocks, of another place than that of the tile.
+  // Twice to one tensor, to an InOut, by some CTAs, at another index than that of the tile.
   CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           store(y, {m, n}, s);
           store(y, {m + 100, n}, -s);
@@ -606,11 +607,11 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
   CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           store(y.slice(1, 0, 640), {m, n}, s);
         }) == Stores{0, 1});
-  // As high as wide, and transposed: its elements are not where those of sums are.
+  // Square and transposed: its elements are not where those of accumulators are.
   CHECK(of([](const S& s, const Z&, const Y& y, const I& m, const I& n) {
           store(y, {n, m}, transpose(s));
         }) == Stores{0, 1});
-  // A tile of as many elements that is none of sums' rows.
+  // A tile of as many elements with other rows than the accumulators.
   CHECK(of([](const S& s, const Z& z, const Y& y, const I& m, const I& n) {
           store(y, {m, n}, full<f32>({64, 64}, 1));
           store(z, {m, n}, s);
@@ -625,7 +626,7 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
                   }).graph());
   };
   using H = Out<bf16, 2>;
-  // Of an odd number of parts the first of a tile goes to the buffer of the last of the tile before.
+  // With an odd number of parts the first one of a tile reuses the buffer of the last part of the previous tile.
   CHECK(typed([](const S& s, const H& y, const H& z, const Y& u, const I& m, const I& n) {
           store(y, {m, n}, cast<bf16>(s));
           store(z, {m, n}, zeros<bf16>({1, 1}));
@@ -643,7 +644,7 @@ TEST_CASE("the copy engine stores whole tiles of sums, of one type, where nothin
         }) == Stores{6, 2});
 }
 
-TEST_CASE("a product by roles is short to read, and its head says what its numbers are", "[plan]") {
+TEST_CASE("a warp-specialized matmul is short to read, and a comment at its start explains its constants", "[plan]") {
   for (const MatmulTiles& tiles : {MatmulTiles{128, 256, 64}, {256, 128, 64}, {128, 192, 64}, {128, 128, 64}})
     for (const bool nk : {false, true}) {
       const auto gemm = kernel("gemm", [=](X x, X w, Out<bf16, 2> y) {

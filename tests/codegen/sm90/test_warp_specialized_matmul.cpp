@@ -1,5 +1,5 @@
-// Products in a loop over k, of tiles that sm_90a has roles for: on any device, against sums of small whole numbers,
-// which are exact in any order.
+// Matmuls in a loop over k, with tiles that are warp-specialized on sm_90a: compared on any device with sums of small
+// whole numbers, which are exact in any order.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ using namespace tessera::internal;
 
 namespace {
 
-/// For sm_90a, of tensors whose neighbours are along the axes given, by parameter.
+/// For sm_90a, with tensors whose contiguous axes are given, by parameter.
 codegen::Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes) {
   const Graph graph = run_passes(traced);
   Variant variant = dense_variant(graph);
@@ -32,14 +32,14 @@ codegen::Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes) {
   return codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = true});
 }
 
-/// Do roles share the kernel's work?
+/// Is the kernel warp-specialized?
 bool has_roles(const Graph& traced, const std::vector<int>& unit_axes) {
   const codegen::Plan plan = plan_of(traced, unit_axes);
   for (const std::string& note : notes(plan)) UNSCOPED_INFO(note);
   return plan.phases[0].roles.size() > 1;
 }
 
-/// Does a step load a tile of a tensor that is written, and not just ahead of the store?
+/// Does a step load a tile of a tensor that is written, other than directly before the store?
 bool loads(const Graph& traced, const std::vector<int>& unit_axes) {
   const codegen::Plan plan = plan_of(traced, unit_axes);
   return std::ranges::any_of(places_of<codegen::Load>(const_cast<codegen::Plan&>(plan)), [&](const StepPlace& place) {
@@ -49,16 +49,16 @@ bool loads(const Graph& traced, const std::vector<int>& unit_axes) {
   });
 }
 
-/// Where rows of a matrix lie in memory: the first behind `at` elements, and with `gap` of them behind each.
+/// Where rows of a matrix are in memory: the first after `at` elements, and `gap` of them after each.
 struct Apart {
   int at = 0, gap = 0;
 };
 
-/// Operands of a product: A [m,k] and B [k,n], either of them transposed in memory.
+/// Operands of a matmul: A [m,k] and B [k,n], either of them transposed in memory.
 struct Sizes {
   int m, n, k;
   bool a_transposed = false, b_transposed = false;
-  int seed = 0;  ///< of B's elements
+  int seed = 0;  ///< for B's elements
   Apart a = {}, b = {};
 };
 
@@ -84,7 +84,7 @@ class Problem {
   std::vector<T> w_memory() const { return memory_[1].to_vector(); }
   std::vector<int> unit_axes() const { return {of_.a_transposed ? 0 : 1, of_.b_transposed ? 0 : 1}; }
 
-  /// Empty, or the first element of y that is not `expected` of its row, column and sum, rounded to its type.
+  /// Empty, or the first element of y that differs from `expected` for its row, column and sum, rounded to its type.
   template <class O>
   std::string difference(const Tensor<O, 2>& y, const std::function<double(int, int, double)>& expected,
                          double tolerance = 0) const {
@@ -158,19 +158,19 @@ void check_plain(const MatmulTiles& tiles, const Sizes& of) {
   CHECK(problem.difference(y, [](int, int, double sum) { return sum; }) == "");
 }
 
-// Roles, unless two stages of operands do not fit beside what is stored.
+// Warp-specialized, unless two stages of operands do not fit beside the staged output.
 bool fits(const MatmulTiles& tiles) { return tiles.m < 256 || tiles.k == 64 || tiles.n == 64; }
 
 }  // namespace
 
-TEST_CASE("products by roles: tiles, types and orders", "[cpu]") {
+TEST_CASE("warp-specialized matmul: tiles, types and orders", "[cpu]") {
   Cases cases(52);
   int number = 0;
   for (const int m : {64, 128, 256})
     for (const int n : {64, 96, 128, 192, 256})
       for (const int k : {64, 128}) {
         if ((m == 256 && n == 256) || !fits({m, n, k}) || cases.skip()) continue;
-        // Of the right operand's 96 columns no panels are made, nor is the result's tile of 16 bits.
+        // 96 columns of a right operand are no multiple of a panel, nor is the 16-bit result's tile.
         const Sizes of{m + 40, n + 24, 2 * k + 8, number % 2 == 1, n == 96 || number % 4 > 1};
         const auto check = number % 3 == 0   ? check_plain<f16, f16>
                            : number % 3 == 1 ? check_plain<bf16, f32>
@@ -180,7 +180,7 @@ TEST_CASE("products by roles: tiles, types and orders", "[cpu]") {
       }
 }
 
-TEST_CASE("products by roles: results of every type", "[cpu]") {
+TEST_CASE("warp-specialized matmul: results of every type", "[cpu]") {
   Cases cases(8);
   const Sizes of{72, 136, 136};
   const Problem<bf16> problem(of);
@@ -196,12 +196,12 @@ TEST_CASE("products by roles: results of every type", "[cpu]") {
     CHECK(problem.difference<O>(y, [](int, int, double sum) { return std::abs(sum); }) == "");
   };
   const auto check_some = [&]<class... O>(O... types) { ((cases.skip() ? void() : check(types)), ...); };
-  check(i16());  // as matrices, as f16 and bf16 are
+  check(i16());  // as whole numbers, like f16 and bf16
   check(u16());
   check_some(i8(), u8(), i32(), u32(), i64(), u64(), f64(), f8e4m3());
 }
 
-TEST_CASE("products by roles: an operand as wide as it is high, in any order", "[cpu]") {
+TEST_CASE("warp-specialized matmul: a square operand, in any order", "[cpu]") {
   Cases cases(8);
   for (const bool a_transposed : {true, false})
     for (const bool b_transposed : {false, true}) {
@@ -210,9 +210,9 @@ TEST_CASE("products by roles: an operand as wide as it is high, in any order", "
     }
 }
 
-// Boxes are cut to as many rows as there are; the stage's others, whose products with the right operand's count where
-// rows run along k, are zeros.
-TEST_CASE("products by roles: tensors of fewer rows than tiles", "[cpu]") {
+// Boxes are cut to the number of existing rows; the stage's other rows, which enter the sum where rows run along k, are
+// zeros.
+TEST_CASE("warp-specialized matmul: tensors of fewer rows than tiles", "[cpu]") {
   Cases cases(24);
   for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {128, 256, 64}, {64, 128, 128}})
     for (const Sizes& of : {Sizes{1, 72, 200}, {16, 8, 136}, {56, 200, 8}, {8, 16, 40}}) {
@@ -221,8 +221,8 @@ TEST_CASE("products by roles: tensors of fewer rows than tiles", "[cpu]") {
     }
 }
 
-// Rows that are no multiple of 16 bytes, or a first element that lies at none: 2, 4 or 8 bytes at a time.
-TEST_CASE("products by roles: operands that the copy engine cannot address", "[cpu]") {
+// Rows whose strides are no multiple of 16 bytes, or an unaligned first element: 2, 4 or 8 bytes at a time.
+TEST_CASE("warp-specialized matmul: operands that are not TMA-addressable", "[cpu]") {
   Cases cases(24);
   const Apart odd{.at = 0, .gap = 1}, one_in{.at = 1}, pairs{.at = 2, .gap = 2}, fours{.at = 4};
   const auto check = [&](const MatmulTiles& tiles, Sizes of) {
@@ -240,7 +240,7 @@ TEST_CASE("products by roles: operands that the copy engine cannot address", "[c
   check({128, 128, 64}, {.m = 144, .n = 160, .k = 80, .a = fours, .b = pairs});
   check({128, 192, 64}, {.m = 136, .n = 200, .k = 72, .b_transposed = true, .a = one_in, .b = odd});
   check({128, 256, 64}, {.m = 200, .n = 264, .k = 136, .a_transposed = true, .a = odd, .b = odd});
-  // No extent is even, nor any row; and y is stored from registers.
+  // No extent is even, nor any row stride; and y is stored from registers.
   for (const bool a_transposed : {false, true})
     for (const bool b_transposed : {false, true}) {
       if (!cases.skip()) check_plain<f16, f16>({64, 128, 128}, {67, 131, 133, a_transposed, b_transposed});
@@ -248,11 +248,11 @@ TEST_CASE("products by roles: operands that the copy engine cannot address", "[c
     }
 }
 
-TEST_CASE("products by roles: many tiles and k_iterations", "[cpu]") {
+TEST_CASE("warp-specialized matmul: many tiles and k-iterations", "[cpu]") {
   check_plain<bf16, bf16>({64, 64, 64}, {64 * 7, 64 * 3, 64});
   check_plain<bf16, bf16>({64, 64, 64}, {64 * 3, 64 * 3, 64 * 11 - 24});
-  check_plain<bf16, f32>({128, 192, 64}, {128, 192, 64});  // one, for two teams
-  // As many rounds as are written, for teams in turn: one, and more.
+  check_plain<bf16, f32>({128, 192, 64}, {128, 192, 64});  // one, for two consumer groups
+  // As many k-iterations as stages, for consumer groups in turn: one, and more.
   for (const int k_iterations : {1, 3}) {
     const auto k = kernel("k_iterations", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
       auto [m, n] = blocks(3, 2);
@@ -268,7 +268,7 @@ TEST_CASE("products by roles: many tiles and k_iterations", "[cpu]") {
   }
 }
 
-TEST_CASE("products by roles: what a row, a column and each element add to the sums", "[cpu]") {
+TEST_CASE("warp-specialized matmul: a row, a column and single elements added to the accumulators", "[cpu]") {
   const MatmulTiles tiles{64, 64, 64};
   const auto k = kernel("epilogue", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, In<f32, 2> scale,
                                         In<f32, 2> added, Out<bf16, 2> y, Out<bf16, 2> z, Out<f32, 2> u) {
@@ -297,7 +297,7 @@ TEST_CASE("products by roles: what a row, a column and each element add to the s
   }
 }
 
-TEST_CASE("products by roles: padding of what is added", "[cpu]") {
+TEST_CASE("warp-specialized matmul: padding of added tiles", "[cpu]") {
   const MatmulTiles tiles{64, 64, 64};
   const auto k = kernel("padded", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -312,8 +312,8 @@ TEST_CASE("products by roles: padding of what is added", "[cpu]") {
             y, [&](int, int j, double sum) { return sum + (j < 100 ? bias[static_cast<std::size_t>(j)] : 7); }) == "");
 }
 
-// No read of y moves ahead of a store to y: what a part of the tile reads comes first.
-TEST_CASE("a residual is read by parts that registers hold", "[plan]") {
+// No read of y moves before a store to y: the elements that a part of the tile needs are read first.
+TEST_CASE("a residual is read in parts that registers hold", "[plan]") {
   const auto parts = [](const MatmulTiles& tiles) {
     const auto k = kernels::linear_residual<bf16, bf16>(tiles);
     codegen::Plan plan = plan_of(k.graph(), {1, 1, 0, 1});
@@ -335,14 +335,14 @@ TEST_CASE("a residual is read by parts that registers hold", "[plan]") {
   CHECK(parts({64, 64, 64}) == std::vector{64});
 }
 
-// Where a tile that is stored was loaded, and what stands in between. Only one that is part of one store, to its own
-// place, with nothing written in between, is read there; the others are loaded, and kept.
-TEST_CASE("products by roles: tiles that are read and written", "[cpu]") {
+// Tiles that are stored: where they were loaded, and the steps in between. Only a tile that is part of one store, to
+// its own index, with nothing written in between, is read at the store; others are loaded early and retained.
+TEST_CASE("warp-specialized matmul: tiles that are read and written", "[cpu]") {
   constexpr MatmulTiles tiles{64, 64, 64};
   const Sizes of{136, 72, 72};
   const Problem<bf16> problem(of);
   const std::vector<float> before = whole_numbers(of.m * 2 * of.n, 31);
-  // y, z are [m, 2 n], of which blocks are those of the left half.
+  // y, z are [m, 2 n]; blocks() covers the left half.
   const auto check = [&](const char* name, bool is_loaded, const auto& epilogue, const auto& new_y, const auto& new_z) {
     INFO(name);
     const auto k = kernel(name, [&](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 2> y, InOut<f32, 2> z) {
@@ -420,8 +420,8 @@ TEST_CASE("products by roles: tiles that are read and written", "[cpu]") {
       added, unchanged);
 }
 
-// Of 16 bits, where four threads may store what one of them has read.
-TEST_CASE("products by roles: a residual of 16 bits", "[cpu]") {
+// 16-bit elements, where a thread may store elements that another one of four has read.
+TEST_CASE("warp-specialized matmul: a 16-bit residual", "[cpu]") {
   constexpr MatmulTiles tiles{64, 64, 64};
   const auto residual = kernel("residual", [=](In<f16, 2> x, In<f16, 2> w, InOut<f16, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -449,7 +449,7 @@ TEST_CASE("products by roles: a residual of 16 bits", "[cpu]") {
   CHECK(problem.difference(z, [&](int i, int j, double) { return old(i, j); }) == "");
 }
 
-TEST_CASE("products by roles: functions of the sums, and of where they are", "[cpu]") {
+TEST_CASE("warp-specialized matmul: functions of the accumulators, and of their indices", "[cpu]") {
   const MatmulTiles tiles{64, 128, 64};
   const auto k = kernel("masked", [=](In<f16, 2> x, In<f16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -467,7 +467,7 @@ TEST_CASE("products by roles: functions of the sums, and of where they are", "[c
             y, [&](int i, int j, double sum) { return j <= i ? gelu(sum) : 7.0; }, 1e-6) == "");
 }
 
-TEST_CASE("products by roles: reductions of rows", "[cpu]") {
+TEST_CASE("warp-specialized matmul: reductions of rows", "[cpu]") {
   for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {128, 128, 64}, {128, 256, 64}}) {
     const Sizes of{.m = 136, .n = 2 * tiles.n, .k = 200};
     const Problem<bf16> problem(of);
@@ -509,8 +509,8 @@ TEST_CASE("products by roles: reductions of rows", "[cpu]") {
   }
 }
 
-TEST_CASE("products by roles: several in one loop", "[cpu]") {
-  // Two of one left operand, stored together and apart; as SwiGLU's gate and up.
+TEST_CASE("warp-specialized matmul: several in one loop", "[cpu]") {
+  // Two with one left operand, stored together and separately; like SwiGLU's gate and up.
   for (const MatmulTiles& tiles :
        {MatmulTiles{64, 64, 64}, {64, 128, 64}, {128, 128, 64}, {128, 192, 64}, {128, 256, 64}}) {
     const Sizes of{.m = 136, .n = 264, .k = 200};
@@ -528,14 +528,14 @@ TEST_CASE("products by roles: several in one loop", "[cpu]") {
       store(z, {m, n}, cast<bf16>(ups));
     });
     INFO(tiles.m << " x " << tiles.n);
-    CHECK(has_roles(k.graph(), {1, 1, 0}) == (tiles.n < 256));  // else 256 registers of a thread for sums
+    CHECK(has_roles(k.graph(), {1, 1, 0}) == (tiles.n < 256));  // else 256 registers per thread for accumulators
     const auto y = full_of<f32>(of.m, of.n, 99);
     const auto z = full_of<bf16>(of.m, of.n, 99);
     launch(test_device().stream(), k, gate.x, gate.w, up.w, y, z);
     CHECK(gate.difference(y, [&](int i, int j, double sum) { return sum * (1 + up.sum(i, j)); }) == "");
     CHECK(up.difference(z, [](int, int, double sum) { return 1 + sum; }) == "");
   }
-  // Three, each of operands of its own.
+  // Three, each with its own operands.
   const MatmulTiles tiles{64, 64, 64};
   const Sizes of{.m = 72, .n = 136, .k = 136};
   const Problem<f16> first(of), second({.m = of.m, .n = of.n, .k = of.k, .a_transposed = true, .seed = 1});
@@ -563,7 +563,7 @@ TEST_CASE("products by roles: several in one loop", "[cpu]") {
   CHECK(first.difference(y2, [&](int i, int j, double sum) { return sum - second.sum(i, j); }) == "");
 }
 
-TEST_CASE("products by roles: sums that start from a tile, and stores that not all blocks do", "[cpu]") {
+TEST_CASE("warp-specialized matmul: accumulators that start from a tile, and stores under a condition", "[cpu]") {
   const MatmulTiles tiles{64, 64, 64};
   const auto k = kernel("started", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 2> start, Out<f32, 2> y, Out<f32, 2> z) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -587,7 +587,7 @@ TEST_CASE("products by roles: sums that start from a tile, and stores that not a
   CHECK(problem.difference(z, [&](int i, int j, double sum) { return sums(i, j, sum) + 1; }) == "");
 }
 
-TEST_CASE("products by roles: a long inner axis, and few blocks to share it", "[cpu]") {
+TEST_CASE("warp-specialized matmul: a long k axis, and few CTAs to split it", "[cpu]") {
   check_plain<bf16, f32>({64, 64, 64}, {72, 40, 64 * 37 + 24});
   check_plain<bf16, bf16>({128, 128, 64}, {136, 40, 64 * 37 + 24});
   check_plain<f16, f32>({64, 96, 64}, {64, 96, 64 * 11, false, true});
@@ -595,8 +595,8 @@ TEST_CASE("products by roles: a long inner axis, and few blocks to share it", "[
   check_plain<bf16, bf16>({64, 128, 64}, {40, 128, 64 * 8, false, false});
 }
 
-// One load, of which one product takes the tile as it is, another its transpose, and a third both.
-TEST_CASE("products by roles: a tile, and the same transposed", "[cpu]") {
+// One load; one matmul uses the tile itself, another its transpose, and a third both.
+TEST_CASE("warp-specialized matmul: a tile, and the same transposed", "[cpu]") {
   const int t = 64, m = 128, n = 192, k = 192;
   const auto both = kernel("both", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Out<f32, 2> transposed) {
     auto [i, j] = blocks(y.extent(0) / t, y.extent(1) / t);
@@ -651,8 +651,8 @@ TEST_CASE("products by roles: a tile, and the same transposed", "[cpu]") {
   CHECK(wrong == 0);
 }
 
-// Of clusters each block has a part of the rounds; blocks end in any order.
-TEST_CASE("products by roles: parts of sums are added in the same order each time", "[cpu]") {
+// Each CTA of a cluster has a part of the k-iterations; CTAs end in any order.
+TEST_CASE("warp-specialized matmul: partials are accumulated in the same order each time", "[cpu]") {
   const MatmulTiles tiles{64, 64, 64};
   const int m = 72, n = 104, k = 64 * 41;
   const auto matmul = plain<bf16, f32>(tiles);
@@ -673,8 +673,8 @@ TEST_CASE("products by roles: parts of sums are added in the same order each tim
   }
 }
 
-// Queries, keys and values have an output each: a tile goes to the one that its columns lie in.
-TEST_CASE("products by roles: three outputs, by the columns of a tile", "[cpu]") {
+// Queries, keys and values have one output each: a tile is stored to the one that contains its columns.
+TEST_CASE("warp-specialized matmul: three outputs, by the columns of a tile", "[cpu]") {
   const MatmulTiles tiles{64, 64, 64};
   const int width = 128;
   const auto split = kernel("split", [=](In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> q, Out<bf16, 2> k, Out<bf16, 2> v) {
@@ -699,7 +699,7 @@ TEST_CASE("products by roles: three outputs, by the columns of a tile", "[cpu]")
   CHECK(problem.difference(tensor<bf16, 2>({of.m, of.n}, together), [](int, int, double sum) { return sum; }) == "");
 }
 
-TEST_CASE("products by roles: an axis of batches", "[cpu]") {
+TEST_CASE("warp-specialized matmul: an axis of batches", "[cpu]") {
   const MatmulTiles tiles{256, 64, 64};
   const auto k = kernel("batches", [=](In<bf16, 3> x, In<bf16, 3> w, Out<bf16, 3> y) {
     auto [b, m, n] = blocks(y.extent(0), cdiv(y.extent(1), tiles.m), cdiv(y.extent(2), tiles.n));
@@ -712,7 +712,7 @@ TEST_CASE("products by roles: an axis of batches", "[cpu]") {
   CHECK(has_roles(k.graph(), {2, 2, 2}));
   constexpr int batches = 2;
   const Sizes of{264, 72, 72, false, true};
-  // The first batch is of one product, the second of it turned upside down.
+  // The first batch belongs to one matmul, the second to the same upside down.
   const Problem<bf16> problem(of);
   const std::vector<bf16> a = problem.x_memory(), b = problem.w_memory();
   std::vector<bf16> x(a), w(b);
@@ -730,7 +730,7 @@ TEST_CASE("products by roles: an axis of batches", "[cpu]") {
   CHECK(problem.difference(second, [&](int i, int j, double) { return problem.sum(of.m - 1 - i, j); }) == "");
 }
 
-TEST_CASE("products by roles: operands of four and five axes", "[cpu]") {
+TEST_CASE("warp-specialized matmul: operands of four and five axes", "[cpu]") {
   constexpr int heads = 3;
   const auto k = kernel("heads", [=](In<bf16, 4> x, In<bf16, 5> w, Out<f32, 3> y) {
     auto [b, m, n] = blocks(y.extent(0), cdiv(y.extent(1), 64), cdiv(y.extent(2), 64));
@@ -744,7 +744,7 @@ TEST_CASE("products by roles: operands of four and five axes", "[cpu]") {
   const Sizes of{72, 136, 72};
   const Problem<bf16> problem(of);
   const std::vector<bf16> a = problem.x_memory(), b = problem.w_memory();
-  // Of the second batch the first row comes last.
+  // In the second batch the first row comes last.
   std::vector<bf16> x, w(b);
   for (const int batch : {0, 1})
     for (int i = 0; i < of.m; ++i)
@@ -754,7 +754,7 @@ TEST_CASE("products by roles: operands of four and five axes", "[cpu]") {
       }
   w.insert(w.end(), b.begin(), b.end());
   const auto y = tensor<f32, 3>({2, of.m, of.n}, std::vector<f32>(std::size_t{2} * of.m * of.n, 99));
-  // Along an axis of one element a stride may be any.
+  // Along an axis of one element any stride is valid.
   const auto w_memory = tensor<bf16, 1>({2 * of.k * of.n}, w);
   const Tensor<bf16, 5> strided(test_device(), w_memory.data(), {1, 2, 1, of.k, of.n}, {3, of.k * of.n, 5, of.n, 1});
   launch(test_device().stream(), k, tensor<bf16, 4>({2, of.m, heads, of.k}, x), strided, y);
@@ -765,8 +765,8 @@ TEST_CASE("products by roles: operands of four and five axes", "[cpu]") {
         REQUIRE(got[static_cast<std::size_t>(batch * of.m + i) * of.n + j] == problem.sum((i + batch) % of.m, j));
 }
 
-TEST_CASE("products by roles: what is read for stores of other tiles than the sums", "[cpu]") {
-  // A residual of three axes; a sum of rows, added to in place; and tiles that have nothing to do with the product.
+TEST_CASE("warp-specialized matmul: tiles for other stores than that of the accumulators", "[cpu]") {
+  // A residual of three axes; a row sum that is accumulated in place; and tiles that are independent of the matmul.
   const auto k = kernel("others", [](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 3> y, InOut<f32, 2> total,
                                      InOut<f32, 2> state, In<f32, 2> other, Out<f32, 2> twice) {
     auto [m, n] = blocks(cdiv(x.extent(0), 64), cdiv(w.extent(1), 64));
@@ -780,7 +780,7 @@ TEST_CASE("products by roles: what is read for stores of other tiles than the su
     const Tile was = load(part, {m * 3 + n, 0}, {16, 256});
     store(part, {m * 3 + n, 0}, was * 0.5f);
   });
-  const Sizes of{72, 136, 72};  // 2 x 3 blocks
+  const Sizes of{72, 136, 72};  // 2 x 3 tiles
   const Problem<bf16> problem(of);
   CHECK(has_roles(k.graph(), {1, 1, 2, 1, 1, 1, 1}));
   const std::vector<float> y = whole_numbers(of.m * of.n, 9), total = whole_numbers(of.m * 3, 5),
@@ -814,7 +814,7 @@ TEST_CASE("products by roles: what is read for stores of other tiles than the su
   CHECK(same);
 }
 
-TEST_CASE("products by roles: operands that no box holds", "[cpu]") {
+TEST_CASE("warp-specialized matmul: operands that no box holds", "[cpu]") {
   const auto reshaped = kernel("reshaped", [=](In<bf16, 3> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 64));
     Var acc = zeros<f32>({128, 64});
@@ -840,7 +840,7 @@ TEST_CASE("products by roles: operands that no box holds", "[cpu]") {
   CHECK(problem.difference(y, [&](int i, int j, double) { return i < 100 ? problem.sum(i + 8, j) : 0; }) == "");
 }
 
-TEST_CASE("products by roles: tiles far outside of their tensors", "[cpu]") {
+TEST_CASE("warp-specialized matmul: tiles far outside of their tensors", "[cpu]") {
   const auto k = kernel("far", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Scalar<i32> row, Scalar<i32> shift,
                                    Scalar<i32> column, Scalar<i32> to, Scalar<i32> aside) {
     Var acc = zeros<f32>({64, 64});
@@ -851,7 +851,7 @@ TEST_CASE("products by roles: tiles far outside of their tensors", "[cpu]") {
   const Sizes of{136, 136, 64};
   const Problem<bf16> problem(of);
   CHECK(has_roles(k.graph(), problem.unit_axes()));
-  constexpr int round = 1 << 26;  // tiles from where 32 bits count elements from 0 again
+  constexpr int round = 1 << 26;  // number of tiles after which 32-bit element offsets wrap to 0
   for (std::size_t changed = 0; changed < 5; ++changed)
     for (const int tiles : {1, -1, round / 2, -round / 2, round, -round, round + 1, 1 - round,
                             std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
@@ -872,9 +872,9 @@ TEST_CASE("products by roles: tiles far outside of their tensors", "[cpu]") {
     }
 }
 
-TEST_CASE("products by roles: sums that are transposed, combined, or carried on", "[cpu]") {
-  // Turned ones lie otherwise than the copy engine stores them; those that another loop carries are computed by one
-  // role.
+TEST_CASE("warp-specialized matmul: accumulators that are transposed, combined, or carried on", "[cpu]") {
+  // TMA cannot store transposed accumulators from their layout; a kernel whose accumulators another loop carries has a
+  // single role.
   const MatmulTiles tiles{64, 64, 64};
   const auto transposed = kernel("transposed", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), cdiv(w.extent(1), tiles.n));

@@ -1,5 +1,5 @@
-// Products of tf32 by roles: operands are f32 in memory and rounded on their way to where wgmma reads them. On any
-// device against sums that are exact; how a plan says it; and what is said of faults.
+// Warp-specialized matmuls of tf32: operands are f32 in memory and are converted on the way to where wgmma reads them.
+// On any device compared with exact sums; the plan's steps; and how planted faults are reported.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -33,7 +33,7 @@ using F = In<f32, 2>;
 using Sums = Out<f32, 2>;
 using Changes = std::function<void(Variant&)>;
 
-/// For sm_90a, where neighbours of the right operand w [k,n], parameter 1, are along k.
+/// For sm_90a, where the right operand w [k,n], parameter 1, is contiguous along k.
 Plan plan_of(const Graph& traced, const Changes& change = {}) {
   const Graph graph = run_passes(traced);
   Variant variant = dense_variant(graph);
@@ -61,21 +61,21 @@ auto plain(MatmulTiles tiles) {
   });
 }
 
-// Numbers that tf32 rounds: to the even one of two that are as near, up and down. They become multiples of 2^-10, so
-// that sums of them times small whole numbers are exact in any order.
+// Numbers that tf32 rounds: ties to even, up and down. They become multiples of 2^-10, so that sums of them times small
+// whole numbers are exact in any order.
 constexpr float uneven[] = {1 + 0x1p-11f, 1 + 0x3p-11f, -1 - 0x1p-11f - 0x1p-20f, 1 - 0x1p-13f, -2 - 0x3p-11f, 0.5f};
 constexpr float whole[] = {-1, 0, 1, 2};
 
 struct Sizes {
   int m, n, k;
-  bool uneven_right = false;  ///< which operand has such numbers; the other is of whole ones
-  int x_gap = 0, w_gap = 0;   ///< elements behind each row in memory
+  bool uneven_right = false;  ///< which operand has such numbers; the other has whole ones
+  int x_gap = 0, w_gap = 0;   ///< elements after each row in memory
   bool x_transposed = false;  ///< rows of x run along m
-  bool w_transposed = true;   ///< those of w along k
+  bool w_transposed = true;   ///< rows of w run along k
   unsigned seed = 0;
 };
 
-/// Operands, and the exact product of what they are rounded to.
+/// Operands, and the exact product of their converted values.
 class Problem {
  public:
   explicit Problem(const Sizes& of) : of_(of) {
@@ -102,7 +102,7 @@ class Problem {
       variant.tensors[1].contiguous_axis = of.w_transposed ? 0 : 1;
     };
   }
-  /// Of another left operand.
+  /// With another left operand.
   std::vector<double> matmul(const std::function<double(int, int)>& left) const {
     std::vector<double> sums(static_cast<std::size_t>(of_.m) * of_.n);
     for (int i = 0; i < of_.m; ++i)
@@ -113,7 +113,7 @@ class Problem {
       }
     return sums;
   }
-  /// Empty, or the first element of y that is not `expected` of its row, column and sum, rounded to its type.
+  /// Empty, or the first element of y that differs from `expected` for its row, column and sum, rounded to its type.
   template <class O>
   std::string difference(const Tensor<O, 2>& y, const std::function<double(int, int, double)>& expected,
                          double tolerance = 0) const {
@@ -171,7 +171,7 @@ void check_plain(const MatmulTiles& tiles, const Sizes& of, bool by_roles = true
 
 }  // namespace
 
-TEST_CASE("products by roles: tf32, of every tile", "[cpu]") {
+TEST_CASE("warp-specialized matmul: tf32, every tile", "[cpu]") {
   Cases cases(28);
   int number = 0;
   for (const int m : {64, 128, 256})
@@ -182,23 +182,23 @@ TEST_CASE("products by roles: tf32, of every tile", "[cpu]") {
         number++ % 3 ? check_plain<f32>({m, n, k}, of) : check_plain<bf16>({m, n, k}, of);
       }
   check_plain({64, 64, 128}, {72, 136, 200});
-  check_plain({64, 128, 96}, {72, 136, 200, true});  // of three panels
+  check_plain({64, 128, 96}, {72, 136, 200, true});  // three panels
 }
 
-TEST_CASE("products by roles: tf32, of fewer rows than tiles, and of many k_iterations", "[cpu]") {
+TEST_CASE("warp-specialized matmul: tf32, fewer rows than tiles, and many k-iterations", "[cpu]") {
   Cases cases(14);
   for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 32}, {128, 256, 32}, {64, 128, 64}})
     for (const Sizes& of : {Sizes{1, 72, 200}, {16, 8, 136, true}, {56, 200, 4}}) {
       if (!cases.skip()) check_plain(tiles, of);
     }
   check_plain({64, 64, 32}, {64 * 7, 64 * 3, 32});
-  check_plain({64, 64, 32}, {72, 40, 32 * 37 + 12});  // few blocks share them
+  check_plain({64, 64, 32}, {72, 40, 32 * 37 + 12});  // few CTAs split them
   check_plain({128, 128, 32}, {136, 40, 32 * 37 + 12, true});
   check_plain({64, 128, 64}, {40, 128, 64 * 8});
   check_plain({128, 192, 32}, {128, 192, 32, true});
 }
 
-TEST_CASE("products by roles: tf32 that the copy engine cannot address, which threads round", "[cpu]") {
+TEST_CASE("warp-specialized matmul: tf32 that is not TMA-addressable, which threads convert", "[cpu]") {
   check_plain({64, 64, 32}, {.m = 72, .n = 136, .k = 144, .x_gap = 1});
   check_plain({64, 128, 32}, {.m = 80, .n = 136, .k = 99, .uneven_right = true, .w_gap = 2});
   check_plain({128, 128, 64}, {.m = 136, .n = 80, .k = 131, .x_gap = 2, .w_gap = 1});
@@ -206,8 +206,8 @@ TEST_CASE("products by roles: tf32 that the copy engine cannot address, which th
   check_plain<bf16>({128, 256, 32}, {.m = 136, .n = 264, .k = 70});
 }
 
-TEST_CASE("products by roles: tf32 that lies along m or n", "[cpu]") {
-  // Threads read a left operand along k, as what is computed on the way.
+TEST_CASE("warp-specialized matmul: tf32 that is contiguous along m or n", "[cpu]") {
+  // Threads read a left operand along k, like a computed one.
   check_plain({64, 64, 32}, {.m = 72, .n = 136, .k = 136, .x_transposed = true});
   check_plain({128, 128, 64}, {.m = 136, .n = 80, .k = 200, .x_transposed = true});
   check_plain({128, 256, 32}, {.m = 136, .n = 80, .k = 99, .x_gap = 1, .x_transposed = true});
@@ -216,7 +216,7 @@ TEST_CASE("products by roles: tf32 that lies along m or n", "[cpu]") {
               {.m = 72, .n = 136, .k = 136, .uneven_right = true, .x_transposed = true, .w_transposed = false}, false);
 }
 
-TEST_CASE("products by roles: tf32 of infinities, NaN, and what is near them", "[cpu]") {
+TEST_CASE("warp-specialized matmul: tf32 of infinities, NaN, and numbers near them", "[cpu]") {
   const int m = 64, n = 72, k = 40;
   const float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
   const float special[] = {most, -most, infinity, -infinity, std::nanf(""), 0x1p-126f, -0x1p-149f, 0x1.ffcp127f};
@@ -240,7 +240,7 @@ TEST_CASE("products by roles: tf32 of infinities, NaN, and what is near them", "
     }
 }
 
-TEST_CASE("products by roles: tf32, what follows the sums", "[cpu]") {
+TEST_CASE("warp-specialized matmul: tf32, epilogues", "[cpu]") {
   const MatmulTiles tiles{64, 128, 32};
   const Sizes of{.m = 136, .n = 264, .k = 136};
   const Problem problem(of);
@@ -297,7 +297,7 @@ TEST_CASE("products by roles: tf32, what follows the sums", "[cpu]") {
   CHECK(problem.difference(u, [&](int i, int j, double sum) { return sum + before[at(i, j)]; }) == "");
 }
 
-TEST_CASE("products by roles: tf32, several in one loop", "[cpu]") {
+TEST_CASE("warp-specialized matmul: tf32, several in one loop", "[cpu]") {
   const MatmulTiles tiles{64, 128, 32};
   const Sizes of{.m = 136, .n = 136, .k = 136};
   const Problem gate(of), up({.m = of.m, .n = of.n, .k = of.k, .seed = 1});
@@ -314,7 +314,7 @@ TEST_CASE("products by roles: tf32, several in one loop", "[cpu]") {
   });
   const Plan plan = plan_of(gated.graph(), along(2, 0));
   CHECK(why_not(plan) == "");
-  CHECK(plan.tensor_maps.size() == 5);  // what both read is brought once
+  CHECK(plan.tensor_maps.size() == 5);  // the shared operand is loaded once
   const auto y = full_of<f32>(of.m, of.n), z = full_of<f32>(of.m, of.n);
   launch(test_device().stream(), gated, gate.x, gate.w, up.w, y, z);
   CHECK(gate.difference(y, itself) == "");
@@ -326,8 +326,8 @@ TEST_CASE("products by roles: tf32, several in one loop", "[cpu]") {
   CHECK(gate.difference(z, [&](int i, int j, double) { return other[static_cast<std::size_t>(i) * of.n + j]; }) == "");
 }
 
-// Of one tensor what is multiplied as tf32 is rounded, and what is computed with is not.
-TEST_CASE("products by roles: one tile, rounded and as it is", "[cpu][sanitize]") {
+// For one tensor, operands that are multiplied as tf32 are converted, and elements used in other ops are not.
+TEST_CASE("warp-specialized matmul: one tile, converted and unchanged", "[cpu][sanitize]") {
   const MatmulTiles tiles{64, 64, 32};
   const Sizes of{.m = 72, .n = 72, .k = 136};
   const Problem problem(of);
@@ -389,7 +389,7 @@ void check_computed(const MatmulTiles& tiles, const Sizes& of, const Make& make,
   std::vector<L> x;
   for (const float one : problem.a) x.push_back(L(one));
   std::vector<float> z = whole_numbers(of.m * of.k, 5);
-  for (float& one : z) one *= 4;  // no sum with it is small, which tf32 would hold digits more of
+  for (float& one : z) one *= 4;  // no sum with it is so small that tf32 would hold more digits of it
   const std::vector<float> gamma = whole_numbers(of.k, 3);
   const auto y = full_of<f32>(of.m, of.n);
   launch(test_device().stream(), k, tensor<L, 2>({of.m, of.k}, x), problem.w, tensor<f32, 2>({of.m, of.k}, z),
@@ -406,7 +406,7 @@ const auto combined = [](const auto& x, const auto& z, const auto& gamma) { retu
 
 }  // namespace
 
-TEST_CASE("products by roles: computed operands of tf32", "[cpu]") {
+TEST_CASE("warp-specialized matmul: computed operands of tf32", "[cpu]") {
   const auto of_x = [](float x, float, float) { return double{std::max(x, 0.0f)}; };
   const auto of_all = [](float x, float z, float gamma) { return double{x * gamma + z}; };
   check_computed<f32>({64, 64, 32}, {72, 136, 136}, rectified, of_x);
@@ -415,17 +415,17 @@ TEST_CASE("products by roles: computed operands of tf32", "[cpu]") {
   check_computed<f32>({128, 256, 32}, {136, 264, 72, true}, rectified, of_x);
   check_computed<f32>({256, 64, 32}, {264, 72, 72}, rectified, of_x);
   check_computed<f32>({64, 64, 32}, {1, 72, 100}, combined, of_all);
-  // Of 16 bits 64 of k are a panel.
+  // For 16-bit types 64 of k are a panel.
   check_computed<bf16>({64, 64, 64}, {72, 136, 136}, combined, of_all);
   check_computed<f16>({128, 128, 64}, {136, 72, 72, true}, rectified, of_x);
 }
 
-TEST_CASE("products of tf32 have roles where their right operand lies along k", "[plan]") {
+TEST_CASE("matmuls of tf32 are warp-specialized where their right operand is contiguous along k", "[plan]") {
   CHECK(why_not(plain<f32>({128, 256, 32}).graph()) == "");
   CHECK(why_not(plain<f32>({128, 256, 32}).graph(), along(1, 1)) ==
         "the right operand is not contiguous along k, as wgmma requires for tf32");
   CHECK(why_not(plain<f32>({128, 256, 32}).graph(), along(1, -1)) == "");  // threads copy it
-  CHECK(why_not(plain<f32>({128, 128, 32}).graph(), along(0, 0)) == "");   // threads round it
+  CHECK(why_not(plain<f32>({128, 128, 32}).graph(), along(0, 0)) == "");   // threads convert it
   for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 16}, {64, 64, 48}, {64, 64, 160}, {32, 64, 32}, {64, 80, 32}})
     CHECK(why_not(plain<f32>(tiles).graph()) ==
           fmt::format("no wgmma schedule for tiles of [{0},{2}] x [{2},{1}]", tiles.m, tiles.n, tiles.k));
@@ -450,13 +450,13 @@ TEST_CASE("products of tf32 have roles where their right operand lies along k", 
   CHECK(right_of([](const auto& w, const auto&, const Index& k, const Index& n) {
     return B(cast<tf32>(load(w, {k, n}, {64, 64}, 1.0f)));
   }) == "the right operand is padded with a value other than 0");
-  // Another type's rounding is another value.
+  // The conversion to another type is another value.
   CHECK(right_of([](const auto& w, const auto&, const Index& k, const Index& n) {
     return B(cast<tf32>(cast<f32>(cast<f16>(load(w, {k, n}, {64, 64})))));
   }) == "the right operand is f32 in memory");
 }
 
-TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
+TEST_CASE("a k-iteration of tf32 has half the k and as many bytes", "[plan]") {
   struct Share {
     MatmulTiles tiles;
     int groups, consumer_groups, stages;
@@ -475,7 +475,7 @@ TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
     CHECK(consumer.consumer_groups == share.consumer_groups);
     CHECK(plan.pipelines[PipelineId{0}].stages == share.stages);
     CHECK(plan.shared_bytes <= plan.target.shared_bytes);
-    CHECK(count<TmaLoad>(plan) == 3 * (share.tiles.k / 32));  // the right ones ahead, too
+    CHECK(count<TmaLoad>(plan) == 3 * (share.tiles.k / 32));  // the right ones also before the wait
     CHECK(count<TmaStore>(plan) == share.tiles.n / 32);
     CHECK(plan.waits_for_previous());
     for (const TensorMap& map : plan.tensor_maps) CHECK(map.tensor.to_tf32 != map.store);
@@ -487,7 +487,8 @@ TEST_CASE("a round of tf32 has half of k and as many bytes", "[plan]") {
   CHECK(plan_of(plain<f32>({128, 256, 32}).graph(), [](Variant& v) { v.split_k = SplitK::stream_k; }).shared_by_grid());
 }
 
-// What is only rounded has one register with what is read, which must be free ahead of that (C7513).
+// A value that is only converted shares its register with the loaded element, which must be free before the read
+// (C7513).
 TEST_CASE("a left operand of tf32 waits for its registers before it is read", "[plan]") {
   for (const Graph& graph :
        {computed<f32>({64, 64, 32}, rectified).graph(), computed<f32>({128, 256, 32}, rectified).graph()}) {
@@ -511,7 +512,7 @@ TEST_CASE("wgmma's operands of tf32 are layouts", "[plan]") {
   CHECK(descriptor_of(panels, true).k_step == 2);
 }
 
-TEST_CASE("the verifier names what is wrong with tf32", "[plan]") {
+TEST_CASE("the verifier reports errors of tf32", "[plan]") {
   struct Fault {
     const char* says;
     std::function<void(Plan&)> plant;
@@ -558,7 +559,7 @@ TEST_CASE("the verifier names what is wrong with tf32", "[plan]") {
   }
 }
 
-TEST_CASE("products of tf32 by roles compile without a spill", "[generate]") {
+TEST_CASE("warp-specialized matmuls of tf32 compile without spills", "[generate]") {
   if (!nvrtc_here()) return;
   std::vector<KernelSource> sources;
   const auto add = [&](const Graph& graph, const Changes& change = {}) {
@@ -589,7 +590,7 @@ TEST_CASE("products of tf32 by roles compile without a spill", "[generate]") {
 }
 
 #ifdef TESSERA_HAS_EMULATOR
-TEST_CASE("a map that does not round is found by the results", "[emulator]") {
+TEST_CASE("a tensor map that does not convert is found by the results", "[emulator]") {
   constexpr int m = 64, n = 64, k = 72;
   const Graph graph = run_passes(plain<f32>({64, 64, 32}).graph());
   std::vector<f32> x(std::size_t{m} * k), w(std::size_t{k} * n), y(std::size_t{m} * n);

@@ -1,4 +1,4 @@
-// Of a planted fault, a step that does not wait for the readers of its scratch memory:
+// From a planted fault, a step that does not wait for the readers of its scratch memory:
 // emulated: race: kernel fuzz_1, block 3: thread 12 reads byte 48 of shared memory (4 bytes) at fuzz:21, which thread 4
 // wrote at fuzz:34 with no barrier between
 #include "fuzz/corpus.hpp"

@@ -1,4 +1,4 @@
-// The place of a product's operand follows from a tile: making the CUDA C++ of the kernel never ended, and the process
+// The index of a matmul operand depends on a tile: generating the kernel's CUDA C++ recursed endlessly, and the process
 // crashed.
 #include "fuzz/corpus.hpp"
 

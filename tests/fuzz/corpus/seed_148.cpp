@@ -1,4 +1,4 @@
-// Lines of a scan whose registers of two factors are one factor of the layout without its axis.
+// Lines of a scan whose two register factors are a single factor of the layout without the scan's axis.
 #include "fuzz/corpus.hpp"
 
 TEST_CASE("fuzz 148", "[fuzz][corpus]") {

@@ -1,4 +1,4 @@
-// Of a planted fault, all tensors taken to begin at a multiple of 16 bytes:
+// From a planted fault, all tensors assumed to begin at a multiple of 16 bytes:
 // emulated: misaligned: kernel fuzz_15, block 0: thread 0 writes byte 8 of argument 0 (Out<f32, 2>) (8 bytes) at
 // fuzz:13, which is not a multiple of 8 bytes
 #include "fuzz/corpus.hpp"

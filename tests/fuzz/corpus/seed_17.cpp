@@ -1,4 +1,4 @@
-// A thin product with one operand in memory and one in registers was on the stack.
+// A gemv with one operand in memory and one in registers was placed on the stack.
 #include "fuzz/corpus.hpp"
 
 TEST_CASE("fuzz 17", "[fuzz][corpus]") {

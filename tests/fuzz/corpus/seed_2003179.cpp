@@ -1,4 +1,5 @@
-// On a GPU: nothing named double, and a cast for any integer took it: parameter 0 [33,15,0] was -128, not 127.
+// On a GPU: no word of the text named double, so the cast overload for integers was chosen: parameter 0 [33,15,0] was
+// -128, not 127.
 #include "fuzz/corpus.hpp"
 
 TEST_CASE("fuzz 2003179", "[fuzz][corpus]") {

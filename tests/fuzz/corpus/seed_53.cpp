@@ -1,4 +1,4 @@
-// A kernel with values in memory was promised five blocks of 64 threads: it spilled.
+// A kernel with values in memory was given launch bounds of five CTAs of 64 threads: it spilled.
 #include "fuzz/corpus.hpp"
 
 TEST_CASE("fuzz 53", "[fuzz][corpus]") {

@@ -1,4 +1,4 @@
-// Of a planted fault, accesses of an InOut left unordered:
+// From a planted fault, accesses of an InOut left unordered:
 // emulated: race: kernel fuzz_7, block 0: thread 5 writes byte 48 of argument 0 (InOut<f32, 3>) (4 bytes) at fuzz:22,
 // which thread 28 read at fuzz:8 with no barrier between
 #include "fuzz/corpus.hpp"

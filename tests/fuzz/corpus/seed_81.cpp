@@ -1,4 +1,4 @@
-// A gather by constant rows made a value while the expression around it was made, which then forgot what it had read:
+// A gather by constant rows made a value while the enclosing expression was being built, which then lost its reads:
 // emulated: the host's compiler refuses the emulated kernels: redeclaration of 'const Window gather_5_in1'
 #include "fuzz/corpus.hpp"
 

@@ -1,4 +1,4 @@
-// ptxas took |x| for no NaN: on an H200 the first of these was 1 where x is NaN, and so was a maximum of -|x|.
+// ptxas assumed that |x| is not NaN: on an H200 the first of these was 1 where x is NaN, and so was a maximum of -|x|.
 #include "fuzz/corpus.hpp"
 
 TEST_CASE("fuzz 820033", "[fuzz][corpus]") {

@@ -1,4 +1,5 @@
-// Teams in turn, and a loop of one round that is written as a number: making the kernel threw an internal error.
+// Ping-pong consumer groups, and a loop of one iteration whose count is a literal: making the kernel threw an internal
+// error.
 #include "fuzz/corpus.hpp"
 
 TEST_CASE("fuzz 900075", "[fuzz][corpus]") {
