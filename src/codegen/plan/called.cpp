@@ -7,7 +7,7 @@
 namespace tessera::internal::codegen {
 namespace {
 
-/// Instructions of sm_90 of one copy, as NVRTC 13.0 makes them.
+/// Instructions of one inlined copy on sm_90, as NVRTC 13.0 generates them.
 struct Length {
   Op op;
   int f32, f64;
@@ -19,9 +19,9 @@ constexpr Length lengths[] = {
     {Op::exp2, 4, 40},   {Op::log, 25, 86},    {Op::log2, 27, 88},  {Op::log10, 26, 88}, {Op::log1p, 31, 145},
     {Op::cbrt, 19, 45},  {Op::sigmoid2, 5, 60},
 };
-/// Below that a call costs more than what it saves.
+/// Functions with fewer instructions are inlined: a call would cost more than it saves.
 constexpr int least = 16;
-/// 120 sines: 3 s of ptxas where they are a chain. Twice as many take four times as long.
+/// About 120 sines: 3 s of ptxas if each depends on the one before. Twice as many take four times as long.
 constexpr std::int64_t most_inlined = 8192;
 
 int length_of(const Term& term) {

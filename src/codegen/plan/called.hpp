@@ -1,4 +1,4 @@
-// Functions of many instructions that a kernel's text calls where it would otherwise have very many copies of them.
+// Long functions, which a kernel calls instead of inlining where there would be too many copies.
 #pragma once
 #include <utility>
 #include <vector>
@@ -7,10 +7,10 @@
 
 namespace tessera::internal::codegen {
 
-/// Does the text call its long functions? It does if the copies of them that ptxas would see have more instructions in
-/// all than ptxas compiles in a few seconds, for its time grows with their square.
+/// Does the kernel call its long functions? It does if the inlined copies would together have more instructions than
+/// ptxas compiles in a few seconds: its time grows with the square of their number.
 bool calls_functions(const Plan& plan);
-/// Is it of a long function?
+/// Is the term's op a long function?
 bool is_long(const Term& term);
 
 /// The long functions of a plan, each with the element type of its operands, in the order of their first use.

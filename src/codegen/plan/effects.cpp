@@ -9,7 +9,7 @@ class Places {
  public:
   explicit Places(const Plan& plan) : plan_(plan) {}
 
-  // Layout and coordinates as numbers; two operands are equal if they are the same elements.
+  // Layout and coordinates as numbers. Two operands are equal if they have the same storage or literal.
   std::vector<std::int64_t> of(const Layout& layout, const TileAccess& access) {
     for (int axis = 0; axis < layout.rank(); ++axis) {
       add(static_cast<std::int64_t>(layout.axis(axis).size()));
@@ -128,9 +128,9 @@ class Collector {
   }
   void operator()(const StorePartial& s) { scratch(s.scratch, true); }
   void operator()(const ReducePartials& s) {
-    if (!plan_.scratch[s.scratch].in_workspace) scratch(s.scratch, false);  // else another block's
+    if (!plan_.scratch[s.scratch].in_workspace) scratch(s.scratch, false);  // else another CTA's
   }
-  // None of their own.
+  // No effects of their own.
   template <
       OneOf<CpAsyncCommit, CpAsyncWait, Barrier, Loop, Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer,
             TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, WaitEmpty,
@@ -158,7 +158,7 @@ class Collector {
       effect.releases = releases(atomic->order);
       effect.acquires = acquires(atomic->order);
     }
-    // Of threads that hold copies all read, and one writes.
+    // Where threads hold copies of an element, all of them read it and one writes it, so the place is not known.
     if (!access.rows && !access.by_elements() && !sweep.layout.lane_copies() &&
         !sweep.layout.warp_copies(role_.warps)) {
       effect.place = Places(plan_).of(sweep.layout, access);

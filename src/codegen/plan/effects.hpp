@@ -1,4 +1,4 @@
-// What steps do to memory that threads share, which values they name, and when things are in use.
+// The effects of steps on memory that threads share, the values that steps refer to, and live intervals.
 #pragma once
 #include <memory>
 #include <optional>
@@ -10,27 +10,27 @@ namespace tessera::internal::codegen {
 
 struct Effect {
   enum class Space : std::uint8_t { scratch, buffer, tensor } space{};
-  int index = 0;  ///< of the scratch, the buffer or the parameter
+  int index = 0;  ///< of the scratch memory, the buffer or the parameter
   bool write = false;
-  /// Of a write: an atomic whose old values nobody asks for, which may change places with others of its op.
+  /// For a write by an atomic whose old values are not used: its op. It may be reordered with other atomics of that op.
   std::optional<Op> commutes = {};
-  bool releases = false;  ///< what threads have done to tensors is done before it
-  bool acquires = false;  ///< what they do to tensors comes behind it
-  /// Two accesses of a tensor with the same numbers here are by the same threads, element by element; empty: nobody
-  /// knows by which.
+  bool releases = false;  ///< earlier accesses to tensors, by any thread, complete before it
+  bool acquires = false;  ///< later accesses to tensors, by any thread, come after it
+  /// Two accesses to a tensor with the same numbers here assign each element to the same thread; empty: the threads are
+  /// not known.
   std::vector<std::int64_t> place = {};
-  bool shifted = false;  ///< the place depends on slices, which may lie elsewhere in another round of a loop
+  bool shifted = false;  ///< the place depends on slices, whose offset may change between iterations of a loop
 };
 
-/// In the order they happen. Those of the bodies of loops and branches are not among them; those that warps have on one
-/// another in a reduction are.
+/// The effects of a step, in order: without those of the bodies of loops and branches, but with those of exchanges
+/// between warps in a reduction.
 std::vector<Effect> effects(const Plan& plan, const Role& role, const Step& step);
 
-/// The values that a step names as operands, and those it makes or changes.
+/// The values that are operands of a step, and those it defines or changes.
 std::vector<ValueId> operands(const Step& step);
 std::vector<ValueId> results(const Step& step);
 
-/// What a step runs over; nullptr: nothing.
+/// The sweep of a step, or nullptr.
 inline const Sweep* sweep_of(const Step& step) {
   return visit_kind([]<class Kind>(const Kind& kind) -> const Sweep* {
     if constexpr (requires { kind.sweep; })
@@ -40,17 +40,18 @@ inline const Sweep* sweep_of(const Step& step) {
   }, step.action);
 }
 
-/// When something is in use: positions of steps, a loop counting as its body and what is ahead of it.
+/// A live interval, in positions of steps. A loop covers its body and the steps ahead of it.
 struct Interval {
   int first = 1 << 30, last = -1;
   bool overlaps(const Interval& other) const { return first <= other.last && other.first <= last; }
 };
 
-/// From the first to the last touch; where some touches are in a loop and others are not, over all of the loop.
+/// Live intervals from the first to the last touch. If some touches are in a loop and others are not, the whole loop is
+/// covered.
 class Intervals {
  public:
   explicit Intervals(int count) : touches_(static_cast<std::size_t>(count)) {}
-  /// One more; its number.
+  /// Adds an interval and returns its number.
   int add() { return touches_.emplace_back(), static_cast<int>(touches_.size()) - 1; }
   void touch(int what, int position, const std::vector<const Interval*>& loops);
   Interval of(int what) const;
@@ -66,11 +67,11 @@ class Intervals {
 /// The steps of a plan in order, with positions.
 class PlanWalk {
  public:
-  /// `one_by_one`: roles at work at the same time have positions of their own, for what is theirs alone.
+  /// `one_by_one`: concurrent roles have positions of their own, for memory that only one role uses.
   explicit PlanWalk(const Plan& plan, bool one_by_one = false) : plan_(plan), one_by_one_(one_by_one) {}
-  /// Calls visit(role, step, position, loops around it) for every step but those that warps of a reduction take among
-  /// themselves. Roles at work at the same time have one position. Returns the number of positions. The loops'
-  /// intervals live as long as the walk.
+  /// Calls visit(role, step, position, loops around it) for every step except those of exchanges between warps in a
+  /// reduction. Concurrent roles share one position. Returns the number of positions. The loops' intervals live as long
+  /// as the walk.
   template <class Visit>
   int each(const Visit& visit) & {
     for (const Phase& phase : plan_.phases) {
@@ -89,7 +90,7 @@ class PlanWalk {
       const Loop* const loop = step.action.as<Loop>();
       if (loop) {
         body(role, loop->arrive, visit);
-        body(role, loop->ahead, visit);  // what is fetched ahead is there from before the loop until its end
+        body(role, loop->ahead, visit);  // data that is fetched ahead is live from before the loop until its end
         body(role, loop->issued, visit);
         intervals_.push_back(std::make_unique<Interval>());
         intervals_.back()->first = position_;

@@ -1,4 +1,4 @@
-// Numbers that name the things of a plan, the tables that hold those, and what they are called after in print.
+// Ids of the entries of a plan, the tables that hold these, and labels for printing.
 #pragma once
 #include <compare>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace tessera::internal::codegen {
 
-/// The place of a Thing in its table; none if not said.
+/// The index of a Thing in its table; none by default.
 template <class Thing>
 struct IdOf {
   int index = -1;
@@ -37,11 +37,11 @@ class Table {
   std::vector<Thing> things_;
 };
 
-/// What a thing is called after: for printing only. "mma_17", "tile_4_transposed"; things of a second graph in the plan
-/// get "g1_" in front.
+/// The parts of a name, for printing only: "mma_17", "tile_4_transposed". Entries from a second graph in the plan get
+/// the prefix "g1_".
 struct Label {
   std::string stem;
-  int number = -1;  ///< of the node, as the graph's text counts them
+  int number = -1;  ///< of the node in the graph's text
   std::string suffix = {};
   int graph = 0;
 };

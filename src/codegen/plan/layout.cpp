@@ -14,7 +14,7 @@ namespace {
 int ceil_div(int a, int b) { return (a + b - 1) / b; }
 int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
 
-// The power of two, at most `most`, that spreads `need` with the least left idle; the largest of those.
+// The largest power of two, at most `most`, by which `need` is spread with at most need / 8 places idle.
 int spread(int need, int most) {
   int best = 1;
   for (int p = 2; p <= most && p <= power_at_least(need); p *= 2) {
@@ -62,7 +62,7 @@ void Layout::renumber() {
     factor->unit = unit;
     unit *= factor->size;
   }
-  // What has become one digit is written as one, so that equal layouts are equal.
+  // Merges factors that have become one digit, so that equal layouts compare equal.
   for (auto& factors : axes_) {
     const std::vector<Factor> apart = std::move(factors);
     factors.clear();
@@ -92,7 +92,8 @@ Layout Layout::part(int axis, int extent) const {
   Factor& outermost = result.axes_[static_cast<std::size_t>(axis)].front();
   const int inner = cover(axis) / outermost.size;
   if (outermost.place != Place::reg || extent % inner)
-    throw InternalError("no part of a tile of " + to_string(*this) + " is " + std::to_string(extent) + " long");
+    throw InternalError("no part of a tile of " + to_string(*this) + " has extent " + std::to_string(extent) +
+                        " along the axis");
   outermost.size = extent / inner;
   result.renumber();
   return result;
@@ -190,7 +191,7 @@ int Layout::warps() const {
 std::vector<Digit> register_map(const Layout& operand, const Layout& result) {
   std::vector<Digit> map;
   for (int i = 1; i <= operand.rank(); ++i) {
-    // Digits of either may be several of the other in one: with fewer axes between them, they are neighbours.
+    // A digit of one layout may correspond to several of the other, since fewer axes lie between digits of the operand.
     const auto from = operand.register_digits(operand.rank() - i);
     for (const Digit& to : result.register_digits(result.rank() - i))
       for (const Digit& digit : from) {
@@ -201,7 +202,7 @@ std::vector<Digit> register_map(const Layout& operand, const Layout& result) {
       }
   }
   std::sort(map.begin(), map.end(), [](const Digit& a, const Digit& b) { return a.unit > b.unit; });
-  // Neighbouring digits that keep their order are one.
+  // Merges neighboring digits that keep their order.
   for (std::size_t k = 1; k < map.size();) {
     Digit &outer = map[k - 1], &inner = map[k];
     if (outer.unit == inner.unit * inner.size && outer.scale == inner.scale * inner.size) {
@@ -218,7 +219,7 @@ std::optional<Line> line_of(const Layout& layout, int axis) {
   const std::vector<Factor>& factors = layout.axis(axis);
   Line line{{Place::reg}, {Place::warp}, {Place::lane}, {Place::reg}};
   Factor* const places[] = {&line.outer, &line.warps, &line.lanes, &line.run};
-  // From the innermost on: a factor is the next place's that is one of its kind.
+  // From the innermost factor out: each goes to the next member of its kind.
   auto place = std::rbegin(places);
   for (auto factor = factors.rbegin(); factor != factors.rend(); ++factor, ++place) {
     while (place != std::rend(places) && (*place)->place != factor->place) ++place;
@@ -258,7 +259,7 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps, const
                  : i == across.axis ? ceil_div(shape[i], across.length)
                                     : shape[i];
   }
-  // Lanes go along the fast axis first, warps along it last, so that what is added up along it stays in a warp.
+  // Lanes take the fast axis first, and warps take it last, so that a reduction along it stays within a warp.
   std::vector<int> order;
   for (int i = shape.rank(); i-- > 0;)
     if (i != fast) order.push_back(i);
@@ -270,7 +271,7 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps, const
     need[i] = ceil_div(need[i], more);
     left /= more;
   };
-  if (across.axis >= 0) {  // lines of 128 bytes one way, and halves of some the other
+  if (across.axis >= 0) {  // whole 128-byte lines along one axis, and half lines along the other
     take_lanes(fast, 8);
     take_lanes(across.axis, 32);
   }
@@ -286,7 +287,7 @@ Layout blocked_layout(const Shape& shape, int fast, int vector, int warps, const
   for (int axis : order) take_warps(axis);
   if (shape.rank() > 0) take_warps(fast);
 
-  // Units: the fast axis has the lowest, then the others from the last to the first.
+  // Units: the fast axis has the smallest, followed by the others from the last to the first.
   if (shape.rank() > 0) order.insert(order.begin(), fast);
   std::array<int, max_rank> lane_unit{}, warp_unit{}, register_unit{};
   int lane_next = 1, warp_next = 1, register_next = vector * across.length;
@@ -324,7 +325,7 @@ Layout panels_layout(const Shape& shape, int panel_columns, int vector, int warp
 }
 
 Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pairs) {
-  const int run = pairs.columns ? 4 : 2;  // columns of a thread that are neighbours
+  const int run = pairs.columns ? 4 : 2;  // neighboring columns of a thread
   const int m = ceil_div(shape[0], 16 * warps_m), n = ceil_div(shape[1], 4 * run * warps_n);
   Layout layout(2);
   layout.add(0, {Place::warp, warps_m, warps_n});
@@ -360,7 +361,7 @@ Layout fma_layout(const Shape& shape, int warps_m, int warps_n, int lanes_m, int
   layout.add(0, {Place::warp, warps_m, warps_n});
   layout.add(1, {Place::reg, columns, run_n});
   layout.add(1, {Place::warp, warps_n, 1});
-  // From the outermost lanes on; of both axes two bits are left at least.
+  // From the outermost lane bits in, alternating between the axes.
   for (int left_m = lanes_m, left_n = lanes_n; left_m * left_n > 1;) {
     const bool m = left_m >= left_n;
     (m ? left_m : left_n) /= 2;
@@ -386,7 +387,7 @@ Layout wgmma_accumulator_layout(const Shape& shape, int groups) {
 }
 
 Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type) {
-  const int word = 4 / info(type).bytes;  // elements of a register
+  const int word = 4 / info(type).bytes;  // elements per register
   const int blocks = ceil_div(shape[0], 64 * groups), outer = ceil_div(shape[1], 8 * word);
   Layout layout(2);
   layout.add(0, {Place::warp, groups, 4});

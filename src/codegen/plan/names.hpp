@@ -1,4 +1,4 @@
-// Names of a plan's things, made where text is: in a plan's text and in a kernel's. No pass reads them.
+// Names of a plan's entries, for the text of plans and kernels. No pass reads them.
 #pragma once
 #include <string>
 
@@ -7,15 +7,15 @@
 namespace tessera::internal::codegen {
 
 std::string name_of(const Label& label);
-/// Of a storage; one that a thread knows is called after what it is: "scalar3", "in0_extent1", "block0", "i_5".
+/// A storage's name. If a thread knows its value without a step: "scalar3", "in0_extent1", "block0", "i_5".
 std::string name_of(const Plan& plan, StorageId storage);
 std::string name_of(const Plan& plan, ValueId value);
-std::string name_of(const Plan& plan, LoopId loop);  ///< of its counter
+std::string name_of(const Plan& plan, LoopId loop);  ///< the name of its counter
 std::string name_of(const Plan& plan, BufferId buffer);
 std::string name_of(const Plan& plan, PipelineId pipeline);
 std::string name_of(const Plan& plan, PipelineStateId state);
 std::string name_of(const Plan& plan, TensorMapId map);
-/// "in0", "out2", "inout1": a tensor's pointer. Extents and strides are "in0_extent1", "in0_stride0".
+/// A tensor's pointer: "in0", "out2", "inout1". Its extents and strides are "in0_extent1", "in0_stride0".
 std::string tensor_name(const Plan& plan, int parameter);
 
 }  // namespace tessera::internal::codegen

@@ -12,13 +12,13 @@ std::int64_t Buffer::offset_of(int row, int column) const {
     const int chunk = column % panel_columns() / per_chunk;
     return column / panel_columns() * panel_bytes() + std::int64_t{row} * 128 + (chunk ^ (row % 8)) * 16 + within;
   }
-  // As element_offset() of the prelude has it.
+  // Must match element_offset() of the prelude.
   const int chunk = (column / per_chunk) ^ (row / (8 / permuted()) & (permuted() - 1));
   return (std::int64_t{row} * chunks() + chunk) * 16 + within;
 }
 
 MatrixDescriptor descriptor_of(const Buffer& buffer, bool k_major) {
-  // Two chunks of a row; or, of 16 bits alone, 16 rows of a panel.
+  // K-major: two chunks of a row. MN-major, which only 16-bit types have: 16 rows of a panel.
   const int depth = wgmma_depth(buffer.type);
   if (k_major) return {.leading = 1, .stride = 64, .k_step = depth * info(buffer.type).bytes / 16};
   return {.leading = static_cast<int>(buffer.panel_bytes() / 16), .stride = 64, .k_step = depth * 128 / 16};
@@ -48,7 +48,7 @@ bool Plan::shared_by_grid() const {
 
 namespace {
 
-// Is there a step of the kind for which it holds?
+// Does `holds` return true for any step of the kind?
 template <class Kind, class Holds>
 bool some(const Body& body, const Holds& holds) {
   return std::ranges::any_of(body, [&](const Step& step) {

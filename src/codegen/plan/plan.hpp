@@ -1,8 +1,8 @@
-// Everything decided about a kernel, as plain data: what is left for emission is spelling.
+// Everything decided about a kernel, as plain data. Emission only spells it.
 //
-// A plan is phases, a phase is roles, and a role is warps that run a tree of steps (steps.hpp). What steps name stands
-// in tables: storage and values, loops, buffers, scratch memory, pipelines, tensor maps. Their ids are what they are;
-// names are made when a plan is printed (names.hpp).
+// A plan consists of phases, a phase of roles, and a role is warps that run a tree of steps (steps.hpp). Steps refer by
+// id to entries of the plan's tables: storage and values, loops, buffers, scratch memory, pipelines, tensor maps. Ids
+// identify them; names are made when a plan is printed (names.hpp).
 #pragma once
 #include <algorithm>
 #include <array>
@@ -20,15 +20,15 @@
 
 namespace tessera::internal::codegen {
 
-/// Where the elements of a value are kept by the threads that hold them.
+/// Where the threads that hold a value keep its elements.
 enum class StorageClass : std::uint8_t {
-  variable,   ///< one element a thread, the same in all of them or one of its own
-  registers,  ///< an array that the compiler puts into registers, indexed by constants only
-  shared,     ///< too many for registers: a part of shared memory of each thread's own
+  variable,   ///< one element per thread, the same in all threads or one of its own
+  registers,  ///< an array indexed by constants only, which the compiler puts into registers
+  shared,     ///< too many for registers: each thread has its own part of shared memory
   workspace,  ///< the same in global memory
 };
 
-/// What a thread knows without a step that computes it.
+/// Numbers that a thread knows without a step that computes them.
 struct ScalarParameter {
   int argument = 0;
 };
@@ -36,23 +36,23 @@ struct ExtentParameter {
   int argument = 0, axis = 0;
 };
 struct BlockIndex {
-  int axis = 0;  ///< of all grid axes of the plan
+  int axis = 0;  ///< among the grid axes of all phases
 };
 struct Counter {
   LoopId loop;
 };
 using Known = std::variant<std::monostate, ScalarParameter, ExtentParameter, BlockIndex, Counter>;
 
-/// Memory or registers that hold elements. Two values of one storage are the same elements under two shapes.
+/// Memory or registers that hold elements. Two values with one storage are the same elements under two shapes.
 struct Storage {
   Label label;
   ElementType type{};
   StorageClass storage_class = StorageClass::registers;
-  int registers = 1;        ///< of a thread: elements, wherever they are kept
+  int registers = 1;        ///< elements of a thread, in registers or in memory
   std::int64_t offset = 0;  ///< shared, workspace: bytes
-  int vector = 1;           ///< shared, workspace: elements of a thread side by side
+  int vector = 1;           ///< shared, workspace: elements of a thread that are contiguous
   bool changes = false;     ///< more than one step writes it
-  bool pairs = false;       ///< two elements of 16 bits in a register: what wgmma takes, and nothing else
+  bool pairs = false;       ///< two 16-bit elements in a register: only wgmma reads these
   Known known = {};         ///< no step computes it
 };
 
@@ -61,34 +61,34 @@ struct Value {
   StorageId storage;
   Shape shape;
   Layout layout;
-  Origin origin = {};  ///< of a part of a tile
+  Origin origin = {};  ///< where a part of a tile begins in it
 };
 
 struct LoopInfo {
   Label counter;
 };
 
-/// How a tile lies in a buffer. Elements of a row are neighbours; both forms permute chunks of 16 bytes from row to
+/// How a tile is stored in a buffer. Elements of a row are contiguous. Both forms permute 16-byte chunks from row to
 /// row, so that eight rows of a column are in different banks.
 enum class SharedForm : std::uint8_t {
-  chunks,  ///< rows from end to end: what ldmatrix and the threads read
-  panels,  ///< columns cut into panels of 128 bytes, each with all rows: what the copy engine and wgmma know as the
-           ///< swizzle of 128 bytes (PTX ISA, "Shared Memory Matrix Layout")
+  chunks,  ///< one row after another: for ldmatrix and for loads by threads
+  panels,  ///< columns cut into panels of 128 bytes, each with all rows: the 128-byte swizzle of TMA and wgmma
+           ///< (PTX ISA, "Shared Memory Matrix Layout")
 };
 
 /// A tile in shared memory (or the workspace).
 struct Buffer {
   Label label;
-  ElementType type{};  ///< as stored
+  ElementType type{};  ///< of the stored elements
   int rows = 0, columns = 0;
   int stages = 1;
   std::int64_t offset = 0;
   bool in_workspace = false;
   SharedForm form = SharedForm::chunks;
-  bool odd = false;  ///< rows of an odd number of chunks, of which none is permuted: one behind the columns if need be
-  int consumer_groups = 1;  ///< each team of the role that uses it has its own
+  bool odd = false;  ///< an odd number of chunks per row, none permuted; a padding chunk follows the columns if needed
+  int consumer_groups = 1;  ///< each consumer group of the role that uses it has its own copy
   int chunks() const { return columns * info(type).bytes / 16 | (odd ? 1 : 0); }
-  /// Chunks are permuted among so many, from row to row, as swizzled() of the prelude has it.
+  /// The swizzle permutes chunks within groups of this many, from row to row (swizzled() of the prelude).
   int permuted() const { return std::min(chunks() & -chunks(), 8); }
   std::int64_t stage_bytes() const { return std::int64_t(rows) * chunks() * 16; }
   std::int64_t consumer_group_bytes() const { return stage_bytes() * stages; }
@@ -96,63 +96,64 @@ struct Buffer {
   int alignment() const { return form == SharedForm::panels ? 1024 : 128; }
   int panel_columns() const { return 128 / info(type).bytes; }  ///< panels
   std::int64_t panel_bytes() const { return std::int64_t(rows) * 128; }
-  /// Bytes from the stage's first to an element.
+  /// Bytes from the start of the stage to an element.
   std::int64_t offset_of(int row, int column) const;
 };
 
-/// What one wgmma multiplies of k: 32 bytes of each operand.
+/// Elements of k that one wgmma multiplies: 32 bytes of each operand.
 constexpr int wgmma_depth(ElementType type) { return 32 / info(type).bytes; }
 
-/// A matrix in shared memory as wgmma is told of it (PTX ISA, "Matrix Descriptor Format"): in units of 16 bytes.
+/// The descriptor by which wgmma reads a matrix in shared memory (PTX ISA, "Matrix Descriptor Format"), in units of
+/// 16 bytes.
 struct MatrixDescriptor {
-  int leading = 0;  ///< between panels of neighbours, where rows run along k
+  int leading = 0;  ///< between neighboring panels, if rows run along m or n
   int stride = 64;  ///< between groups of eight rows
-  int k_step = 0;   ///< to what the next instruction multiplies of k
+  int k_step = 0;   ///< between the k-steps of consecutive instructions
 };
-/// Of an operand whose rows run along m or n (k_major), or along k.
+/// The descriptor of an operand whose rows run along k (k_major), or along m or n.
 MatrixDescriptor descriptor_of(const Buffer& buffer, bool k_major);
 
-/// Plain row-major scratch memory: for exchanges between threads.
+/// Plain row-major scratch memory for exchanges between threads.
 struct Scratch {
   ElementType type{};
   std::int64_t bytes = 0, offset = 0;
   bool in_workspace = false;
 };
 
-/// A buffer whose panels get no more rows than a tensor has, along an axis of it.
+/// A buffer whose panels get no more rows than the tensor has along an axis.
 struct ClippedRows {
   BufferId buffer;
   int argument = 0, axis = 0;
   bool operator==(const ClippedRows&) const = default;
 };
 
-/// Stages that one role fills and others read, in turn. Two barriers in shared memory for each say which: full, once
-/// the bytes expected and all writers have arrived, and empty, once all readers have released it.
+/// Stages that one role fills and others read, in turn. Each stage has two mbarriers in shared memory: full, once the
+/// expected bytes and all writers have arrived, and empty, once all readers have released the stage.
 struct Pipeline {
   Label label;
   std::vector<BufferId> buffers;
   int stages = 1;
   int full_arrivals = 1, empty_arrivals = 1;
-  std::int64_t bytes = 0;  ///< of a stage, that the copy engine brings, if it brings all rows
+  std::int64_t bytes = 0;  ///< of a stage, that TMA loads if it loads all rows
   std::vector<ClippedRows> clipped = {};
-  bool of_slice = false;    ///< what a stage has may reach over the end of a view: then rows are cleared
-  std::int64_t offset = 0;  ///< of the barriers: `stages` full ones, then the empty ones
+  bool of_slice = false;    ///< a stage may reach past the end of a view: then its rows past the end are zeroed
+  std::int64_t offset = 0;  ///< of the mbarriers: `stages` full ones, then the empty ones
   std::int64_t barrier_bytes() const { return 16 * std::int64_t{stages}; }
 };
 
-/// Where a role is in a pipeline: the stage, and the parity of its phase. It lives across tiles.
+/// A role's position in a pipeline: the stage, and the parity of its phase. It persists across grid tiles.
 struct PipelineState {
   Label label;
   PipelineId pipeline;
 };
 
-/// A tensor as the copy engine knows it: a parameter of the kernel that the launch encodes.
+/// A TMA descriptor of a tensor: a kernel parameter that the launch encodes.
 struct TensorMap {
   Label label;
   TmaTensor tensor;
   bool store = false;
 
-  /// Of one box, of elements of the tensor's type.
+  /// Bytes of one box, whose elements have the tensor's type.
   std::int64_t box_bytes(ElementType type) const {
     std::int64_t bytes = info(type).bytes;
     for (int extent : tensor.box) bytes *= extent;
@@ -160,67 +161,68 @@ struct TensorMap {
   }
 };
 
-/// Which blocks of the grid a block of threads takes.
+/// Which grid tiles a CTA processes.
 struct Schedule {
   enum class Kind : std::uint8_t {
-    grid,        ///< its own
-    persistent,  ///< one after another, as many blocks of threads as fit the GPU
+    grid,        ///< one tile per CTA
+    persistent,  ///< one tile after another, by as many CTAs as fit on the GPU
     tiles,       ///< the same, by a TileLoop of each role
   };
   Kind kind = Kind::grid;
-  /// tiles: cluster: those of the launch's size do; grid: all blocks of threads walk through a part of all rounds.
+  /// tiles: cluster: the CTAs of a cluster share each tile; stream_k: each CTA runs a range of the k-iterations of all
+  /// tiles.
   SplitK split_k = SplitK::none;
-  /// tiles: from the last block of the first axis to its first, each second round of the blocks at work the other way.
+  /// tiles: from the last tile of the first axis to its first; every second wave of CTAs runs in the other direction.
   bool snake_order = false;
-  int l2_group = 0;  ///< blocks of all axes but the first that run together along it, so that they meet in L2; 0: all
-  int raster_group = 0;  ///< blocks along the first axis that run together, so that they meet in L2; 0: in order
+  int l2_group = 0;  ///< tiles of all axes but the first that run together along it, for reuse in L2; 0: all
+  int raster_group = 0;  ///< tiles along the first axis that run together, for reuse in L2; 0: in order
 };
 
-/// Warps of a block that run the same steps. Of several teams of warps each runs them for blocks of the grid of its
-/// own, in turn.
+/// Warps of a CTA that run the same steps. Each of several consumer groups runs them for grid tiles of its own, which
+/// the groups take in turn.
 struct Role {
   std::string name;
-  int first_warp = 0, warps = 4;  ///< of a team
+  int first_warp = 0, warps = 4;  ///< of a consumer group
   Body body = {};
   int registers = 0;  ///< of a thread, where the role sets them
   int consumer_groups = 1;
-  int barrier = 0;  ///< of the hardware's, the first at which a team's threads meet; 0: all threads of the block do
+  int barrier = 0;  ///< the first named barrier; one for each consumer group's threads; 0: all threads of the CTA meet
   int threads() const { return warps * 32; }
   int end_warp() const { return first_warp + warps * consumer_groups; }
 };
 
-/// One grid of blocks. Its roles run at the same time.
+/// One grid. Its roles run at the same time.
 struct Phase {
-  Body prologue;  ///< all threads, before they have roles
+  Body prologue;  ///< run by all threads, before the roles begin
   std::vector<Role> roles;
   Schedule schedule;
   int first_axis = 0, axes = 0;  ///< of the grid, among those of all phases
-  /// Which blocks run together depends on how many there are, and how many run at the same time
+  /// The launch decides which tiles run together, by how many there are and how many run at the same time
   /// (codegen/schedule/raster_order.hpp).
   bool l2_groups_of_launch() const { return schedule.snake_order && axes > 1; }
 };
 
-/// How far a plan is: what a verifier may ask of it.
+/// How complete a plan is, and so which rules the verifier can check.
 enum class Progress : std::uint8_t {
   lowered,       ///< steps
   placed,        ///< memory has offsets
-  synchronized,  ///< barriers stand where they must
+  synchronized,  ///< barriers have been placed
   complete,      ///< the kernel's parameters are known
 };
 
 struct Plan {
   Progress progress = Progress::lowered;
   std::string kernel;
-  std::string author;  ///< the kernel's name as the author gave it
+  std::string author;  ///< the kernel's name in the author's source
   Location location;
   Target target;
   Variant variant;
   bool debug = false;
   std::vector<Parameter> tensors;
-  std::vector<TileReach> reaches;  ///< of the tensors' tiles: a launch is narrow where they are near
+  std::vector<TileReach> reaches;  ///< of the tensors' tiles: a launch with 32-bit offsets depends on them
   std::vector<KernelParameter> parameters;
   std::vector<CustomFunction> functions;
-  int blocks = 1;  ///< at least so many on a multiprocessor at a time: bounds the registers of a thread
+  int blocks = 1;  ///< minimum CTAs on a multiprocessor at a time: bounds the registers of a thread
   std::int64_t shared_bytes = 0, workspace_bytes = 0;
   Table<Storage> storages;
   Table<Value> values;
@@ -231,22 +233,22 @@ struct Plan {
   Table<PipelineState> states;
   Table<TensorMap> tensor_maps;
   std::vector<Phase> phases;
-  std::vector<Remark> remarks;  ///< why it is as it is, in the order of decisions
+  std::vector<Remark> remarks;  ///< the reasons for the decisions, in their order
 
   int threads() const;
   bool persistent() const;
   bool in_pipeline(BufferId id) const;
-  bool shared_by_grid() const;      ///< rounds, by all blocks of threads of a phase
-  bool tells_host() const;          ///< some step does
-  bool learns_of_others() const;    ///< some step acquires what other blocks have written, which is then read
+  bool shared_by_grid() const;      ///< a phase uses stream-K
+  bool tells_host() const;          ///< some step reports to the host
+  bool learns_of_others() const;    ///< some step acquires data that other CTAs have written
   bool waits_for_previous() const;  ///< a launch may begin before the one before it has ended
-  /// Tensors of which a launch may bring some before those before it have ended, if none of them writes it. Ascending.
+  /// Tensors that a launch may prefetch before earlier launches have ended, if none of those writes them. Ascending.
   std::vector<int> prefetched_before_wait() const;
   const Storage& storage(ValueId id) const { return storages[values[id].storage]; }
   Storage& storage(ValueId id) { return storages[values[id].storage]; }
 };
 
-/// Decisions as lines of text, those that the top of a kernel shows.
+/// Decisions as lines of text, which a generated kernel has at its top.
 std::string to_string(const Plan& plan);
 /// All steps of a plan, as an indented tree.
 std::string tree_text(const Plan& plan);

@@ -15,26 +15,25 @@
 namespace tessera::internal::codegen {
 namespace {
 
-// Where in its operands an instruction's are.
+// A wgmma and the descriptors of its operands.
 std::string matmul_text(const Plan& plan, const Role& role, const Wgmma& s) {
   const auto matrix = [&](const Buffer& buffer, bool k_major) {
     const MatrixDescriptor at = descriptor_of(buffer, k_major);
-    return fmt::format("{} {} from {} of k to the next, {} from eight rows{}", name_of(buffer.label), at.k_step,
+    return fmt::format("{} advances {} per {} of k, stride {} per 8 rows{}", name_of(buffer.label), at.k_step,
                        wgmma_depth(buffer.type), at.stride,
-                       at.leading > 1 ? fmt::format(", {} from panel", at.leading) : "");
+                       at.leading > 1 ? fmt::format(", leading {} per panel", at.leading) : "");
   };
   const int rows = s.m / std::max(role.warps / 4, 1);
-  std::string text =
-      fmt::format("{} += {} {}: wgmma, {} rows a warp group by {}; in units of 16 bytes ", name_of(plan, s.out),
-                  s.left ? name_of(plan, s.left) : name_of(plan, s.a), name_of(plan, s.b), rows, s.n);
+  std::string text = fmt::format(
+      "{} += {} {}: wgmma, {} rows per warp group by {}; descriptors in units of 16 bytes: ", name_of(plan, s.out),
+      s.left ? name_of(plan, s.left) : name_of(plan, s.a), name_of(plan, s.b), rows, s.n);
   if (!s.left) text += matrix(plan.buffers[s.a], s.a_k_major) + "; ";
   return text + matrix(plan.buffers[s.b], s.b_k_major);
 }
 
 std::string matmul_text(const Plan& plan, const Mma& mma) {
   const Matmul& matmul = mma.matmul;
-  constexpr std::string_view kind[] = {"mma.sync", "fused multiply-add, from shared memory",
-                                       "fused multiply-add, from registers"};
+  constexpr std::string_view kind[] = {"mma.sync", "simt, operands in shared memory", "gemv, operands in registers"};
   const auto operand = [&](const MatmulOperand& o) {
     if (o.buffer) return name_of(plan, o.buffer);
     return name_of(plan, o.value);
@@ -43,10 +42,10 @@ std::string matmul_text(const Plan& plan, const Mma& mma) {
       fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, {}", name_of(plan, mma.out), operand(matmul.a), operand(matmul.b),
                   matmul.m, matmul.k, matmul.k, matmul.n, name(matmul.type), kind[static_cast<int>(matmul.kind)]);
   if (matmul.kind != MatmulKind::gemv) text += fmt::format(", {} x {} warps", matmul.warps_m, matmul.warps_n);
-  if (matmul.reads_ahead) text += ", reads ahead";
-  if (mma.fetching) text += fmt::format(", fetch of {} within", name_of(plan, mma.fetching));
-  if (mma.holds_last) text += ", last round held";
-  if (matmul.partial) text += ", sums over lanes and warps after the loop";
+  if (matmul.reads_ahead) text += ", fragments read one k-step ahead";
+  if (mma.fetching) text += fmt::format(", fetch of {} inside", name_of(plan, mma.fetching));
+  if (mma.holds_last) text += ", last k-step deferred";
+  if (matmul.partial) text += ", reduced over lanes and warps after the loop";
   return text;
 }
 
@@ -65,13 +64,13 @@ class StepText {
   std::string operator()(const Load& s) const { return fmt::format("{} = {}", of(s.out), access(s.access)); }
   std::string operator()(const Store& s) const {
     return fmt::format("{} = {}{}", access(s.access), expression(s.sweep),
-                       s.by_quads ? ", eight by quads"
-                       : s.whole  ? ", whole"
+                       s.by_quads ? ", 8 per lane by quad exchange"
+                       : s.whole  ? ", unsplit"
                                   : "");
   }
   std::string operator()(const Atomic& s) const {
     std::string text = fmt::format("{} by {} of {}", access(s.access), name(s.op), expression(s.sweep));
-    if (s.expected) text += fmt::format(", where it is {}", operand(*s.expected, nullptr, {}));
+    if (s.expected) text += fmt::format(", expecting {}", operand(*s.expected, nullptr, {}));
     if (s.order != MemoryOrder::relaxed || s.scope != MemoryScope::device)
       text += fmt::format(", {}, {}", name(s.order), name(s.scope));
     return s.out ? fmt::format("{} = {}", of(s.out), text) : text;
@@ -83,11 +82,11 @@ class StepText {
     return fmt::format("{}, {} = argmax along {} of {}", of(s.out), of(s.best), s.axis, expression(s.sweep));
   }
   std::string operator()(const LaneReduce& s) const {
-    return fmt::format("{} summed over lanes & {}, warps & {}, {} registers a lane", of(s.out), s.lanes, s.warps,
+    return fmt::format("{} reduced over lanes & {}, warps & {}, {} registers per lane", of(s.out), s.lanes, s.warps,
                        s.kept);
   }
   std::string operator()(const CrossWarpReduce& s) const {
-    return fmt::format("{} over warps, {} registers, {} a round", of(s.out), s.registers, s.chunk);
+    return fmt::format("{} reduced over warps, {} registers, {} per pass", of(s.out), s.registers, s.chunk);
   }
   std::string operator()(const StoreWarpPartials& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.out)); }
   std::string operator()(const ReduceWarpPartials& s) const {
@@ -98,7 +97,7 @@ class StepText {
                        expression(s.sweep));
   }
   static std::string scanned(const ScanBy& by) {
-    return fmt::format("{}{}{} up to each", by.options.reverse ? "reverse " : "",
+    return fmt::format("{}{}{} scan", by.options.reverse ? "reverse " : "",
                        by.options.exclusive ? "exclusive " : "", name(by.op));
   }
   std::string operator()(const Scan& s) const {
@@ -108,11 +107,12 @@ class StepText {
     return fmt::format("{} = totals of {} along {}", of(s.scratch), of(s.out), s.axis);
   }
   std::string operator()(const AddScanPrefix& s) const {
-    return fmt::format("{} = {} with those before of {}, along {}", of(s.out), scanned(s.by), of(s.scratch), s.axis);
+    return fmt::format("{} = {} combined with the prefix in {}, along {}", of(s.out), scanned(s.by), of(s.scratch),
+                       s.axis);
   }
   static std::string order(const SortOptions& by, int chunk, int kept) {
-    return fmt::format("{} by {}{}", by.descending ? "descending" : "ascending", chunk,
-                       kept < chunk ? fmt::format(", the first {}", kept) : "");
+    return fmt::format("{} chunks of {}{}", by.descending ? "descending" : "ascending", chunk,
+                       kept < chunk ? fmt::format(", first {}", kept) : "");
   }
   std::string operator()(const Sort& s) const {
     return fmt::format("{}{} = sort along {}, {}, of {}", of(s.out), s.at ? ", " + of(s.at) : "", s.axis,
@@ -120,7 +120,7 @@ class StepText {
   }
   std::string operator()(const Merge& s) const {
     const std::string to = s.to && s.to_at ? of(s.to) + ", " + of(s.to_at) : of(s.to ? s.to : s.to_at);
-    return fmt::format("{}[{}] = {} of a line, merged along {}, {}, of {}{} by {}[{}]", to,
+    return fmt::format("{}[{}] = first {} of each line, merged along {}, {}, of {}{}, ranked in {}[{}]", to,
                        strides(s.to_strides, s.sweep.shape), s.extent, s.axis, order(s.by, s.chunk, s.kept),
                        expression(s.sweep), s.at ? " and " + of(s.at) : "", of(s.from),
                        strides(s.from_strides, s.sweep.shape));
@@ -145,7 +145,7 @@ class StepText {
                        expression(s.sweep));
   }
   std::string operator()(const LoadFragment& s) const {
-    return fmt::format("{} = {} at {}, from {}{}", of(s.out), of(s.buffer), of(s.state), s.sweep.origin[1],
+    return fmt::format("{} = {} at {}, k from {}{}", of(s.out), of(s.buffer), of(s.state), s.sweep.origin[1],
                        s.transposed ? ", transposed" : "");
   }
   std::string operator()(const ZeroFill& s) const { return fmt::format("{} = 0", of(s.buffer)); }
@@ -157,61 +157,64 @@ class StepText {
           fmt::format("{} <- {}, {}", of(tile.buffer), access(tile.access), copy[static_cast<int>(tile.copy)]));
     return fmt::format("fetch {}", fmt::join(tiles, "; "));
   }
-  std::string operator()(const CpAsyncCommit&) const { return "commit"; }
-  std::string operator()(const CpAsyncWait& s) const { return fmt::format("wait, {} pending", s.pending); }
+  std::string operator()(const CpAsyncCommit&) const { return "cp.async.commit_group"; }
+  std::string operator()(const CpAsyncWait& s) const { return fmt::format("cp.async.wait_group {}", s.pending); }
   std::string operator()(const Mma& s) const { return matmul_text(plan_, s); }
-  std::string operator()(const Barrier& s) const { return s.again ? "barrier, not in the first round" : "barrier"; }
+  std::string operator()(const Barrier& s) const { return s.again ? "barrier, not in the first pass" : "barrier"; }
   std::string operator()(const Loop& s) const {
     if (s.repeats) return fmt::format("while {}", operand(s.count, nullptr, {}));
     return fmt::format("for {} below {}{}", name_of(plan_, s.loop), operand(s.count, nullptr, {}),
-                       s.stages > 1 ? fmt::format(", {} rounds under way", s.stages) : "") +
+                       s.stages > 1 ? fmt::format(", {} stages in flight", s.stages) : "") +
            (s.unrolled > 0 ? fmt::format(", unrolled by {}", s.unrolled) : "");
   }
   std::string operator()(const HostReport& s) const {
-    std::string text = fmt::format("tell text {}", s.text);
+    std::string text = fmt::format("report text {}", s.text);
     for (const HostReport::Tile& tile : s.values) text += fmt::format(", {} of {}", tile.elements, of(tile.scratch));
     return text + (s.unless ? fmt::format(", unless {}", operand(*s.unless, nullptr, {})) : "");
   }
   std::string operator()(const Branch& s) const { return fmt::format("if {}", operand(s.condition, nullptr, {})); }
-  std::string operator()(const ElectOne& s) const { return fmt::format("one thread of each {}", s.threads); }
-  std::string operator()(const IfConsumerGroup& s) const { return fmt::format("team {}", s.consumer_group); }
+  std::string operator()(const ElectOne& s) const { return fmt::format("elect one of every {} threads", s.threads); }
+  std::string operator()(const IfConsumerGroup& s) const { return fmt::format("consumer group {}", s.consumer_group); }
   std::string operator()(const IfFirstSplit& s) const {
     if (s.share) return fmt::format("if {} {} 0", of(s.share), s.first ? "==" : ">");
-    return s.first ? "first block of the cluster" : "its other blocks";
+    return s.first ? "first CTA of the cluster" : "other CTAs of the cluster";
   }
   std::string operator()(const ForEachPeer& s) const {
-    return fmt::format("for each block with later ones of {} rounds", operand(s.k_iterations, nullptr, {}));
+    return fmt::format("for each peer CTA with later ones of {} k-iterations", operand(s.k_iterations, nullptr, {}));
   }
   std::string operator()(const TileLoop& s) const {
     if (s.k_iterations)
-      return fmt::format("for blocks with {} rounds each, of this block's share of all",
+      return fmt::format("for grid tiles of {} k-iterations each, in this CTA's stream-K share",
                          operand(*s.k_iterations, nullptr, {}));
-    return fmt::format("for blocks {}, {} further on, ...", s.first, s.step);
+    return fmt::format("for grid tiles from {} by {}", s.first, s.step);
   }
   std::string operator()(const PrefetchBeforeWait& s) const {
-    return fmt::format("ahead of launches before, if none of them writes it: {} rounds at most of the first block",
-                       s.most);
+    return fmt::format(
+        "prefetch before the grid dependency wait, if no earlier launch writes it: at most {} k-iterations of the "
+        "first grid tile",
+        s.most);
   }
-  std::string operator()(const IfNotPrefetched&) const { return "unless it was brought ahead"; }
+  std::string operator()(const IfNotPrefetched&) const { return "unless prefetched before the wait"; }
   std::string operator()(const SetMaxNReg& s) const {
-    return fmt::format("{} registers a thread, {}", s.registers, s.more ? "taken" : "the rest given up");
+    return fmt::format("setmaxnreg {}, {}", s.registers, s.more ? "increase" : "decrease");
   }
   std::string operator()(const InitPipeline& s) const {
-    return fmt::format("barriers of {}", name_of(plan_, s.pipeline));
+    return fmt::format("init mbarriers of {}", name_of(plan_, s.pipeline));
   }
   std::string operator()(const ZeroFillRows& s) const {
-    return fmt::format("rows of {} that no box fills = 0", name_of(plan_, s.pipeline));
+    return fmt::format("rows of {} that no TMA box fills = 0", name_of(plan_, s.pipeline));
   }
   std::string operator()(const ZeroFillPastEnd& s) const {
     return fmt::format("rows of {} at {} from {} on = 0", of(s.buffer), of(s.state), operand(s.filled, nullptr, {}));
   }
-  std::string operator()(const WaitEmpty& s) const { return fmt::format("acquire {}", of(s.state)); }
+  std::string operator()(const WaitEmpty& s) const { return fmt::format("wait until {} is empty", of(s.state)); }
   std::string operator()(const ArriveExpectTx& s) const {
     const Pipeline& pipeline = plan_.pipelines[plan_.states[s.state].pipeline];
     std::vector<std::string> clipped;
     for (const ClippedRows& rows : pipeline.clipped) clipped.push_back(of(rows.buffer));
-    return fmt::format("expect {} bytes at {}{}", pipeline.bytes, of(s.state),
-                       clipped.empty() ? "" : fmt::format(", less of fewer rows of {}", fmt::join(clipped, ", ")));
+    return fmt::format(
+        "expect {} bytes at {}{}", pipeline.bytes, of(s.state),
+        clipped.empty() ? "" : fmt::format(", fewer where rows of {} are clipped", fmt::join(clipped, ", ")));
   }
   std::string operator()(const TmaLoad& s) const {
     return fmt::format("{} at {} + {} <- {}", of(s.buffer), of(s.state), s.offset, box(s.map, s.at));
@@ -219,53 +222,61 @@ class StepText {
   std::string operator()(const Arrive& s) const { return fmt::format("arrive at {}", of(s.state)); }
   std::string operator()(const WaitFull& s) const { return fmt::format("wait until {} is full", of(s.state)); }
   std::string operator()(const ArriveEmpty& s) const {
-    return fmt::format("release {} behind {}{}", s.behind, of(s.state),
-                       s.not_first ? fmt::format(", from the second {} on", name_of(plan_, s.not_first)) : "");
+    return fmt::format(
+        "release the stage {} behind {}{}", s.behind, of(s.state),
+        s.not_first ? fmt::format(", not in the first iteration of {}", name_of(plan_, s.not_first)) : "");
   }
   std::string operator()(const AdvanceStage& s) const {
-    return fmt::format("{} {} {}", of(s.state), s.of_others ? "passes over" : "goes on by", operand(s.by, nullptr, {}));
+    return fmt::format("{} {} {}", of(s.state), s.of_others ? "skips" : "advances by", operand(s.by, nullptr, {}));
   }
-  std::string operator()(const DeclareAccumulator& s) const { return fmt::format("registers for {}", of(s.value)); }
+  std::string operator()(const DeclareAccumulator& s) const {
+    return fmt::format("declare accumulator {}", of(s.value));
+  }
   std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }
-  std::string operator()(const WgmmaFence&) const { return "fence for wgmma"; }
+  std::string operator()(const WgmmaFence&) const { return "wgmma.fence"; }
   std::string operator()(const Wgmma& s) const {
-    return fmt::format("{} {} {} {}: [{},{}] x [{},{}] {}, wgmma{}{}{}", of(s.out),
-                       s.overwrites ? "=" : "+=", s.left ? of(s.left) : of(s.a), of(s.b), s.m, s.k, s.k, s.n,
-                       name(s.type), places(s), s.first_k ? fmt::format(", k from {}", s.first_k) : "",
-                       s.overwrites_first ? fmt::format(", = in the first {}", name_of(plan_, s.overwrites_first)) : "");
+    return fmt::format(
+        "{} {} {} {}: [{},{}] x [{},{}] {}, wgmma{}{}{}", of(s.out),
+        s.overwrites ? "=" : "+=", s.left ? of(s.left) : of(s.a), of(s.b), s.m, s.k, s.k, s.n, name(s.type), places(s),
+        s.first_k ? fmt::format(", k from {}", s.first_k) : "",
+        s.overwrites_first ? fmt::format(", = in the first iteration of {}", name_of(plan_, s.overwrites_first)) : "");
   }
-  std::string operator()(const WgmmaCommit&) const { return "commit wgmma"; }
-  std::string operator()(const WgmmaWait& s) const { return fmt::format("wait for wgmma, {} pending", s.pending); }
-  std::string operator()(const ProxyFence&) const { return "fence for the copy engine and wgmma"; }
-  std::string operator()(const PrefetchMap& s) const { return fmt::format("fetch {} ahead", name_of(plan_, s.map)); }
+  std::string operator()(const WgmmaCommit&) const { return "wgmma.commit_group"; }
+  std::string operator()(const WgmmaWait& s) const { return fmt::format("wgmma.wait_group {}", s.pending); }
+  std::string operator()(const ProxyFence&) const { return "fence.proxy.async"; }
+  std::string operator()(const PrefetchMap& s) const {
+    return fmt::format("prefetch tensor map {}", name_of(plan_, s.map));
+  }
   std::string operator()(const TmaStore& s) const { return fmt::format("{} <- {}", box(s.map, s.at), of(s.buffer)); }
-  std::string operator()(const TmaStoreCommit&) const { return "commit stores"; }
-  std::string operator()(const TmaStoreWait& s) const { return fmt::format("wait for stores, {} pending", s.pending); }
+  std::string operator()(const TmaStoreCommit&) const { return "cp.async.bulk.commit_group"; }
+  std::string operator()(const TmaStoreWait& s) const {
+    return fmt::format("cp.async.bulk.wait_group.read {}", s.pending);
+  }
   std::string operator()(const NamedBarrier& s) const {
-    return fmt::format("{}barrier {} of {} threads{}", s.next_consumer_group ? "next team's " : "", s.id, s.threads,
-                       s.arrives ? ", without waiting" : "");
+    return fmt::format("{}named barrier {}, {} threads{}", s.next_consumer_group ? "next consumer group's " : "", s.id,
+                       s.threads, s.arrives ? ", arrive only" : "");
   }
   std::string operator()(const SplitKRange& s) const {
-    return fmt::format("{}, {} = this block's share of {} rounds", of(s.first), of(s.count),
+    return fmt::format("{}, {} = this CTA's range of {} k-iterations", of(s.first), of(s.count),
                        operand(s.k_iterations, nullptr, {}));
   }
   std::string operator()(const StorePartial& s) const { return fmt::format("{} = {}", of(s.scratch), of(s.sums)); }
   std::string operator()(const ReducePartials& s) const {
     const bool by_grid = plan_.scratch[s.scratch].in_workspace;
     return fmt::format("{} += {} of {}", of(s.sums), of(s.scratch),
-                       by_grid ? "that block" : "the cluster's other blocks");
+                       by_grid ? "the peer CTA" : "the cluster's other CTAs");
   }
-  std::string operator()(const ClusterBarrier&) const { return "barrier of the cluster"; }
-  std::string operator()(const SignalPartial&) const { return "say that the part is there"; }
-  std::string operator()(const WaitPartial&) const { return "wait until that block's part is there"; }
-  std::string operator()(const WarpBarrier&) const { return "barrier of each warp"; }
+  std::string operator()(const ClusterBarrier&) const { return "cluster barrier"; }
+  std::string operator()(const SignalPartial&) const { return "signal that the partial is stored"; }
+  std::string operator()(const WaitPartial&) const { return "wait for the peer CTA's partial"; }
+  std::string operator()(const WarpBarrier&) const { return "warp barrier"; }
   std::string operator()(const OrderedBarrier& s) const {
-    return s.kind == OrderedBarrier::Kind::begin  ? "the first warp group has the first turn"
-           : s.kind == OrderedBarrier::Kind::wait ? "wait for the warp group's turn"
-                                                  : "give the next warp group its turn";
+    return s.kind == OrderedBarrier::Kind::begin  ? "ordered barrier: first turn to the first warp group"
+           : s.kind == OrderedBarrier::Kind::wait ? "ordered barrier: wait for this warp group's turn"
+                                                  : "ordered barrier: pass the turn to the next warp group";
   }
-  std::string operator()(const GridDependencyWait&) const { return "wait for the launch before"; }
-  std::string operator()(const GridDependencyTrigger&) const { return "the next launch may begin"; }
+  std::string operator()(const GridDependencyWait&) const { return "grid dependency wait"; }
+  std::string operator()(const GridDependencyTrigger&) const { return "grid dependency trigger"; }
 
  private:
   std::string of(ValueId id) const { return name_of(plan_, id); }
@@ -281,7 +292,7 @@ class StepText {
     std::vector<std::string> parts;
     for (const TileCoordinate& c : at)
       parts.push_back(
-          fmt::format("{} * {} + {}{}", operand(c.index, nullptr, {}), c.scale, c.offset, c.far ? " or far" : ""));
+          fmt::format("{} * {} + {}{}", operand(c.index, nullptr, {}), c.scale, c.offset, c.far ? " (64-bit)" : ""));
     return fmt::format("{}[{}]", name_of(plan_, map), fmt::join(parts, ", "));
   }
   static std::string of(ScratchId id) { return fmt::format("scratch{}", id.index); }
@@ -330,7 +341,7 @@ class StepText {
     }
     return text + (a.vector > 1 ? fmt::format("] by {}", a.vector) : "]") +
            (a.run > 1 ? fmt::format(", in runs of {}", a.run) : "") + (a.in_order ? ", in order" : "") +
-           (a.kept ? ", kept" : "");
+           (a.kept ? ", evict_last" : "");
   }
   static std::string viewed(const TileAccess::Axis& axis) {
     const Viewed& viewed = axis.viewed;
@@ -340,7 +351,7 @@ class StepText {
     if (viewed.outer.empty()) return text + fmt::format("{}", axis.tensor_axis);
     return text + fmt::format(" and {}", axis.tensor_axis);
   }
-  // A long expression is cut: its terms are in the kernel's text.
+  // Cuts a long expression: the kernel's text has all terms.
   std::string expression(const Sweep& sweep) const {
     constexpr std::size_t most = 160;
     std::vector<std::string> made;
@@ -429,28 +440,28 @@ std::string to_string(const Plan& plan) {
   };
   line("kernel {} for {}: {} threads, {} bytes of shared memory{}", plan.author, plan.target.arch.name(),
        plan.threads(), plan.shared_bytes,
-       plan.workspace_bytes ? fmt::format(", {} bytes of workspace a block", plan.workspace_bytes) : "");
+       plan.workspace_bytes ? fmt::format(", {} bytes of workspace per CTA", plan.workspace_bytes) : "");
   for (std::size_t i = 0; i < plan.tensors.size(); ++i)
     line("parameter {}, {}: {}", i + 1, tensor_name(plan, static_cast<int>(i)),
          class_text(plan.tensors[i], plan.variant.tensors[i]));
-  if (calls_functions(plan)) line("long functions are called: inlined they would take very long to compile");
-  if (plan.variant.index64) line("offsets and numbers of blocks have 64 bits");
+  if (calls_functions(plan)) line("long functions are called, not inlined, to limit the compile time");
+  if (plan.variant.index64) line("64-bit offsets and grid tile numbers");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.raster_group)
-      line("blocks run in groups of {} along the first axis", phase.schedule.raster_group);
+      line("raster order: groups of {} grid tiles along the first axis", phase.schedule.raster_group);
   const bool by_grid = plan.shared_by_grid();
   for (const Phase& phase : plan.phases)
     if (phase.schedule.split_k == SplitK::cluster)
-      line("a cluster of blocks of threads shares the rounds of each block of the grid");
-  if (by_grid) line("all blocks of threads share the rounds of all blocks of the grid");
+      line("split-K cluster: the CTAs of a cluster share the k-iterations of each grid tile");
+  if (by_grid) line("stream-K: all CTAs share the k-iterations of all grid tiles");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.snake_order)
-      line("the last blocks along the first axis come first, in rounds to and fro{}",
-           phase.l2_groups_of_launch() ? ", in sections along the other axes as the launch says" : "");
+      line("raster order: snake, from the last grid tiles along the first axis{}",
+           phase.l2_groups_of_launch() ? ", in L2 groups along the other axes, which the launch sizes" : "");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.l2_group)
-      line("blocks run in sections of {} along all axes but the first", phase.schedule.l2_group);
-  if (plan.persistent() && !by_grid) line("a block of threads takes one block of the grid after another");
+      line("raster order: L2 groups of {} grid tiles along all axes but the first", phase.schedule.l2_group);
+  if (plan.persistent() && !by_grid) line("persistent: a CTA processes one grid tile after another");
   for (const Buffer& buffer : plan.buffers)
     line("{}: {}[{},{}] in {} at {}{}", name_of(buffer.label), name(buffer.type), buffer.rows, buffer.columns,
          buffer.in_workspace ? "the workspace" : "shared memory", buffer.offset,

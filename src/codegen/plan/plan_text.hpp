@@ -1,4 +1,4 @@
-// Plans as text: decisions, and all steps.
+// The text of plans and steps.
 #pragma once
 #include "codegen/plan/plan.hpp"
 

@@ -8,17 +8,17 @@ namespace {
 
 using Status = Remark::Status;
 
-/// Which remarks are notes of a plan, and what introduces them there.
+/// A kind of remark that becomes a note in a plan's text, and the note's prefix.
 struct NoteForm {
   std::string_view kind;
   Status status;
   std::string_view before;
 };
 constexpr std::array note_forms = {
-    NoteForm{remark_kind::wgmma, Status::passed, "roles share the work: "},
-    NoteForm{remark_kind::wgmma, Status::analysis, "a way before it was left: "},
-    NoteForm{remark_kind::wgmma, Status::missed, "one role does all: "},
-    NoteForm{remark_kind::hint, Status::missed, "a hint is left out: "},
+    NoteForm{remark_kind::wgmma, Status::passed, "warp-specialized: "},
+    NoteForm{remark_kind::wgmma, Status::analysis, "schedule candidate rejected: "},
+    NoteForm{remark_kind::wgmma, Status::missed, "not warp-specialized: "},
+    NoteForm{remark_kind::hint, Status::missed, "hint ignored: "},
     NoteForm{remark_kind::shared, Status::missed, ""},
     NoteForm{remark_kind::registers, Status::missed, ""},
 };

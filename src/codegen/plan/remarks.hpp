@@ -1,4 +1,4 @@
-// Remarks of a plan: passes append them where they decide.
+// Remarks of a plan. Passes append them where they make decisions.
 #pragma once
 #include <fmt/format.h>
 
@@ -28,11 +28,11 @@ void add_remark(Plan& plan, Location at, Remark::Status status, std::string_view
                           .message = fmt::format(format, std::forward<Args>(args)...)});
 }
 
-/// The remarks that explain a plan as a whole, as its text has them.
+/// The remarks that explain a plan as a whole, as lines of its text.
 std::vector<std::string> notes(const Plan& plan);
 
-/// The warning that a kernel's author gets: tiles outside of registers, operands outside of shared memory. It names the
-/// largest and counts the others. Empty if there is none.
+/// The warning for a kernel's author: tiles outside of registers, operands outside of shared memory. It names the
+/// first one (remarks about registers are sorted by size, largest first) and counts the others. Empty if there is none.
 std::string slow_tiles(std::string_view kernel, const std::vector<Remark>& remarks);
 
 }  // namespace tessera::internal::codegen

@@ -20,7 +20,7 @@ std::string_view name(Remark::Status status) {
   return "";
 }
 
-/// A JSON string (RFC 8259, "Strings"). A file's name may have any bytes.
+/// A JSON string (RFC 8259, "Strings"). A file name may contain any bytes.
 std::string quoted(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {

@@ -1,5 +1,4 @@
-// Kinds of steps of roles at work at the same time: sm_90's copy engine, matrix units of warp groups, and barriers in
-// memory.
+// Kinds of steps of concurrent roles: TMA, wgmma and mbarriers of sm_90.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -12,88 +11,90 @@ namespace tessera::internal::codegen {
 struct Step;
 using Body = std::vector<Step>;
 
-/// One thread of each `threads` of the role runs it: what an instruction does for all of them.
+/// One of every `threads` threads of the role runs the body: an instruction that acts for all of them.
 struct ElectOne {
   int threads = 128;
   Body body;
 };
 
-/// The role's team of this number runs it.
+/// Only this consumer group of the role runs the body.
 struct IfConsumerGroup {
   int consumer_group = 0;
   Body body;
 };
 
-/// Of blocks of threads that share the rounds of a tile the one with the first of them runs it; or the others do.
+/// Among the CTAs that share the k-iterations of a tile, the one that has the first k-iteration runs the body; or, if
+/// not `first`, the others do.
 struct IfFirstSplit {
   bool first = true;
   Body body;
-  ValueId share = {};  ///< where the grid shares them: the number of the block's first round
+  ValueId share = {};  ///< stream_k: the number of the CTA's first k-iteration
 };
 
-/// For each block of threads that has later rounds of the tile at hand, in the order of rounds.
+/// For each CTA that has later k-iterations of the current tile, in the order of k-iterations.
 struct ForEachPeer {
   Body body;
   Operand k_iterations;  ///< of a tile
 };
 
-/// A role takes blocks of the grid one after another: those numbered first, first + step, ... of what falls to its
-/// block of threads, or to its cluster; of several teams each begins at its own number. Where the grid shares rounds,
-/// those of which a part falls to its block of threads.
+/// A role processes grid tiles one after another: the first, first + step, ... of those of its CTA or its cluster. Each
+/// of several consumer groups begins at its own number. With stream_k, those of which the CTA has some k-iterations.
 struct TileLoop {
   int first = 0, step = 1;
   Body body;
-  std::optional<Operand> k_iterations = {};  ///< of a tile, where the grid shares them
+  std::optional<Operand> k_iterations = {};  ///< of a tile, with stream_k
 };
 
-/// Ahead of the wait for launches before, if the launch knows that none of those writes it: what the first `most`
-/// rounds of the body's loop read, in the role's first block of the grid. One thread of the role does it.
+/// Before GridDependencyWait, prefetches the data that the first `most` iterations of the body's loop read, for the
+/// role's first grid tile. Only if the launch knows that no earlier launch writes the data. One thread of the role runs
+/// it.
 struct PrefetchBeforeWait {
   int most = 0;
   Body body;
 };
 
-/// In each round but as many as a PrefetchBeforeWait has done it for, by that thread.
+/// Runs in every k-iteration except those that PrefetchBeforeWait has loaded, by the same thread.
 struct IfNotPrefetched {
   Body body;
 };
 
-/// Registers that a thread of the role may have from here on, of those that the block's threads have together.
+/// setmaxnreg: the registers that a thread of the role may use from here on, out of those of the CTA.
 struct SetMaxNReg {
   int registers = 0;
-  bool more = false;  ///< than it was launched with
+  bool more = false;  ///< more than at launch
 };
 
-/// The pipeline's barriers, before anybody uses them.
+/// Initializes the pipeline's mbarriers, before their first use.
 struct InitPipeline {
   PipelineId pipeline;
 };
 
-/// Zeros in the rows of the pipeline's stages that no box fills, since their tensor has fewer: of as many stages as a
-/// block of the grid has rounds, if it is the only one; by all teams.
+/// Zeros in the rows of the pipeline's stages that no TMA box fills, because the tensor has fewer rows. If the CTA has
+/// only one grid tile, only as many stages as that has k-iterations. All consumer groups run it.
 struct ZeroFillRows {
   PipelineId pipeline;
   Operand k_iterations;
 };
 
-/// Zeros in the rows of the stage at the cursor from `filled` on: the tile is of a view that ends there.
+/// Zeros in the rows of the current stage from `filled` on: the view of the tile ends there.
 struct ZeroFillPastEnd {
   PipelineStateId state;
   BufferId buffer;
   Operand filled;
 };
 
-/// A tensor's map is fetched ahead of its first use.
+/// Prefetches a TMA descriptor before its first use.
 struct PrefetchMap {
   TensorMapId map;
 };
 
-/// Until the stage at the cursor has been released by all who read it.
+/// Waits until all readers have released the current stage.
 struct WaitEmpty {
   PipelineStateId state;
 };
 
-/// The stage at the cursor is full once the pipeline's bytes have arrived, and all who write to it have come.
+/// Arrives at the full barrier of the current stage, which completes once the pipeline's bytes and all other writers
+/// have arrived (PTX mbarrier.arrive.expect_tx).
 struct ArriveExpectTx {
   PipelineStateId state;
 };
@@ -102,138 +103,138 @@ struct ArriveExpectTx {
 struct TileCoordinate {
   Operand index;
   int scale = 1, offset = 0;
-  bool far = false;  ///< it may need more than 32 bits: then the tile is outside of the tensor
+  bool far = false;  ///< may exceed 32 bits: then the tile is outside of the tensor
 };
 
-/// A box of a tensor into the stage at the cursor, by the copy engine; beyond the tensor are zeros.
+/// TMA load of a box of a tensor into the current stage; elements outside of the tensor are 0.
 struct TmaLoad {
   TensorMapId map;
   BufferId buffer;
   PipelineStateId state;
-  std::int64_t offset = 0;         ///< bytes from the stage's first
+  std::int64_t offset = 0;         ///< bytes from the start of the stage
   std::vector<TileCoordinate> at;  ///< fastest axis first
 };
 
-/// What the thread wrote to the stage at the cursor is there.
+/// The thread has finished its writes to the current stage.
 struct Arrive {
   PipelineStateId state;
 };
 
-/// Until the stage at the cursor is full.
+/// Waits until the current stage is full.
 struct WaitFull {
   PipelineStateId state;
 };
 
-/// The stage `behind` the cursor is read: it may be filled again.
+/// Releases the stage that is `behind` stages before the current one: it has been read and may be filled again.
 struct ArriveEmpty {
   PipelineStateId state;
   int behind = 0;
-  LoopId not_first;  ///< not in the first round of this loop; none: always
+  LoopId not_first;  ///< not in the first iteration of this loop; none: always
 };
 
-/// The cursor goes on by so many stages.
+/// Advances the pipeline state by this many stages.
 struct AdvanceStage {
   PipelineStateId state;
   Operand by;
-  bool of_others = false;  ///< stages that another team uses
+  bool of_others = false;  ///< skips stages that another consumer group uses
 };
 
-/// The value's registers, with nothing in them: what sets them stands behind it.
+/// Declares the value's registers, uninitialized: a later step sets them.
 struct DeclareAccumulator {
   ValueId value;
 };
 
-/// No instruction moves accesses to the value's registers across it.
+/// The compiler moves no accesses to the value's registers across it.
 struct RegisterFence {
   ValueId value;
 };
 
-/// wgmma.fence: registers and shared memory written before are seen by the matrix units.
+/// wgmma.fence: makes earlier writes to registers and shared memory visible to wgmma.
 struct WgmmaFence {};
 
-/// out += a b by wgmma, both from shared memory, or a from registers; open until a WgmmaWait.
+/// out += a b by wgmma, both from shared memory, or a from registers; in flight until a WgmmaWait.
 struct Wgmma {
   ValueId out;
   BufferId a, b;
-  ValueId left = {};            ///< a in registers, as pairs, in place of the buffer
-  PipelineStateId a_state, b_state;  ///< whose stages they have; none: their buffer is no pipeline's
+  ValueId left = {};            ///< a in registers, instead of in a buffer; 16-bit elements in pairs
+  PipelineStateId a_state, b_state;  ///< select the stages; none: the buffer is not in a pipeline
   ElementType type{};
   int m = 0, n = 0, k = 0;                  ///< of the role's tile
-  int first_k = 0;                          ///< of what the buffers have along k
-  bool a_k_major = true, b_k_major = true;  ///< their buffers' rows run along k, not along m or n
-  LoopId overwrites_first = {};                        ///< in the first round of this loop out = a b
+  int first_k = 0;                          ///< where it begins along k in the buffers
+  bool a_k_major = true, b_k_major = true;  ///< the buffers' rows run along k, not along m or n
+  LoopId overwrites_first = {};                        ///< out = a b in the first iteration of this loop
   bool overwrites = false;                  ///< out = a b
 };
 
-/// Ends a group of wgmma.
+/// wgmma.commit_group: ends a group of wgmma.
 struct WgmmaCommit {};
 
-/// Until at most `pending` groups are open.
+/// wgmma.wait_group: waits until at most `pending` groups are in flight.
 struct WgmmaWait {
   int pending = 0;
 };
 
-/// What the thread wrote to shared memory is seen by the copy engine and the matrix units.
+/// fence.proxy.async: makes the thread's writes to shared memory visible to TMA and wgmma.
 struct ProxyFence {};
 
-/// A buffer into a box of a tensor; what lies beyond the tensor is dropped.
+/// TMA store of a buffer into a box of a tensor; elements outside of the tensor are dropped.
 struct TmaStore {
   TensorMapId map;
   BufferId buffer;
   std::vector<TileCoordinate> at;
 };
 
-/// Ends a group of stores.
+/// cp.async.bulk.commit_group: ends a group of TMA stores.
 struct TmaStoreCommit {};
 
-/// Until at most `pending` groups of stores still read shared memory.
+/// cp.async.bulk.wait_group.read: waits until at most `pending` groups of stores still read shared memory.
 struct TmaStoreWait {
   int pending = 0;
 };
 
-/// Of `threads` threads that come to barrier `id`, of the hardware's 1 to 15; teams have one each, from `id` on.
+/// Named barrier `id`, 1 to 15, of `threads` threads; consumer groups have one each, from `id` on.
 struct NamedBarrier {
   int id = 1, threads = 0;
-  bool arrives = false;    ///< and does not wait
-  bool next_consumer_group = false;  ///< the one of the team whose turn is next
+  bool arrives = false;    ///< without waiting
+  bool next_consumer_group = false;  ///< the barrier of the consumer group whose turn is next
 };
 
-/// The rounds of a loop that fall to this block of threads: `count` of them, from number `first` on. Where the grid
-/// shares them: of the tile at hand.
+/// This CTA's range of the k-iterations of a loop: `count` of them, from number `first` on. With stream_k: of the
+/// current tile.
 struct SplitKRange {
   ValueId first, count;
   Operand k_iterations;
 };
 
-/// Sums of this block of threads, for others to read.
+/// Stores this CTA's accumulators, for other CTAs to read.
 struct StorePartial {
   ScratchId scratch;
   ValueId sums;
 };
 
-/// sums += those that the cluster's other blocks have put, in their order; or the block at hand of a ForEachPeer.
+/// sums += the partials of the cluster's other CTAs, in their order; or that of the current CTA of a ForEachPeer.
 struct ReducePartials {
   ScratchId scratch;
   ValueId sums;
 };
 
-/// Of all threads of the cluster's blocks.
+/// Barrier of all threads of the cluster's CTAs.
 struct ClusterBarrier {};
 
-/// One thread of a block says that its sums are put, which all threads know of.
+/// One thread signals that the CTA's partial is stored; a barrier before it covers all threads' stores.
 struct SignalPartial {};
 
-/// One thread waits until the block at hand has said so, and takes that back: there is one who waits.
+/// One thread waits until the current peer CTA has signaled, and resets the signal: only one CTA waits for it.
 struct WaitPartial {};
 
-/// Of all threads of each warp.
+/// Barrier of the threads of each warp.
 struct WarpBarrier {};
 
-/// A role's warp groups go one after another, in a circle: each waits for its turn, and gives it to the next. A barrier
-/// of the hardware for each group, from `id` on, to which it comes and the one before.
+/// Ordered barrier: a role's warp groups take turns, round-robin. Each waits for its turn and passes it to the next.
+/// There is a named barrier for each group, from `id` on, at which that group and the previous one arrive.
 struct OrderedBarrier {
   enum class Kind : std::uint8_t {
-    begin,  ///< the last group gives the first one the first turn
+    begin,  ///< the last group passes the first turn to the first group
     wait,
     pass,
   };
@@ -241,10 +242,10 @@ struct OrderedBarrier {
   int id = 1;
 };
 
-/// Until what the launches before this one have written is seen, and they read no more (PTX ISA, "griddepcontrol").
+/// Waits until earlier launches no longer read, and their writes are visible (PTX ISA, "griddepcontrol").
 struct GridDependencyWait {};
 
-/// The next launch may begin, as far as there is room for it; it waits for this one by itself.
+/// Lets the next launch begin as resources become free; that launch waits for this one itself.
 struct GridDependencyTrigger {};
 
 }  // namespace tessera::internal::codegen

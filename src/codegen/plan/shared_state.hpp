@@ -1,4 +1,4 @@
-// What the threads of a block have done to memory since the last barrier.
+// Accesses of the threads of a CTA to memory since the last barrier.
 #pragma once
 #include <compare>
 #include <map>
@@ -13,10 +13,10 @@ class SharedState {
   using Place = std::vector<std::int64_t>;
 
   void add(const Effect& effect);
-  /// Must a step with this effect wait for what is here?
+  /// Does a step with this effect need a barrier after the recorded accesses?
   bool conflicts(const Plan& plan, const Effect& effect) const;
   void merge(const SharedState& other);
-  /// In another round of a loop what is shifted lies elsewhere.
+  /// Shifted places are unknown in another iteration of a loop.
   void forget_shifted();
   bool operator==(const SharedState&) const = default;
 
@@ -27,15 +27,15 @@ class SharedState {
     bool write;
     auto operator<=>(const Memory&) const = default;
   };
-  using Places = std::map<Place, bool>;  // of a tensor, and whether they are shifted
+  using Places = std::map<Place, bool>;  // of a tensor -> is it shifted?
   struct Tensor {
     Places read, written;
-    std::map<Op, Places> changed;  // by atomics that may change places
+    std::map<Op, Places> changed;  // by atomics that may be reordered
     bool operator==(const Tensor&) const = default;
   };
   std::set<Memory> memory_;
   std::map<int, Tensor> tensors_;
-  bool acquired_ = false;  // what other blocks have released is for the threads that acquired it alone
+  bool acquired_ = false;  // only the acquiring threads see data that other CTAs released
 };
 
 }  // namespace tessera::internal::codegen

@@ -10,10 +10,10 @@ namespace {
 int parts_of(int a, int b) { return (a + b - 1) / b; }
 int power_from(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
 
-// A thread has the registers for 32 keys with their places, in 64 bits, or for 16 of elements of 64 bits.
+// A thread has registers for 32 keys with their positions, 64 bits together, or for 16 keys of 64-bit elements.
 int registers_of_lane(ElementType type) { return host_bytes(host_type(type)) == 8 ? 16 : 32; }
 
-// What registers and threads add to a coordinate, apart.
+// The separate contributions of register, lane and warps to a coordinate.
 int of_register(const Layout& layout, int axis, int index) {
   int sum = 0;
   for (const Digit& digit : layout.register_digits(axis)) sum += index / digit.unit % digit.size * digit.scale;
@@ -46,7 +46,7 @@ Layout sorted_layout(const Shape& shape, int axis, ElementType type, int warps) 
     lines = std::min<std::int64_t>(lines * shape[other], 32);
     innermost &= other < axis || shape[other] == 1;
   }
-  // Across the last axis lanes are better beside one another along it, as far as a lane has registers for a line.
+  // For lines along another axis, lanes are better placed along the last axis, as far as registers of a lane suffice.
   const int fewest =
       innermost ? 32 : std::max(32 / power_from(static_cast<int>(lines)), chunk / registers_of_lane(type));
   const int lanes = std::min(fewest, chunk), registers = chunk / lanes;
@@ -90,7 +90,7 @@ Layout sorted_layout(const Shape& shape, int axis, ElementType type, int warps) 
 
 Layout unsorted_layout(const Layout& sorted, int axis) {
   const std::optional<Line> line = line_of(sorted, axis);
-  const int run = std::min(line->run.size, 4);  // of 32 bits, an access of 16 bytes
+  const int run = std::min(line->run.size, 4);  // 16-byte accesses, for 32-bit elements
   Layout layout(sorted.rank());
   for (int i = 0; i < sorted.rank(); ++i) {
     if (i != axis) {

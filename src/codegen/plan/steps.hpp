@@ -1,8 +1,8 @@
-// What a role's warps do, step by step, in the order they run; the barriers are among the steps.
+// The steps that a role's warps run, in order, barriers included.
 //
-// A step mostly is a sweep: each thread runs over the registers of a layout and, for each element it holds, evaluates
-// an expression of what was computed before. A kind of step is a struct, and Action lists them all: whoever must treat
-// each of them visits it without a case for the rest, so that a new kind that is forgotten does not compile.
+// Most steps are sweeps: each thread iterates over the registers of a layout and, for each element it holds, evaluates
+// an expression of earlier values. Each kind of step is a struct, and Action lists them all. Code that handles every
+// kind visits it without a default case, so that it does not compile when a new kind is forgotten.
 #pragma once
 #include <any>
 #include <array>
@@ -17,28 +17,28 @@
 
 namespace tessera::internal::codegen {
 
-/// Registers of a thread that go through scratch memory at a time when warps combine their parts of a result.
+/// Registers of a thread that go through scratch memory at a time when warps combine their partial results.
 inline constexpr int most_partials = 8;
 
-// --- products
+// --- matmuls
 
-/// One operand of a product.
+/// One operand of a matmul.
 struct MatmulOperand {
-  BufferId buffer;                 ///< or
+  BufferId buffer;                 ///< shared memory; or
   ValueId value;                   ///< registers
   bool k_major = true;             ///< the buffer's rows run along k
   ElementType stored{};            ///< in the buffer
-  std::vector<ElementType> casts;  ///< on the way to the product
+  std::vector<ElementType> casts;  ///< between the buffer and the matmul
   LoopId stage;                    ///< the loop whose stages the buffer has; none: one stage
 };
 
 enum class MatmulKind : std::uint8_t {
   mma_sync,  ///< mma.sync, operands from shared memory or accumulator registers
-  simt,      ///< fused multiply-add, operands from shared memory
-  gemv,      ///< fused multiply-add, operands in registers, k spread over lanes and warps
+  simt,      ///< FMA, operands from shared memory
+  gemv,      ///< FMA, operands in registers, k spread over lanes and warps
 };
 
-/// Elements of k in a matrix instruction: 32 bytes of each row.
+/// Elements of k in one tensor core instruction: 32 bytes of each row.
 constexpr int depth_of(ElementType factor) { return 32 / info(factor).bytes; }
 
 struct Matmul {
@@ -46,17 +46,17 @@ struct Matmul {
   ElementType type{};  ///< of the operands
   int m = 0, n = 0, k = 0;
   MatmulOperand a, b;
-  Layout layout_a, layout_b;  ///< thin; of wgmma layout_a, if it is in registers
+  Layout layout_a, layout_b;  ///< gemv; layout_a also for wgmma, if a is in registers
   int warps_m = 1, warps_n = 1;
-  int lanes_k = 0, warps_k = 0;  ///< thin: bits of lane and warp indices that hold partial sums
-  bool partial = false;          ///< thin: sums over lanes and warps are left for after the loop
-  int unrolled = 2;              ///< rounds of k written out one after another; 0: all
-  bool reads_ahead = false;      ///< tensor, all rounds written out: each reads what the next multiplies
+  int lanes_k = 0, warps_k = 0;  ///< gemv: bits of lane and warp indices that hold partial sums
+  bool partial = false;          ///< gemv: reduction over lanes and warps is left for after the loop
+  int unrolled = 2;              ///< k-steps that are unrolled; 0: all
+  bool reads_ahead = false;      ///< mma_sync, all k-steps unrolled: each reads the fragments of the next one
 
-  /// Of matrix instructions: elements of k in one, and how many make up all of k.
+  /// For tensor core instructions: elements of k in one, and the number of k-steps.
   int depth() const { return depth_of(type); }
   int k_steps() const { return (k + depth() - 1) / depth(); }
-  /// Is an operand multiplied as it lies in shared memory? Of others elements are converted on the way.
+  /// Are operands multiplied as they are stored in shared memory? Otherwise elements are converted on the way.
   bool as_it_lies() const { return kind == MatmulKind::mma_sync && type != ElementType::tf32; }
   Pairs pairs() const { return {info(type).bytes == 1 && !a.k_major, info(type).bytes == 1 && !b.k_major}; }
 };
@@ -70,17 +70,17 @@ using Strides = std::array<std::int64_t, max_rank>;
 struct Compute {
   ValueId out;
   Sweep sweep;
-  int zero_lanes = 0, zero_warps = 0;  ///< bits of lane and warp indices: where any is set the result is 0
+  int zero_lanes = 0, zero_warps = 0;  ///< bits of lane and warp indices: the result is 0 where any of them is set
 };
 
-/// out = a tile of a tensor.
+/// out = tile of a tensor.
 struct Load {
   ValueId out;
   Sweep sweep;
   TileAccess access;
 };
 
-/// A tile of a tensor = expression.
+/// Tile of a tensor = expression.
 struct Store {
   enum class Kind : std::uint8_t {
     store,
@@ -89,25 +89,25 @@ struct Store {
   Kind kind{};
   Sweep sweep;
   TileAccess access;
-  /// Of mma.sync's accumulators, 16 bits each: the four lanes that have a row's pairs exchange them, so that each
-  /// stores eight neighbours.
+  /// For accumulators of mma.sync, stored as 16-bit elements: the four lanes that hold a row's pairs exchange them, so
+  /// that each stores eight neighbors.
   bool by_quads = false;
-  bool whole = false;  ///< accesses of 16 bytes that no compiler is to take apart
+  bool whole = false;  ///< 16-byte accesses that no compiler may split
 };
 
-/// Elements of a tensor are changed by an expression, each at once, by the first of those who hold copies of it.
-/// out = what they were, of the first; of others, and of what does not exist, 0.
+/// Updates elements of a tensor by an expression, each atomically, by the first of the threads that hold copies of it.
+/// out = the old values in that thread; 0 in the others, and for elements outside of the tensor.
 struct Atomic {
-  Op op{};  ///< the one at a tile position, also of elements
+  Op op{};  ///< the op at a tile position, also when places are given by element
   MemoryOrder order{};
   MemoryScope scope{};
-  ValueId out;                           ///< none: nobody asks
+  ValueId out;                           ///< none: the old values are not used
   std::optional<Operand> expected = {};  ///< compare_exchange
   Sweep sweep;
   TileAccess access;
 };
 
-/// out = expression combined along an axis: by each thread, over lanes, and over warps by what stands in `across`.
+/// out = expression reduced along an axis: by each thread, over lanes, and over warps by the steps in `across`.
 struct Reduce {
   Op op{};
   int axis = 0;
@@ -116,37 +116,37 @@ struct Reduce {
   Body across;  ///< empty, or CrossWarpReduce
 };
 
-/// out = index of the largest along an axis.
+/// out = index of the largest element along an axis.
 struct Argmax {
   int axis = 0;
-  ValueId out, best;  ///< best: the largest so far
+  ValueId out, best;  ///< best: the largest element so far
   Sweep sweep;
   Body across;
 };
 
-/// out = its partial sums over lanes and warps added up.
+/// out = the sum of its partial sums over lanes and warps.
 struct LaneReduce {
   ValueId out;
-  int lanes = 0, warps = 0;  ///< bits of their indices that tell partial sums apart
-  int kept = 0;              ///< registers that a lane adds up over the warps, the others having the rest
+  int lanes = 0, warps = 0;  ///< bits of their indices that distinguish partial sums
+  int kept = 0;              ///< registers that a lane reduces over the warps; other lanes have the rest
   Body across;
 };
 
-/// Warps combine their parts of a result, `chunk` registers of a thread at a time: rounds of a put and a take.
+/// Warps combine their partial results, `chunk` registers of a thread per pass. Each pass stores and reduces partials.
 struct CrossWarpReduce {
   ValueId out;
   int registers = 0, chunk = 0;
   Body per_chunk;
 };
 
-/// Scratch memory = this round's registers of a thread.
+/// Scratch memory = this pass's registers of a thread.
 struct StoreWarpPartials {
   ScratchId scratch;
   ValueId out, best;  ///< best: argmax
   int registers = 0, chunk = 0;
 };
 
-/// This round's registers = those of all warps that hold parts of the same result, combined.
+/// This pass's registers = those of all warps that hold partials of the same result, reduced.
 struct ReduceWarpPartials {
   ScratchId scratch;
   ValueId out, best;
@@ -155,14 +155,14 @@ struct ReduceWarpPartials {
   int warps = 0;  ///< bits of warp indices
 };
 
-/// How a scan combines: by a reduction, in which order, with or without the element itself.
+/// How a scan combines: its reduction, direction, and whether it is exclusive.
 struct ScanBy {
   Op op = Op::sum;
   ScanOptions options;
 };
 
-/// out = expression scanned along an axis, whose layout is a Line. Over several warps each scans its own, and not
-/// exclusively: WriteScanTotals and AddScanPrefix follow.
+/// out = expression scanned along an axis, whose layout is a Line. If several warps share a line, each scans its own
+/// part inclusively, and WriteScanTotals and AddScanPrefix follow.
 struct Scan {
   ScanBy by;
   int axis = 0;
@@ -170,7 +170,7 @@ struct Scan {
   Sweep sweep;
 };
 
-/// Scratch memory = what each warp's part of a line comes to, in each round.
+/// Scratch memory = the total of each warp's part of a line, for each of its parts.
 struct WriteScanTotals {
   ScanBy by;
   ScratchId scratch;
@@ -178,7 +178,7 @@ struct WriteScanTotals {
   int axis = 0;
 };
 
-/// out = it, combined with what is before it of other rounds and warps, in their order.
+/// out = out combined with the totals of the parts before it, in their order.
 struct AddScanPrefix {
   ScanBy by;
   ScratchId scratch;
@@ -186,33 +186,33 @@ struct AddScanPrefix {
   int axis = 0;
 };
 
-/// out = expression, the chunks of each line in order by themselves, and at = where along the axis these elements
-/// stand. The sweep holds a chunk in the registers that have it behind, in whatever order.
+/// out = expression with each chunk of each line sorted on its own, and at = the positions of these elements along the
+/// axis. The sweep holds a chunk, in any order, in the registers that hold it after the sort.
 struct Sort {
   SortOptions by;
   int axis = 0;
-  int chunk = 1;    ///< neighbours along the axis
-  int kept = 1;     ///< of each chunk these are in order, the first; behind them is anything
+  int chunk = 1;    ///< neighbors along the axis
+  int kept = 1;     ///< the first elements of each chunk that are sorted; the others are arbitrary
   ValueId out, at;  ///< at: or none
   Sweep sweep;
 };
 
-/// Scratch memory = expression, whose chunks are in order, each at its place in the order of its line; and what `at`
-/// has of it. Only the first of a line are put.
+/// Scratch memory = expression, whose chunks are sorted, each element at its place in the sorted line; and the same for
+/// the elements of `at`. Only the first `extent` elements of a line are stored.
 struct Merge {
   SortOptions by;
   int axis = 0;
-  int chunk = 1, kept = 1;  ///< as of the sort
-  int extent = 1;           ///< how many of a line are put
+  int chunk = 1, kept = 1;  ///< as in Sort
+  int extent = 1;           ///< elements of a line that are stored
   ValueId at;               ///< or none
-  ScratchId from;           ///< what the expression is, to be searched; neighbours along the axis are neighbours there
+  ScratchId from;           ///< has the expression, to be searched; neighbors along the axis are contiguous
   ScratchId to, to_at;      ///< or none
   Strides from_strides{}, to_strides{};
   Sweep sweep;
 };
 
-/// Scratch memory, which has `copies` of each count one beside another, += 1 for each number of the expression that is
-/// one of `bins`, in one of its copies.
+/// Scratch memory, which has `copies` contiguous copies of each count: one copy of a count += 1 for each number of the
+/// expression that is one of `bins`.
 struct HistogramUpdate {
   ScratchId scratch;
   int axis = 0;
@@ -221,7 +221,7 @@ struct HistogramUpdate {
   Sweep sweep;
 };
 
-/// out = the copies of each count in scratch memory added up.
+/// out = the sum of the copies of each count in scratch memory.
 struct HistogramReduce {
   ScratchId scratch;
   int copies = 1;
@@ -238,9 +238,9 @@ struct StoreScratch {
   Sweep sweep;
 };
 
-/// Elements of an axis of a tile in scratch memory: first, first + step, ... Those that it lacks are 0.
+/// Elements along an axis of a tile in scratch memory: first, first + step, ... Those outside of the tile are 0.
 struct Picked {
-  Operand first;  ///< a value of one element or a literal; never so far outside that its sums do not fit an int
+  Operand first;  ///< a value of one element or a literal; first + step * i always fits an int
   int step = 1;
   int extent = 1;  ///< of the tile
 };
@@ -257,21 +257,21 @@ struct LoadScratch {
 /// Buffer = expression.
 struct StoreShared {
   BufferId buffer;
-  PipelineStateId state = {};  ///< whose stage of the buffer; none: it has one
+  PipelineStateId state = {};  ///< selects the stage of the buffer; none: it has one stage
   Sweep sweep;
   enum class By : std::uint8_t {
     element,
-    vector,  ///< what the sweep moves at a time, by one access
-    matrix,  ///< the same, 16 columns of wgmma's accumulators, by stmatrix
+    vector,  ///< one access for the elements that the sweep moves at a time
+    matrix,  ///< the same for 16 columns of wgmma accumulators, by stmatrix
   };
   By by = By::element;
 };
 
-/// out = what a pipeline's stage has of a tile, or of a part of it, as wgmma's left operand lies.
+/// out = a tile, or a part of one, from a pipeline's stage, in the layout of wgmma's left operand.
 struct LoadFragment {
   BufferId buffer;
   PipelineStateId state;
-  bool transposed = false;  ///< the buffer's rows run along the tile's first axis, not along its second
+  bool transposed = false;  ///< the buffer's rows run along the tile's first axis, not its second
   ValueId out;
   Sweep sweep;
 };
@@ -281,23 +281,23 @@ struct ZeroFill {
   BufferId buffer;
 };
 
-/// Buffers = tiles of tensors; in place, or for a loop ahead of its use.
+/// Buffers = tiles of tensors; used at once, or by a later iteration of a loop.
 struct Fetch {
   enum class Copy : std::uint8_t { async, element, vector };
   struct Tile {
     BufferId buffer;
     TileAccess access;
-    Copy copy{};       ///< async: cp.async, which a Commit and a Wait follow
-    int unrolled = 0;  ///< pieces written out one after another; 0: all
+    Copy copy{};       ///< async: cp.async, followed by CpAsyncCommit and CpAsyncWait
+    int unrolled = 0;  ///< unrolled copies; 0: all
   };
-  LoopId loop;  ///< of whose round it is; none: in place
+  LoopId loop;  ///< whose later iteration uses it; none: used at once
   std::vector<Tile> tiles;
 };
 
-/// Ends a group of asynchronous copies.
+/// cp.async.commit_group: ends a group of asynchronous copies.
 struct CpAsyncCommit {};
 
-/// Until at most `pending` groups of copies are under way.
+/// cp.async.wait_group: until at most `pending` groups of copies are in flight.
 struct CpAsyncWait {
   int pending = 0;
 };
@@ -308,31 +308,31 @@ struct Mma {
   Shape shape;
   Layout layout;
   Matmul matmul;
-  LoopId fetching;  ///< the loop around whose fetch ahead stands within, behind the first round of k; or none
-  /// The last round of k is multiplied when the loop's next round has arrived and is being read; the very last behind
-  /// the loop.
+  LoopId fetching;  ///< the loop around, if its fetch is issued inside, after the first k-step; or none
+  /// The last k-step of an iteration is multiplied when the data of the next iteration has arrived and is being read;
+  /// the very last one after the loop.
   bool holds_last = false;
 };
 
-/// Of all threads of the role's team; in a prologue, of the block.
+/// Barrier of all threads of the role's consumer group; in a prologue, of the CTA.
 struct Barrier {
-  bool again = false;  ///< not in the first round of the CrossWarpReduce around
+  bool again = false;  ///< not in the first pass of the CrossWarpReduce around
 };
 
-/// A loop of the author's. With stages, `stages` rounds are under way at a time: the loop begins stages - 1 rounds
-/// early and only fetches in those. A round is
-///   arrive   from the first full round on: its copies have arrived
-///   ahead    the fetch of a later round, if there is one
-///   issued   what follows a fetch, made or not
-///   body     from the first full round on
-/// Where a product of the body has the fetch within, ahead and issued stand there, and those of the early rounds in a
-/// loop of their own.
+/// A loop in the author's source. With `stages` > 1, `stages` iterations are in flight at a time: the loop begins
+/// stages - 1 iterations early, and those only fetch. An iteration consists of
+///   arrive   (not in the early iterations) waits until its copies have arrived
+///   ahead    the fetch of a later iteration, if there is one
+///   issued   steps that follow the fetch, also where it is skipped
+///   body     (not in the early iterations)
+/// If a matmul of the body contains the fetch, `ahead` and `issued` run there, and the early iterations are a loop of
+/// their own.
 struct Loop {
   LoopId loop;
   Operand count;
-  bool repeats = false;  ///< `count` is a condition, which the body computes anew: it has rounds as long as that holds
+  bool repeats = false;  ///< `count` is a condition that the body recomputes: the loop runs while it holds
   int stages = 1;
-  int unrolled = 0;  ///< rounds that are written out one after another; 0: as the compiler likes
+  int unrolled = 0;  ///< iterations to unroll; 0: the compiler decides
   Body arrive, ahead, issued, body;
 };
 
@@ -342,7 +342,7 @@ struct Branch {
   Body body;
 };
 
-/// The host is told a text of the graph, with what scratch memory has; or only `unless` a condition holds.
+/// Reports a text of the graph to the host, with values from scratch memory; not where the condition `unless` holds.
 struct HostReport {
   struct Tile {
     ScratchId scratch;
@@ -351,7 +351,7 @@ struct HostReport {
   int text = 0;
   std::optional<Operand> unless = {};
   std::vector<Tile> values = {};
-  std::vector<Operand> block = {};  ///< the block's index along each axis of its grid
+  std::vector<Operand> block = {};  ///< the grid tile's index along each axis of the grid
 };
 
 template <class T, class... Kinds>
@@ -361,7 +361,7 @@ template <class... Of>
 struct KindList {
   template <class T>
   static constexpr bool has = OneOf<T, Of...>;
-  /// Which of them T is.
+  /// The index of T in the list.
   template <class T>
   static consteval int index_of() {
     int index = 0;
@@ -383,8 +383,8 @@ using Kinds =
 template <class T>
 concept KindOfStep = Kinds::has<T>;
 
-/// What a step does: one of Kinds, by value. As a std::variant of so many it was thousands of functions, and half of
-/// what it took to compile a file that has steps.
+/// The action of a step: one of Kinds, by value. A std::variant of so many kinds instantiates thousands of functions,
+/// and took half the time to compile a file that has steps.
 class Action {
  public:
   template <KindOfStep Kind>
@@ -420,11 +420,11 @@ class Action {
 
 struct Step {
   Action action;
-  Id node = no_id;  ///< what the author wrote
+  Id node = no_id;  ///< the node in the graph
   Location location = {};
 };
 
-/// visit_kind() by lambdas, one for each kind.
+/// A visitor for visit_kind() made of lambdas, one for each kind.
 template <class... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
@@ -432,7 +432,7 @@ struct Overloaded : Cases... {
 template <class... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;
 
-/// visitor(kind) of what an action is.
+/// Calls visitor(kind) with the kind that an action has.
 template <class Visitor, OneOf<Action, const Action> A>
 auto visit_kind(Visitor&& visitor, A& action) {
   return [&]<class First, class... Peers>(KindList<First, Peers...>) {
@@ -449,8 +449,8 @@ auto visit_kind(Visitor&& visitor, A& action) {
   }(Kinds());
 }
 
-/// What roles at work at the same time do to pipelines, open groups and proxies; without steps of their own. Visits
-/// name each kind, also where there is nothing to do: a further kind does not compile before that is decided.
+/// Steps of concurrent roles that affect pipelines, open groups and proxies, and contain no steps. Visits name each
+/// kind, even where there is nothing to do: a new kind does not compile until that is decided.
 template <class T>
 concept OfRoles =
     OneOf<std::remove_const_t<T>, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty,
@@ -459,14 +459,14 @@ concept OfRoles =
           GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier,
           SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
 
-/// The product of a loop's body that has its fetch within; or null.
+/// The matmul of a loop's body that issues the loop's fetch inside; or null.
 inline const Mma* fetching_matmul(const Loop& loop) {
   for (const Step& step : loop.body)
     if (const Mma* mma = step.action.as<Mma>(); mma && mma->fetching == loop.loop) return mma;
   return nullptr;
 }
 
-/// The kinds that hold no steps.
+/// The kinds that contain no steps.
 template <class T>
 concept Leaf =
     OfRoles<T> ||
@@ -474,7 +474,7 @@ concept Leaf =
           WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce, StoreScratch, LoadScratch,
           StoreShared, LoadFragment, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma, Barrier, HostReport>;
 
-/// The bodies in a step, in the order they run; at most four.
+/// The bodies of a step, in the order they run; at most four.
 struct Bodies {
   Body* at[4];
   int count = 0;

@@ -13,11 +13,12 @@ namespace tessera::internal::codegen {
 std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
   if (parameter.access == Access::scalar) return to_string(parameter);
   std::string text = to_string(parameter);
-  text += tensor.contiguous_axis < 0 ? ", strided"
-                                     : fmt::format(", dense along axis {}", static_cast<int>(tensor.contiguous_axis));
+  text += tensor.contiguous_axis < 0
+              ? ", strided"
+              : fmt::format(", contiguous along axis {}", static_cast<int>(tensor.contiguous_axis));
   text += fmt::format(", aligned to {}", static_cast<int>(tensor.alignment));
   if (tensor.contiguous_axis >= 0)
-    text += fmt::format(", rows a multiple of {} bytes", static_cast<int>(tensor.row_alignment));
+    text += fmt::format(", row length a multiple of {} bytes", static_cast<int>(tensor.row_alignment));
   return text;
 }
 
@@ -31,9 +32,9 @@ std::string map_text(const Plan& plan, const TensorMap& map) {
 }
 
 std::string pipeline_text(const Pipeline& pipeline) {
-  return fmt::format("{}: {} stages, whose barriers are at {}: {} arrive{} until one is full, {} until it is empty",
+  return fmt::format("{}: {} stages, mbarriers at {}, full after {} arrivals{}, empty after {}",
                      name_of(pipeline.label), pipeline.stages, pipeline.offset, pipeline.full_arrivals,
-                     pipeline.bytes ? fmt::format(", and {} bytes,", pipeline.bytes) : "", pipeline.empty_arrivals);
+                     pipeline.bytes ? fmt::format(" and {} bytes", pipeline.bytes) : "", pipeline.empty_arrivals);
 }
 
 namespace {
@@ -55,9 +56,9 @@ std::string role_text(const Role& role) {
     barriers.insert(role.barrier + consumer_group);
   add_barriers(role, role.body, barriers);
   std::string text = fmt::format("role {}: warps {} to {}", role.name, role.first_warp, role.end_warp() - 1);
-  if (role.consumer_groups > 1) text += fmt::format(", {} teams", role.consumer_groups);
-  if (role.registers) text += fmt::format(", {} registers a thread", role.registers);
-  if (!barriers.empty()) text += fmt::format(", barriers {} of the hardware", fmt::join(barriers, ","));
+  if (role.consumer_groups > 1) text += fmt::format(", {} consumer groups", role.consumer_groups);
+  if (role.registers) text += fmt::format(", {} registers per thread", role.registers);
+  if (!barriers.empty()) text += fmt::format(", named barriers {}", fmt::join(barriers, ","));
   return text;
 }
 

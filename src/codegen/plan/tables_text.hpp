@@ -1,4 +1,4 @@
-// A plan's tables as text, a line each: kinds of tensors, tensor maps, pipelines, roles.
+// Entries of a plan's tables as text, one line each: tensor classes, tensor maps, pipelines, roles.
 #pragma once
 #include <string>
 

@@ -10,14 +10,14 @@
 namespace tessera::internal {
 namespace {
 
-// What an encoded tensor may have (CUDA Driver API, "cuTensorMapEncodeTiled").
+// Limits of a tensor map (CUDA Driver API, "cuTensorMapEncodeTiled").
 constexpr int most_tma_axes = std::tuple_size_v<decltype(TmaTensor::axes)>;
 constexpr std::int64_t most_tma_extent = std::int64_t{1} << 32, most_tma_stride = (std::int64_t{1} << 40) - 1;
 
-// The largest power of two that divides all of which the bits are in `bits`.
+// The largest power of two that divides all numbers whose bits are set in `bits`.
 std::int8_t divisor(std::uint64_t bits) { return static_cast<std::int8_t>(bits & (~bits + 1)); }
 
-// `sum` plus so many positions, in either direction, of elements `stride` apart; saturates.
+// `sum` plus the distance, in either direction, over `positions` elements that are `stride` apart; saturates.
 std::uint64_t beyond(std::uint64_t sum, std::int64_t positions, std::int64_t stride) {
   const auto size = [](std::int64_t n) {
     return n < 0 ? -static_cast<std::uint64_t>(n) : static_cast<std::uint64_t>(n);
@@ -33,8 +33,7 @@ std::uint64_t beyond(std::uint64_t sum, std::int64_t positions, std::int64_t str
 TensorClass classify(const Parameter& parameter, const Argument& argument) {
   TensorClass result;
   if (parameter.access == Access::scalar) return result;
-  // Of several axes with a stride of 1 (all but one have the extent 1) the longest is the one to read along; the last,
-  // if all are as short.
+  // If several axes have a stride of 1 (all but one have an extent of 1), takes the longest; among equals, the last.
   for (int axis = 0; axis < parameter.rank; ++axis) {
     const auto i = static_cast<std::size_t>(axis),
                best = static_cast<std::size_t>(std::max<int>(result.contiguous_axis, 0));
@@ -71,9 +70,9 @@ std::vector<TileReach> tile_reaches(const Graph& graph) {
     TileReach& reach = reaches[static_cast<std::size_t>(view_parameter(graph, view))];
     const std::vector<ViewAxis> axes = view_axes(graph, view);
     TileReach of_tile{};
-    // Rows that are gathered are places of their own.
+    // Gathered rows are addressed one by one.
     for (std::size_t i = operand_of(node.op, OperandKind::further_indices) >= 0 ? 1 : 0; i < axes.size(); ++i) {
-      // Windows, and what is in one, are two axes of the tile along one of the tensor.
+      // The index of a window and the position in it are two axes of the tile along one axis of the tensor.
       of_tile[static_cast<std::size_t>(axes[i].axes.back())] +=
           (node.shape[static_cast<int>(i)] - 1) * std::abs(axes[i].step());
     }

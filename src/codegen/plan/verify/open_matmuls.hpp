@@ -1,4 +1,4 @@
-// Products of wgmma that are under way, and what of theirs a role's steps have to keep out of.
+// wgmma instructions in flight, and the registers and stages that a role's steps must not touch meanwhile.
 #pragma once
 #include <deque>
 #include <map>
@@ -18,13 +18,13 @@ class OpenMatmuls {
   void wait(int pending);
   bool none() const { return open_ == 0 && groups_.empty(); }
 
-  /// The next stage at a cursor is full, and what follows reads it; until all of it is multiplied.
+  /// The next stage of a pipeline is full and may be read. end_stage: all of it must be multiplied.
   void begin_stage(PipelineStateId state);
   void end_stage();
-  /// May products read the stage so many before the last full one, or an earlier one?
+  /// May wgmma in flight read the stage `before` stages before the last full one, or an earlier one?
   bool read_until(PipelineStateId state, int before) const;
 
-  /// A step takes a value, or makes it.
+  /// A step reads a value, or defines it.
   void use(ValueId value) const;
   void make(ValueId value);
 
@@ -34,7 +34,7 @@ class OpenMatmuls {
   };
   struct Group {
     std::set<StorageId> sums, left;              // results, and left operands in registers
-    std::map<PipelineStateId, int> first_stage;  // that it reads, as the cursor's stages are counted
+    std::map<PipelineStateId, int> first_stage;  // first stage that it reads, by number of full stages
   };
 
   void left(const Wgmma& matmul, int groups) const;
@@ -44,12 +44,12 @@ class OpenMatmuls {
   Diagnostics& diagnostics_;
   const Plan& plan_;
   bool fenced_ = false;
-  int open_ = 0;                           // that are not committed
-  Group next_;                             // those
-  std::deque<Group> groups_;               // that are
-  std::set<StorageId> unfenced_;           // what wgmma may not see
-  std::map<PipelineStateId, int> stages_;  // that were full
-  std::map<StorageId, Part> of_stage_;     // by sums
+  int open_ = 0;                           // wgmma that are not committed
+  Group next_;                             // these
+  std::deque<Group> groups_;               // committed
+  std::set<StorageId> unfenced_;           // written without a fence since
+  std::map<PipelineStateId, int> stages_;  // number of full stages so far
+  std::map<StorageId, Part> of_stage_;     // by accumulator
 };
 
 }  // namespace tessera::internal::codegen

@@ -1,4 +1,4 @@
-// The verifier's counts for a pipeline.
+// The verifier's counters for a pipeline.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -7,17 +7,17 @@
 
 namespace tessera::internal::codegen {
 
-/// A role's uses of a pipeline's stages in one run of a body.
+/// A role's uses of a pipeline's stages in one execution of a body.
 struct PipelineUse {
-  int acquired = 0, expected = 0;  // to fill them
-  int arrived = 0;                 // threads, at the barrier of those that fill them
-  int held = 0;                    // full already where the body begins
-  int filled = 0, released = 0;    // to read them
+  int acquired = 0, expected = 0;  // by the writer
+  int arrived = 0;                 // arrivals of threads at full barriers
+  int held = 0;                    // full when the body begins
+  int filled = 0, released = 0;    // by the reader
   int advanced = 0;
-  int owed = 0;                         // released in the next round, or behind the loop
-  std::int64_t loaded = 0, stored = 0;  // bytes, by the copy engine and by threads
+  int owed = 0;                         // released in the next iteration, or after the loop
+  std::int64_t loaded = 0, stored = 0;  // bytes, by TMA and by threads
   std::set<BufferId> written;           // by threads that have not arrived since
-  std::set<BufferId> unfenced;          // of those, that the matrix units may not see
+  std::set<BufferId> unfenced;          // of these, not yet visible to wgmma
 
   bool is_full() const { return held + filled > advanced; }
 };

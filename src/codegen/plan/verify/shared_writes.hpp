@@ -1,5 +1,5 @@
-// What threads wrote to shared memory: the copy engine and the matrix units see it behind a fence and a barrier, and
-// threads write there anew when it has been read.
+// Writes of threads to shared memory: TMA and wgmma see them after a fence and a barrier, and threads overwrite the
+// memory only after it has been read.
 #pragma once
 #include <map>
 #include <vector>
@@ -8,28 +8,29 @@
 
 namespace tessera::internal::codegen {
 
-/// As the steps of one role do so, in order.
+/// Follows the steps of one role in order.
 class SharedWrites {
  public:
   SharedWrites(Diagnostics& diagnostics, const Role& role)
       : diagnostics_(diagnostics), plan_(diagnostics.plan), role_(role) {}
 
   void put(BufferId buffer);
-  /// Rows of a pipeline's stages that no box fills.
+  /// Zeroes the rows of a pipeline's stages that no TMA box fills.
   void clear(PipelineId pipeline);
-  /// A stage of a pipeline has come.
+  /// A stage of a pipeline is full and is read.
   void read(PipelineId pipeline) const;
-  /// The same of the one at the cursor, whose rows beyond a slice are cleared before it is read.
+  /// The current stage is full; its rows past the end of a slice must be zeroed before it is read.
   void come(PipelineStateId state) { stages_[state] = Written::no; }
   void clear_beyond(PipelineStateId state) { stages_[state] = Written::plain; }
   void read(PipelineStateId state) const;
-  /// A branch ends, whose steps other threads may not run: what they wrote in it is seen by then.
+  /// A branch ends, whose steps other threads may not run: writes in it must be visible by then.
   void end_branch() const;
   void fence();
-  /// The team says to the next, by a barrier, that it came so far; does the team at hand know it by that barrier?
+  /// A consumer group arrives at the barrier of the next one. told_by: does the current group know of it by that
+  /// barrier?
   void tell(int barrier);
   bool told_by(int barrier) const { return told_ == barrier; }
-  /// Threads of all teams, or of one, which wrote to buffers of its own.
+  /// Threads meet at a barrier: of all consumer groups, or of one, which wrote to its own buffers.
   void meet(bool all_consumer_groups);
 
   void copy(const TmaStore& store);
@@ -54,7 +55,7 @@ class SharedWrites {
   std::map<PipelineStateId, Written> stages_;  // of slices
   int told_ = 0;
   std::vector<std::vector<BufferId>> copies_{1};  // groups of stores
-  int read_ = 0, seen_read_ = 0;                  // groups that have been read, and that all threads know of
+  int read_ = 0, seen_read_ = 0;                  // groups that have been read, and those that all threads know of
 };
 
 }  // namespace tessera::internal::codegen

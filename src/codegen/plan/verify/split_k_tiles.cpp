@@ -6,7 +6,7 @@ namespace tessera::internal::codegen {
 
 void SplitKTiles::tiles(const TileLoop& loop) {
   diagnostics_.require(loop.k_iterations.has_value() == (split_k_ == SplitK::stream_k),
-                       "k_iterations of tiles are counted where no grid shares them, or are not where one does");
+                       "a tile loop has k-iterations without stream-K, or none with it");
   tile_k_iterations = loop.k_iterations;
 }
 
@@ -19,14 +19,14 @@ void SplitKTiles::begin_tile() {
 void SplitKTiles::end_tile() {
   if (split_k_ != SplitK::stream_k) return;
   diagnostics_.about(nullptr);
-  diagnostics_.require(not_added_.empty() && adds_up == tells_, "role {} does not put sums, or does not add them up",
-                       role_.name);
+  diagnostics_.require(not_added_.empty() && adds_up == tells_,
+                       "role {} does not store partials, or does not reduce them", role_.name);
 }
 
 void SplitKTiles::share(const SplitKRange& share) {
-  diagnostics_.require(split_k_ != SplitK::none, "there is nobody to share k_iterations");
+  diagnostics_.require(split_k_ != SplitK::none, "there is no split-K to share k-iterations");
   diagnostics_.require(split_k_ != SplitK::stream_k || share.k_iterations == tile_k_iterations,
-                       "it is a share of other k_iterations");
+                       "it is a range of other k-iterations");
   split_first_ = share.first;
   split_count_ = share.count;
 }
@@ -34,68 +34,69 @@ void SplitKTiles::share(const SplitKRange& share) {
 void SplitKTiles::loop(const Loop& loop) const {
   diagnostics_.require(
       split_k_ == SplitK::none || (loop.count.kind == Operand::Kind::value && loop.count.value == split_count_),
-      "each of the blocks that share them runs all k_iterations");
+      "each of the CTAs that share a tile runs all k-iterations");
 }
 
 std::optional<bool> SplitKTiles::enter(const IfFirstSplit& part, int elected) {
-  diagnostics_.require(split_k_ != SplitK::none && elected == role_.threads(), "there is no first block of several");
+  diagnostics_.require(split_k_ != SplitK::none && elected == role_.threads(), "there is no first CTA among several");
   diagnostics_.require(part.share == (split_k_ == SplitK::stream_k ? split_first_ : ValueId{}),
-                       "another number says which block is the first");
+                       "another number determines the first CTA");
   return std::exchange(first_, part.first);
 }
 
 void SplitKTiles::enter(const ForEachPeer& each, int elected) {
   diagnostics_.require(split_k_ == SplitK::stream_k && first_ == true && elected == role_.threads(),
-                       "there are no other blocks of a tile");
-  diagnostics_.require(each.k_iterations == tile_k_iterations, "they are of other k_iterations");
+                       "the tile has no peer CTAs here");
+  diagnostics_.require(each.k_iterations == tile_k_iterations, "peers are for other k-iterations");
   other_ = Other::unknown;
 }
 
 void SplitKTiles::leave(const ForEachPeer&) {
-  diagnostics_.require(other_ == Other::added, "what another block put is not added");
+  diagnostics_.require(other_ == Other::added, "the partial of a peer CTA is not reduced");
   other_ = Other::none;
   not_added_.clear();
   adds_up = true;
 }
 
 void SplitKTiles::part(const StorePartial& put) {
-  diagnostics_.require(first_ == false, "the first block adds up, and puts nothing");
-  diagnostics_.require(part_ == Part::none, "others may read what was put before");
+  diagnostics_.require(first_ == false, "the first CTA reduces partials, and stores none");
+  diagnostics_.require(part_ == Part::none, "other CTAs may still read the previous partial");
   is_where_others_read(put.scratch);
   part_ = Part::put;
 }
 
 void SplitKTiles::tell(int elected) {
   diagnostics_.require(split_k_ == SplitK::stream_k && elected == 1 && first_ == false,
-                       "{} threads say that sums are there", elected);
-  diagnostics_.require(part_ == Part::there, "sums may not all be put: a barrier stands before");
+                       "{} threads signal a partial", elected);
+  diagnostics_.require(part_ == Part::there, "the partial may be incomplete: a barrier must precede the signal");
   part_ = Part::none;
   tells_ = true;
 }
 
 void SplitKTiles::await(int elected) {
-  diagnostics_.require(elected == 1 && other_ == Other::unknown, "{} threads wait for another block's sums", elected);
+  diagnostics_.require(elected == 1 && other_ == Other::unknown, "{} threads wait for a peer CTA's partial", elected);
   other_ = Other::awaited;
 }
 
 void SplitKTiles::part(const ReducePartials& add) {
-  diagnostics_.require(first_ == true, "the first block alone adds up");
+  diagnostics_.require(first_ == true, "only the first CTA reduces partials");
   is_where_others_read(add.scratch);
   if (split_k_ == SplitK::stream_k) {
-    diagnostics_.require(other_ == Other::there,
-                         "sums of another block may not be there: a wait and then a barrier stand before");
+    diagnostics_.require(
+        other_ == Other::there,
+        "the peer CTA's partial may not be stored yet: a wait and then a barrier must precede the reduction");
     other_ = Other::added;
     return;
   }
   diagnostics_.require(part_ == Part::there,
-                       "sums that others put may not be there: a barrier of the cluster stands before");
+                       "partials of other CTAs may not be stored yet: a cluster barrier must precede the reduction");
   part_ = Part::read;
 }
 
 void SplitKTiles::cluster_barrier(int elected) {
   diagnostics_.require(split_k_ == SplitK::cluster && elected == role_.threads() && !first_,
-                       "not all threads of the cluster come to it");
-  diagnostics_.require(part_ != Part::there, "what the cluster's other blocks put is not added");
+                       "not all threads of the cluster reach it");
+  diagnostics_.require(part_ != Part::there, "partials of the cluster's other CTAs are not reduced");
   ++cluster_barriers;
   part_ = part_ == Part::put ? Part::there : Part::none;
 }
@@ -112,16 +113,16 @@ void SplitKTiles::mma(ValueId sums) {
 void SplitKTiles::use(const Step& step, ValueId value) const {
   const bool of_parts = step.action.is<StorePartial>() || step.action.is<ReducePartials>();
   diagnostics_.require(of_parts || !not_added_.contains(plan_.values[value].storage),
-                       "a part of {} is used, without what other blocks add to it", name_of(plan_, value));
+                       "{} is used before partials of other CTAs are reduced into it", name_of(plan_, value));
 }
 
 void SplitKTiles::end() const {
-  diagnostics_.require(part_ == Part::none, "role {} ends while others may read its sums", role_.name);
+  diagnostics_.require(part_ == Part::none, "role {} ends while other CTAs may read its partial", role_.name);
 }
 
 void SplitKTiles::is_where_others_read(ScratchId id) const {
   diagnostics_.require(plan_.scratch[id].in_workspace == (split_k_ == SplitK::stream_k),
-                       "other blocks do not read there");
+                       "other CTAs do not read partials from there");
 }
 
 }  // namespace tessera::internal::codegen

@@ -1,4 +1,4 @@
-// Tiles whose rounds several blocks of threads share: who puts sums, who adds them up, and when.
+// Split-K: CTAs that share the k-iterations of a tile, their partials, and the order of stores and reductions.
 #pragma once
 #include <optional>
 #include <set>
@@ -7,7 +7,7 @@
 
 namespace tessera::internal::codegen {
 
-/// What a role's steps do about it, in order. `elected` threads of the role run the step at hand.
+/// Follows the steps of a role in order. `elected` threads of the role run the current step.
 class SplitKTiles {
  public:
   SplitKTiles(Diagnostics& diagnostics, SplitK split_k, const Role& role)
@@ -18,7 +18,7 @@ class SplitKTiles {
   void end_tile();
   void share(const SplitKRange& share);
   void loop(const Loop& loop) const;
-  /// The steps inside are those of the first block, or of others. Returns whose those around it are.
+  /// The steps inside are run by the first CTA, or by the others. Returns the same for the steps around.
   std::optional<bool> enter(const IfFirstSplit& part, int elected);
   void leave(std::optional<bool> around) { first_ = around; }
   void enter(const ForEachPeer& each, int elected);
@@ -28,18 +28,18 @@ class SplitKTiles {
   void tell(int elected);
   void await(int elected);
   void part(const ReducePartials& add);
-  /// One behind what the cluster's other blocks put, and one behind its sum: then they may go on.
+  /// One after the cluster's other CTAs have stored partials, and one after their reduction, so that they may continue.
   void cluster_barrier(int elected);
-  /// All of the role's threads have met.
+  /// All of the role's threads have met at a barrier.
   void met();
 
   void mma(ValueId sums);
   void use(const Step& step, ValueId value) const;
   void end() const;
 
-  int cluster_barriers = 0;                  ///< of a block of the grid
-  std::optional<Operand> tile_k_iterations;  ///< where the grid shares them
-  bool adds_up = false;                      ///< sums of blocks that are not of a cluster
+  int cluster_barriers = 0;                  ///< per grid tile
+  std::optional<Operand> tile_k_iterations;  ///< with stream_k
+  bool adds_up = false;                      ///< partials of peer CTAs, with stream_k
 
  private:
   void is_where_others_read(ScratchId id) const;
@@ -48,12 +48,12 @@ class SplitKTiles {
   const Plan& plan_;
   const Role& role_;
   const SplitK split_k_;
-  std::optional<bool> first_;  // of blocks that share a tile the first, or the others, run the steps
+  std::optional<bool> first_;  // do the first of the CTAs that share a tile, or the others, run the steps?
   ValueId split_first_, split_count_;
-  std::set<StorageId> not_added_;  // sums of a part of a tile's rounds
+  std::set<StorageId> not_added_;  // accumulators of a part of a tile's k-iterations
   bool tells_ = false;
-  enum class Part : std::uint8_t { none, put, there, read } part_ = Part::none;                   // sums of this block
-  enum class Other : std::uint8_t { none, unknown, awaited, there, added } other_ = Other::none;  // of the one at hand
+  enum class Part : std::uint8_t { none, put, there, read } part_ = Part::none;  // the partial of this CTA
+  enum class Other : std::uint8_t { none, unknown, awaited, there, added } other_ = Other::none;  // of the current peer
 };
 
 }  // namespace tessera::internal::codegen

@@ -1,4 +1,4 @@
-// The parts of the plan's verifier (verify_plan.hpp).
+// The checks of the plan verifier (verify_plan.hpp).
 #pragma once
 #include <fmt/format.h>
 
@@ -12,12 +12,12 @@
 
 namespace tessera::internal::codegen {
 
-/// Sentences about a plan, as they are found.
+/// Violations found in a plan, as sentences.
 class Diagnostics {
  public:
   explicit Diagnostics(const Plan& plan) : plan(plan) {}
 
-  /// The step that what follows is about; nullptr: the plan.
+  /// The step that later messages are about; nullptr: the plan.
   void about(const Step* step) { step_ = step; }
   template <class... Args>
   void require(bool holds, fmt::format_string<Args...> format, Args&&... args) {
@@ -34,7 +34,7 @@ class Diagnostics {
   const Step* step_ = nullptr;
 };
 
-/// The places in tensors that a step names: calls each(access, the sweep it is part of or nullptr).
+/// Calls each(access, the sweep it is part of or nullptr) for each tensor access of a step.
 template <class Each>
 void each_access(const Step& step, const Each& each) {
   const Sweep* const sweep = sweep_of(step);
@@ -55,31 +55,29 @@ inline int bits_along(const Layout& layout, int axis, Place place) {
   return bits;
 }
 
-/// verify_ids.cpp: every id and every index names something; everything is named once. Returns false if a plan cannot
-/// be looked at further.
+/// verify_ids.cpp: every id and every index is valid, and names are unique. Returns false if the plan cannot be checked
+/// further.
 bool check_ids(Diagnostics& diagnostics);
-/// verify_values.cpp: layouts against shapes, expressions, and values that are there where they are named.
+/// verify_values.cpp: layouts against shapes, expressions, and values defined before they are used.
 void check_values(Diagnostics& diagnostics);
-/// verify_sort.cpp: chunks of lines that are sorted, and copies of counts.
+/// verify_sort.cpp: chunks of sorted lines, and copies of histogram counts.
 void check_sorts(Diagnostics& diagnostics);
-/// verify_access.cpp: places in tensors, products and their buffers.
+/// verify_access.cpp: tensor accesses, matmuls and their buffers.
 void check_accesses(Diagnostics& diagnostics);
-/// verify_contents.cpp: memory is filled before it is read, and sums are whole.
+/// verify_contents.cpp: memory is written before it is read, and partial sums are reduced.
 void check_contents(Diagnostics& diagnostics);
-/// verify_memory.cpp: offsets, and what is in use at the same time.
+/// verify_memory.cpp: offsets, and overlap of memory that is live at the same time.
 void check_memory(Diagnostics& diagnostics);
-/// verify_sync.cpp: barriers, and copies that are waited for.
+/// verify_sync.cpp: barriers, and waits for asynchronous copies.
 void check_sync(Diagnostics& diagnostics);
-/// verify_pipelines.cpp: pipelines, tensors that the copy engine is told of, and panels; and what stands ahead of
-/// roles.
+/// verify_pipelines.cpp: pipelines, tensor maps, and panels; and the prologue before the roles.
 void check_pipelines(Diagnostics& diagnostics);
 void check_prologue(Diagnostics& diagnostics, const Phase& phase);
-/// verify_prefetch.cpp: what a phase's roles do before launches before have ended.
+/// verify_prefetch.cpp: what the roles of a phase do before the grid dependency wait.
 void check_prefetch(Diagnostics& diagnostics, const Phase& phase);
-/// verify_roles.cpp: stages of pipelines, groups of wgmma and of stores, proxies, and barriers of roles at work at the
-/// same time.
+/// verify_roles.cpp: pipeline stages, groups of wgmma and of stores, proxy fences, and barriers of concurrent roles.
 void check_roles(Diagnostics& diagnostics);
-/// verify_ordered_barriers.cpp: warp groups that take turns each wait for one and give it on.
+/// verify_ordered_barriers.cpp: warp groups that take turns wait for their turn and pass it on.
 void check_ordered_barriers(Diagnostics& diagnostics);
 /// verify_launch.cpp: roles, phases, and the kernel's parameters.
 void check_launch(Diagnostics& diagnostics);

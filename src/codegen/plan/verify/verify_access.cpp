@@ -1,4 +1,4 @@
-// Places in tensors, and products with their buffers.
+// Tensor accesses, and matmuls with their buffers.
 #include <bit>
 #include <set>
 
@@ -16,7 +16,7 @@ class Accesses {
       const Buffer& buffer = plan_.buffers[BufferId{i}];
       diagnostics_.require(buffer.rows > 0 && buffer.columns > 0 && buffer.stages > 0 &&
                                buffer.columns * info(buffer.type).bytes % 16 == 0,
-                           "{}: {} rows of {} elements are not made of chunks of 16 bytes", name_of(plan_, BufferId{i}),
+                           "{}: {} rows of {} elements do not consist of 16-byte chunks", name_of(plan_, BufferId{i}),
                            buffer.rows, buffer.columns);
     }
     for (const Phase& phase : plan_.phases)
@@ -42,7 +42,7 @@ class Accesses {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
         diagnostics_.require(s.kind != Store::Kind::scatter || s.access.rows || s.access.by_elements(),
-                             "a scatter names no rows");
+                             "a scatter has no indices");
         diagnostics_.require(s.kind == Store::Kind::store || s.access.vector == 1, "it moves {} elements at a time",
                              s.access.vector);
         vectors(s.sweep, &s.access);
@@ -51,8 +51,8 @@ class Accesses {
               [&](const Atomic& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
-        diagnostics_.require(s.access.vector == 1, "it changes {} elements at a time", s.access.vector);
-        diagnostics_.require(is(s.access.parameter, Access::in_out), "it changes {}, which is not read",
+        diagnostics_.require(s.access.vector == 1, "it updates {} elements at a time", s.access.vector);
+        diagnostics_.require(is(s.access.parameter, Access::in_out), "it updates {}, which is not an in-out tensor",
                              tensor_name(plan_, s.access.parameter));
         vectors(s.sweep, &s.access);
       },
@@ -85,12 +85,12 @@ class Accesses {
     }
   }
 
-  // Names of places are made of labels.
+  // Names of accesses are made of labels.
   void labels(const Step& step) {
     std::set<std::string> names;
     each_access(step, [&](const TileAccess& access, const Sweep* sweep) {
       const std::string name = name_of(access.label);
-      diagnostics_.require(!sweep || names.insert(name).second, "two places are called {}", name);
+      diagnostics_.require(!sweep || names.insert(name).second, "two accesses have the name {}", name);
     });
   }
   bool is(int parameter, Access access) const {
@@ -101,7 +101,7 @@ class Accesses {
     for (const TileAccess& read : sweep.reads) access(read, &sweep, false);
     vectors(sweep, nullptr);
   }
-  // A sweep goes by groups of `vector`, or element by element; a read may take several accesses for a group.
+  // A sweep moves groups of `vector` elements, or single elements; a read may take several accesses for a group.
   void vectors(const Sweep& sweep, const TileAccess* store) {
     const auto check = [&](const TileAccess& access, bool whole) {
       diagnostics_.require(
@@ -123,23 +123,24 @@ class Accesses {
     const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(access.parameter)];
     const TensorClass& known = plan_.variant.tensors.at(static_cast<std::size_t>(access.parameter));
     const std::string name = tensor_name(plan_, access.parameter);
-    if (tensor.access == Access::scalar) return diagnostics_.require(false, "{} is no tensor", name);
+    if (tensor.access == Access::scalar) return diagnostics_.require(false, "{} is not a tensor", name);
     diagnostics_.require(tensor.access != (writes ? Access::in : Access::out), "{} is {}", name,
                          writes ? "written" : "read");
-    diagnostics_.require(access.read_only == (tensor.access == Access::in), "{} is taken to be {}", name,
+    diagnostics_.require(access.read_only == (tensor.access == Access::in), "{} is assumed to be {}", name,
                          access.read_only ? "read only" : "written");
     diagnostics_.require(access.in_order || !access.read_only || !plan_.waits_for_previous() || !sweep,
-                         "{} is read ahead of the end of the launch before, which may write it", name);
-    diagnostics_.require(!access.in_order || access.read_only, "{} is read in order, and written", name);
+                         "{} may be read before the grid dependency wait, while the previous launch may write it",
+                         name);
+    diagnostics_.require(!access.in_order || access.read_only, "{} is read in order, but the launch writes it", name);
     diagnostics_.require(
         !access.kept ||
             (access.in_order && !access.rows && access.padding == 0 && access.vector * info(tensor.type).bytes == 16),
-        "{} is kept in the cache, but not read in order by whole accesses with zeros for padding", name);
+        "{} is read with evict_last, but not in order by 16-byte accesses padded with zeros", name);
     unsigned axes = 0;
     for (const TileAccess::Axis& axis : access.axes) {
       diagnostics_.require(axis.element.has_value() == access.by_elements() && !(axis.element && access.rows),
-                           "some axes of {} are reached by elements", name);
-      diagnostics_.require(!axis.positive || starts_inside(axis.index), "a tile is taken to start at 0 or above");
+                           "only some axes of {} are addressed by element", name);
+      diagnostics_.require(!axis.positive || starts_inside(axis.index), "a tile is assumed to start at 0 or above");
       if (axis.tensor_axis < 0) {
         diagnostics_.require(axis.extent == 1, "a tile of {} elements along no axis", axis.extent);
         continue;
@@ -150,26 +151,26 @@ class Accesses {
       for (const int one : of_tensor) {
         const bool is_one = one >= 0 && one < tensor.rank;
         const bool is_window = !axis.viewed.windows.empty() || axis.viewed.within > 0;
-        diagnostics_.require(is_one && (is_window || !(axes >> one & 1)), "axis {} of {} stands twice or is none", one,
-                             name);
+        diagnostics_.require(is_one && (is_window || !(axes >> one & 1)),
+                             "axis {} of {} is used twice or does not exist", one, name);
         axes |= is_one ? 1u << one : 0;
       }
       diagnostics_.require(axis.extent >= 1, "a tile of {} elements", axis.extent);
     }
-    diagnostics_.require(axes + 1 == 1u << tensor.rank, "not every axis of {} has its place", name);
+    diagnostics_.require(axes + 1 == 1u << tensor.rank, "not every axis of {} is used", name);
     reach(access, tensor, known, name);
     if (sweep) extents(access, *sweep, writes);
     vector(access, sweep, tensor, known, name);
   }
-  // A narrow variant computes offsets in 32 bits: a launch has asked how far the graph's tiles reach, and none of the
-  // plan's reaches further.
+  // Without index64, offsets are computed in 32 bits. The launch checked the reaches of the graph's tiles, so no tile
+  // of the plan may reach further.
   void reach(const TileAccess& access, const Parameter& tensor, const TensorClass& known, const std::string& name) {
     if (plan_.variant.index64) return;
     const auto parameter = static_cast<std::size_t>(access.parameter);
     const TileReach asked = parameter < plan_.reaches.size() ? plan_.reaches[parameter] : TileReach{};
     for (int axis = 0; axis < tensor.rank; ++axis) {
       const std::int64_t reach = access.reach(axis), most = asked[static_cast<std::size_t>(axis)];
-      diagnostics_.require(reach <= most, "a tile reaches {} elements along axis {} of {}, and a launch allows for {}",
+      diagnostics_.require(reach <= most, "a tile reaches {} elements along axis {} of {}, but a launch allows {}",
                            reach, axis, name, most);
       diagnostics_.require(axis != known.contiguous_axis || !beyond_narrow(static_cast<std::uint64_t>(reach)),
                            "offsets of {} elements along axis {} of {} are computed in 32 bits", reach, axis, name);
@@ -180,14 +181,14 @@ class Accesses {
                          axis.viewed.factor, axis.viewed.within);
     for (const auto& [size, step] : axis.viewed.windows)
       diagnostics_.require(size >= 1 && step >= 1, "windows of {}, {} apart", size, step);
-    for (const TileAccess::Slice& slice : axis.slices) diagnostics_.require(slice.step != 0, "a slice by steps of 0");
+    for (const TileAccess::Slice& slice : axis.slices) diagnostics_.require(slice.step != 0, "a slice with step 0");
   }
   bool starts_inside(const Operand& index) const {
     if (index.kind == Operand::Kind::literal) return decode(ElementType::i32, index.literal).i32 >= 0;
     const Known& known = plan_.storage(index.value).known;
     return std::holds_alternative<BlockIndex>(known) || std::holds_alternative<Counter>(known);
   }
-  // A read may be stretched along its first axes.
+  // A read may be broadcast along its first axes.
   void extents(const TileAccess& access, const Sweep& sweep, bool writes) {
     if (access.by_elements()) return;
     const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
@@ -209,34 +210,34 @@ class Accesses {
     const TileAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
     const int bytes = access.vector * info(tensor.type).bytes;
     diagnostics_.require(axis.tensor_axis == known.contiguous_axis,
-                         "vectors along axis {} of {}, whose neighbours are along {}", axis.tensor_axis, name,
+                         "vectors along axis {} of {}, whose contiguous axis is {}", axis.tensor_axis, name,
                          int{known.contiguous_axis});
-    diagnostics_.require(bytes <= 16 && bytes <= known.alignment, "accesses of {} bytes to {}, aligned to {}", bytes,
-                         name, int{known.alignment});
-    diagnostics_.require(bytes <= known.row_alignment, "vectors along axis {} of {} may reach over its end",
+    diagnostics_.require(bytes <= 16 && bytes <= known.alignment, "accesses of {} bytes to {}, which is aligned to {}",
+                         bytes, name, int{known.alignment});
+    diagnostics_.require(bytes <= known.row_alignment, "vectors along axis {} of {} may reach past its end",
                          axis.tensor_axis, name);
     diagnostics_.require(
         axis.viewed.factor == 1 && axis.viewed.windows.empty() && axis.viewed.within % access.vector == 0,
-        "vectors of {} along axis {} of {}, which is of windows", access.vector, axis.tensor_axis, name);
+        "vectors of {} along axis {} of {}, which consists of windows", access.vector, axis.tensor_axis, name);
     for (const TileAccess::Axis& other : access.axes)
       diagnostics_.require(
           &other == &axis || other.tensor_axis != axis.tensor_axis || other.viewed.factor % access.vector == 0,
           "vectors of {} in windows that are {} apart", access.vector, other.viewed.factor);
     diagnostics_.require(axis.slices.empty() && axis.extent % access.vector == 0, "vectors of {} in a tile of {}{}",
-                         access.vector, axis.extent, axis.slices.empty() ? "" : ", which a slice moves");
+                         access.vector, axis.extent, axis.slices.empty() ? "" : ", which a slice shifts");
     if (!sweep) return;
     const int along = access.fast + sweep->shape.rank() - rank;
     diagnostics_.require(along >= 0 && sweep->layout.run(along) % access.vector == 0,
-                         "vectors of {}, and a thread has runs of {}", access.vector,
+                         "vectors of {}, but a thread has runs of {}", access.vector,
                          along >= 0 ? sweep->layout.run(along) : 0);
   }
 
-  // Eight neighbours of four lanes go by one access each.
+  // Each of four lanes stores eight neighbors by one access.
   void quads(const Store& s) {
     const bool pairs = s.kind == Store::Kind::store && s.access.vector == 2 && s.sweep.unrolled &&
                        info(plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type).bytes == 2;
     diagnostics_.require(pairs && stores_by_quads(s.sweep.layout, s.sweep.shape, role_->warps),
-                         "{} lies not as pairs of mma.sync's sums", to_string(s.sweep.layout));
+                         "{} is not a layout of pairs of mma.sync accumulators", to_string(s.sweep.layout));
     TileAccess eight = s.access;
     eight.vector = 8;
     const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(s.access.parameter)];
@@ -244,12 +245,12 @@ class Accesses {
            tensor_name(plan_, s.access.parameter));
   }
 
-  // --- products
+  // --- matmuls
 
   void stage(const StoreShared& s) {
     const Buffer& buffer = plan_.buffers[s.buffer];
     const int last = s.sweep.shape.rank() - 1;
-    if (last < 1) return diagnostics_.require(false, "a buffer has two axes");
+    if (last < 1) return diagnostics_.require(false, "a buffer must have two axes");
     for (int axis = 0; axis <= last; ++axis)
       diagnostics_.require(s.sweep.shape[axis] <= (axis == last       ? buffer.columns
                                                    : axis + 1 == last ? buffer.rows
@@ -259,7 +260,7 @@ class Accesses {
     const int bytes = s.sweep.vector * info(buffer.type).bytes;
     diagnostics_.require(
         s.by != StoreShared::By::vector || (s.sweep.layout.run(last) % s.sweep.vector == 0 && bytes <= 16),
-        "vectors of {}, and a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(last));
+        "vectors of {}, but a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(last));
     if (s.state) {
       bool apart = buffer.form == SharedForm::panels && s.by == StoreShared::By::vector;
       int threads = 1;
@@ -267,27 +268,28 @@ class Accesses {
       for (const Digit& digit : s.sweep.layout.register_digits(last - 1)) apart &= digit.scale % threads == 0;
       for (const Digit& digit : s.sweep.layout.register_digits(last))
         apart &= digit.unit < s.sweep.vector || digit.scale % buffer.panel_columns() == 0;
-      diagnostics_.require(apart, "{}: no swizzle of a thread and one of a register", to_string(s.sweep.layout));
+      diagnostics_.require(apart, "{}: the swizzle does not split into one for the thread and one for the register",
+                           to_string(s.sweep.layout));
     }
     const bool as_matrices = buffer.form == SharedForm::panels && bytes == 16 && s.sweep.vector == 8 &&
                              s.sweep.layout == wgmma_accumulator_layout(s.sweep.shape, role_->warps / 4);
-    diagnostics_.require(s.by != StoreShared::By::matrix || as_matrices, "{} lies not as matrices of wgmma's sums",
+    diagnostics_.require(s.by != StoreShared::By::matrix || as_matrices, "{} is not the layout of wgmma accumulators",
                          to_string(s.sweep.layout));
   }
 
-  // Only of wgmma's left operand is it known that each register is a constant away from the thread's first, and only
-  // of elements of 2 and 4 bytes.
+  // Only in the layout of wgmma's left operand, and only for elements of 2 and 4 bytes, is each register known to be at
+  // a constant distance from the thread's first.
   void read_stage(const LoadFragment& s) {
     const Buffer& buffer = plan_.buffers[s.buffer];
     const int bytes = info(buffer.type).bytes;
-    diagnostics_.require(buffer.form == SharedForm::panels && (bytes == 2 || bytes == 4), "{} is no panels of {}",
-                         name_of(plan_, s.buffer), name(buffer.type));
-    if (s.sweep.shape.rank() != 2) return diagnostics_.require(false, "a buffer has two axes");
+    diagnostics_.require(buffer.form == SharedForm::panels && (bytes == 2 || bytes == 4),
+                         "{} does not consist of panels of {}", name_of(plan_, s.buffer), name(buffer.type));
+    if (s.sweep.shape.rank() != 2) return diagnostics_.require(false, "a buffer must have two axes");
     const auto is_left = [&](ElementType type) {
       return s.sweep.layout == wgmma_operand_layout(s.sweep.shape, std::max(role_->warps / 4, 1), type);
     };
-    diagnostics_.require(is_left(ElementType::f16) || is_left(ElementType::tf32), "{} lies not as wgmma's left operand",
-                         to_string(s.sweep.layout));
+    diagnostics_.require(is_left(ElementType::f16) || is_left(ElementType::tf32),
+                         "{} is not the layout of wgmma's left operand", to_string(s.sweep.layout));
     for (int axis = 0; axis < 2; ++axis) {
       const int end = s.sweep.origin[static_cast<std::size_t>(axis)] + s.sweep.shape[axis];
       const int extent = (axis == 0) != s.transposed ? buffer.rows : buffer.columns;
@@ -300,37 +302,38 @@ class Accesses {
       const Buffer& buffer = plan_.buffers[tile.buffer];
       access(tile.access, nullptr, false);
       diagnostics_.require(tile.access.read_only && !tile.access.rows && tile.access.padding == 0,
-                           "copies are of an In, and 0 outside of it");
+                           "a fetch must copy an In tensor, with zeros outside of it");
       diagnostics_.require(
           tile.copy == Fetch::Copy::async || !plan_.waits_for_previous(),
-          "{} is filled by plain loads in a launch that begins before what writes its tensor has ended",
+          "{} is filled by plain loads in a launch that may begin before the tensor is written",
           name_of(plan_, tile.buffer));
       box(tile.access, buffer);
       const std::string name = name_of(plan_, tile.buffer);
       const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(tile.access.parameter)];
-      diagnostics_.require(tensor.type == buffer.type, "{} holds {}, and the tensor {}", name,
+      diagnostics_.require(tensor.type == buffer.type, "{} holds {}, but the tensor {}", name,
                            tessera::internal::name(buffer.type), tessera::internal::name(tensor.type));
-      diagnostics_.require(buffer.columns % tile.access.vector == 0, "{} has {} columns, not whole vectors of {}", name,
-                           buffer.columns, tile.access.vector);
+      diagnostics_.require(buffer.columns % tile.access.vector == 0,
+                           "{} has {} columns, which are not whole vectors of {}", name, buffer.columns,
+                           tile.access.vector);
       if (plan_.progress >= Progress::synchronized) {
         const int bytes = tile.access.vector * info(tensor.type).bytes;
         diagnostics_.require(tile.copy != Fetch::Copy::async || (bytes >= 4 && !buffer.in_workspace),
                              "{} is copied asynchronously, {} bytes at a time", name, bytes);
       }
       if (!s.loop) {
-        diagnostics_.require(buffer.stages == 1, "{} has stages, and is fetched in place", name);
+        diagnostics_.require(buffer.stages == 1, "{} has several stages, but its fetch is for no loop", name);
         continue;
       }
       const Loop* const loop = loops_.empty() ? nullptr : loops_.back();
       diagnostics_.require(loop && loop->loop == s.loop && buffer.stages == loop->stages,
-                           "{} has {} stages, which are not those of the loop", name, buffer.stages);
+                           "{} has {} stages, which differ from those of the loop", name, buffer.stages);
     }
   }
 
   // The last two axes are the buffer's rows and columns.
   void box(const TileAccess& access, const Buffer& buffer) {
     const std::size_t axes = access.axes.size();
-    if (axes < 2) return diagnostics_.require(false, "a buffer has two axes");
+    if (axes < 2) return diagnostics_.require(false, "a buffer must have two axes");
     for (std::size_t i = 0; i < axes; ++i) {
       const int most = i + 1 == axes ? buffer.columns : i + 2 == axes ? buffer.rows : 1;
       diagnostics_.require(access.axes[i].extent <= most, "a tile of {} where its buffer has {}", access.axes[i].extent,
@@ -342,45 +345,45 @@ class Accesses {
 
   void loop(const Loop& s) {
     diagnostics_.require(s.stages >= 1, "{} stages", s.stages);
-    diagnostics_.require(s.unrolled == 0 || (s.unrolled > 0 && !s.repeats), "{} rounds are written out", s.unrolled);
+    diagnostics_.require(s.unrolled == 0 || (s.unrolled > 0 && !s.repeats), "{} iterations are unrolled", s.unrolled);
     const bool ahead = !s.arrive.empty() || !s.ahead.empty() || !s.issued.empty();
-    diagnostics_.require(ahead == (s.stages > 1), "{} rounds are under way, and {} is fetched ahead", s.stages,
+    diagnostics_.require(ahead == (s.stages > 1), "{} stages are in flight, but {} is fetched ahead", s.stages,
                          ahead ? "something" : "nothing");
   }
 
   void mma(const Mma& s) {
     const Matmul& p = s.matmul;
     diagnostics_.require(s.shape == Shape{p.m, p.n} && plan_.values[s.out].shape == s.shape && p.k >= 1,
-                         "a product of [{},{}] in a tile of {}", p.m, p.n, to_string(s.shape));
-    diagnostics_.require(info(p.type).multiplies, "products of {}", tessera::internal::name(p.type));
-    diagnostics_.require(plan_.storage(s.out).type == sum_type(p.type), "sums in {}",
+                         "a matmul of [{},{}] in a tile of {}", p.m, p.n, to_string(s.shape));
+    diagnostics_.require(info(p.type).multiplies, "matmuls of {}", tessera::internal::name(p.type));
+    diagnostics_.require(plan_.storage(s.out).type == sum_type(p.type), "accumulators in {}",
                          tessera::internal::name(plan_.storage(s.out).type));
-    diagnostics_.require(plan_.values[s.out].layout == s.layout, "the product is {}, and {} {}", to_string(s.layout),
-                         name_of(plan_, s.out), to_string(plan_.values[s.out].layout));
-    diagnostics_.require(s.layout.cover(0) >= p.m && s.layout.cover(1) >= p.n, "accumulators reach [{},{}] of [{},{}]",
+    diagnostics_.require(plan_.values[s.out].layout == s.layout, "the matmul has layout {}, but {} has {}",
+                         to_string(s.layout), name_of(plan_, s.out), to_string(plan_.values[s.out].layout));
+    diagnostics_.require(s.layout.cover(0) >= p.m && s.layout.cover(1) >= p.n, "accumulators cover [{},{}] of [{},{}]",
                          s.layout.cover(0), s.layout.cover(1), p.m, p.n);
     diagnostics_.require(p.warps_m >= 1 && p.warps_n >= 1 && p.warps_m * p.warps_n <= role_->warps,
                          "{} x {} warps in a role of {}", p.warps_m, p.warps_n, role_->warps);
     const bool k_steps = p.as_it_lies() && p.a.buffer && p.unrolled == 0;
-    diagnostics_.require(!p.reads_ahead || k_steps, "it reads ahead, and its rounds are not all written out");
+    diagnostics_.require(!p.reads_ahead || k_steps, "it reads fragments ahead, but its k-steps are not all unrolled");
     const Loop* const around = loops_.empty() ? nullptr : loops_.back();
     const bool fetches = around && around->stages > 1 && fetching_matmul(*around) == &s;
     diagnostics_.require(!s.fetching || (p.reads_ahead && fetches),
-                         "a fetch stands within that is not of the loop around");
+                         "it contains a fetch that does not belong to the loop around");
     diagnostics_.require(!s.holds_last || (s.fetching && fetches && around->body.size() == 1 && p.k_steps() % 2 == 0),
-                         "it holds its last round, and is not all that a loop's round does");
+                         "its last k-step is deferred, but it is not all of the body of a pipelined loop");
     if (p.kind == MatmulKind::gemv) return thin(s);
     const int step = p.kind == MatmulKind::mma_sync ? p.depth() : 4;
     const int k = (p.k + step - 1) / step * step;
-    diagnostics_.require(p.kind == MatmulKind::mma_sync || p.a.buffer, "the left operand is in no buffer");
+    diagnostics_.require(p.kind == MatmulKind::mma_sync || p.a.buffer, "the left operand is not in a buffer");
     operand(p, p.a, s.layout.cover(0), k);
     operand(p, p.b, s.layout.cover(1), k);
     if (p.kind == MatmulKind::mma_sync) {
       diagnostics_.require(s.layout.cover(0) % (16 * p.warps_m) == 0 && s.layout.cover(1) % (8 * p.warps_n) == 0,
-                           "accumulators of [{},{}] are no instructions of {} x {} warps", s.layout.cover(0),
+                           "accumulators of [{},{}] are not whole instructions of {} x {} warps", s.layout.cover(0),
                            s.layout.cover(1), p.warps_m, p.warps_n);
       const Layout left = accumulator_layout({p.m, p.n}, p.warps_m, p.warps_n, p.pairs());
-      diagnostics_.require(s.layout == left, "accumulators lie as {}, and the instruction leaves them as {}",
+      diagnostics_.require(s.layout == left, "accumulators have layout {}, but the instruction's is {}",
                            to_string(s.layout), to_string(left));
       diagnostics_.require(p.warps_m * p.warps_n == role_->warps, "instructions of {} x {} warps in a role of {}",
                            p.warps_m, p.warps_n, role_->warps);
@@ -391,23 +394,24 @@ class Accesses {
     const std::string name = name_of(plan_, p.a.value);
     diagnostics_.require(
         plan_.values[p.a.value].layout == accumulator_layout({p.m, p.k}, p.warps_m, 1) && p.warps_n == 1,
-        "{} does not lie as the left operand", name);
-    diagnostics_.require(plan_.storage(p.a.value).type == p.type, "{} is {}, and {} is multiplied", name,
+        "{} does not have the layout of the left operand", name);
+    diagnostics_.require(plan_.storage(p.a.value).type == p.type, "{} is {}, but {} is multiplied", name,
                          tessera::internal::name(plan_.storage(p.a.value).type), tessera::internal::name(p.type));
-    diagnostics_.require(info(p.type).bytes > 1, "{} is in registers, and four bytes of a row in no thread's", name);
-    diagnostics_.require(p.unrolled == 0, "{} is in registers, and the product is not unrolled", name);
+    diagnostics_.require(info(p.type).bytes > 1,
+                         "{} is in registers, and no thread has four consecutive bytes of a row", name);
+    diagnostics_.require(p.unrolled == 0, "{} is in registers, but the matmul is not unrolled", name);
   }
-  // Each thread multiplies what it has of b with what it has of a, and adds to what it has of the sums.
+  // Each thread multiplies its elements of a and b and accumulates into its elements of the result.
   void thin(const Mma& s) {
     const Matmul& p = s.matmul;
     if (!p.a.value || !p.b.value || p.layout_a.rank() != 2 || p.layout_b.rank() != 2)
-      return diagnostics_.require(false, "registers are multiplied with registers");
+      return diagnostics_.require(false, "a gemv must multiply registers by registers");
     const auto check = [&](ValueId id, const Layout& layout, const Shape& shape) {
       const Value& value = plan_.values[id];
-      diagnostics_.require(value.layout == layout && value.shape == shape, "{} is {} {}, and {} {} is multiplied",
+      diagnostics_.require(value.layout == layout && value.shape == shape, "{} is {} {}, but {} {} is multiplied",
                            name_of(plan_, id), to_string(value.shape), to_string(value.layout), to_string(shape),
                            to_string(layout));
-      diagnostics_.require(plan_.storage(id).type == p.type, "{} is {}, and {} is multiplied", name_of(plan_, id),
+      diagnostics_.require(plan_.storage(id).type == p.type, "{} is {}, but {} is multiplied", name_of(plan_, id),
                            tessera::internal::name(plan_.storage(id).type), tessera::internal::name(p.type));
     };
     check(p.a.value, p.layout_a, {p.m, p.k});
@@ -417,41 +421,43 @@ class Accesses {
     diagnostics_.require(
         p.layout_a.thread_digits(1) == p.layout_b.thread_digits(0) && p.layout_a.cover(1) == p.layout_b.cover(0) &&
             s.layout.thread_digits(1) == p.layout_b.thread_digits(1) && s.layout.cover(1) == p.layout_b.cover(1),
-        "{} and {} are multiplied, and the sums are {}", to_string(p.layout_a), to_string(p.layout_b),
+        "{} and {} are multiplied, but the accumulators are {}", to_string(p.layout_a), to_string(p.layout_b),
         to_string(s.layout));
     diagnostics_.require(
         p.lanes_k == bits_along(p.layout_b, 0, Place::lane) && p.warps_k == bits_along(p.layout_b, 0, Place::warp),
-        "k is said to be spread over lanes & {}, warps & {}, and is {}", p.lanes_k, p.warps_k, to_string(p.layout_b));
-    diagnostics_.require(!p.partial || p.lanes_k || p.warps_k, "sums stay apart that are whole");
+        "k is recorded as spread over lanes & {}, warps & {}, but b has layout {}", p.lanes_k, p.warps_k,
+        to_string(p.layout_b));
+    diagnostics_.require(!p.partial || p.lanes_k || p.warps_k, "complete sums are marked as partial");
     const auto has_storage_class = [&](ValueId id, auto... storage_classes) {
       return ((plan_.storage(id).storage_class == storage_classes) || ...);
     };
     const auto together = [&](ValueId id, ValueId other) {
       diagnostics_.require(!has_storage_class(id, StorageClass::registers) ||
                                !has_storage_class(other, StorageClass::shared, StorageClass::workspace),
-                           "{} is in registers, and {} in memory: one loop indexes both", name_of(plan_, id),
+                           "{} is in registers, and {} in memory, but one loop indexes both", name_of(plan_, id),
                            name_of(plan_, other));
     };
     together(p.a.value, p.b.value);
     together(p.b.value, p.a.value);
   }
   void operand(const Matmul& p, const MatmulOperand& o, int other, int k) {
-    if (!o.buffer) return diagnostics_.require(&o == &p.a, "the right operand is in no buffer");
+    if (!o.buffer) return diagnostics_.require(&o == &p.a, "the right operand is not in a buffer");
     const Buffer& buffer = plan_.buffers[o.buffer];
     const std::string name = name_of(plan_, o.buffer);
     const int rows = o.k_major ? other : k, columns = o.k_major ? k : other;
-    diagnostics_.require(buffer.rows >= rows && buffer.columns >= columns, "{} is [{},{}], and [{},{}] is read", name,
+    diagnostics_.require(buffer.rows >= rows && buffer.columns >= columns, "{} is [{},{}], but [{},{}] is read", name,
                          buffer.rows, buffer.columns, rows, columns);
-    diagnostics_.require(o.stored == buffer.type, "{} holds {}, and {} is read", name,
+    diagnostics_.require(o.stored == buffer.type, "{} holds {}, but {} is read", name,
                          tessera::internal::name(buffer.type), tessera::internal::name(o.stored));
     diagnostics_.require(!p.as_it_lies() || (o.stored == p.type && o.casts.empty()),
-                         "{} holds {}, and {} is multiplied as it is", name, tessera::internal::name(o.stored),
-                         tessera::internal::name(p.type));
-    diagnostics_.require(bool(o.stage) == (buffer.stages > 1), "{} has {} stages, and {} is named", name, buffer.stages,
+                         "{} holds {}, but {} is multiplied without conversion", name,
+                         tessera::internal::name(o.stored), tessera::internal::name(p.type));
+    diagnostics_.require(bool(o.stage) == (buffer.stages > 1), "{} has {} stages, but {} is given", name, buffer.stages,
                          o.stage ? "a loop" : "no loop");
     bool inside = !o.stage;
     for (const Loop* loop : loops_) inside |= loop->loop == o.stage && loop->stages == buffer.stages;
-    diagnostics_.require(inside, "{} is read by the stage of a loop that is not around, or has others", name);
+    diagnostics_.require(
+        inside, "{} is read by the stage of a loop that does not enclose it, or has another number of stages", name);
   }
 
   Diagnostics& diagnostics_;

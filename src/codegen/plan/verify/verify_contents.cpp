@@ -1,5 +1,5 @@
-// What is in memory and registers when a step reads it: buffers and scratch memory have been filled, and sums of which
-// threads hold parts have been added up.
+// The contents of memory and registers when a step reads them: buffers and scratch memory have been written, and
+// partial sums of threads have been reduced.
 #include <map>
 #include <set>
 
@@ -26,10 +26,10 @@ class Contents {
 
  private:
   enum class Filled : std::uint8_t { buffer, cleared, scratch, counted };
-  // Bits of the lanes and warps that hold parts of a storage's elements: the sums of all are the elements.
+  // Bits of the lanes and warps that hold partial sums of a storage's elements.
   struct Sums {
     int lanes = 0, warps = 0;
-    bool zero = false;  // all parts are, of whatever lanes and warps
+    bool zero = false;  // all partial sums are 0, so any lanes and warps may hold them
     bool whole() const { return lanes == 0 && warps == 0; }
     void join(const Sums& other) {
       lanes |= other.lanes;
@@ -42,7 +42,7 @@ class Contents {
       diagnostics_.about(&step);
       memory(step);
       sums(step);
-      // What a loop or a branch fills is not there behind it: there may have been no round.
+      // Memory written in a loop or a branch does not count as written after it: the body may not have run.
       const std::size_t before = order_.size();
       const bool may_be_skipped = step.action.is<Loop>() || step.action.is<Branch>();
       each_body(step, [&](const Body& inner) { body(inner); });
@@ -70,7 +70,7 @@ class Contents {
       fill(Filled::counted, count->scratch);
     }
     if (const HistogramReduce* add = step.action.as<HistogramReduce>())
-      diagnostics_.require(is_filled(Filled::counted, add->scratch), "scratch{} has no counts", add->scratch.index);
+      diagnostics_.require(is_filled(Filled::counted, add->scratch), "scratch{} holds no counts", add->scratch.index);
     if (const Merge* merge = step.action.as<Merge>()) {
       read(merge->from);
       for (const ScratchId to : {merge->to, merge->to_at})
@@ -85,18 +85,18 @@ class Contents {
     if (const Mma* mma = step.action.as<Mma>())
       for (const MatmulOperand* operand : {&mma->matmul.a, &mma->matmul.b})
         diagnostics_.require(!operand->buffer || is_filled(Filled::buffer, operand->buffer),
-                             "{} is read where nothing has filled it",
+                             "{} is read before it is written",
                              operand->buffer ? name_of(plan_, operand->buffer) : "");
   }
   void read(ScratchId scratch) {
-    diagnostics_.require(is_filled(Filled::scratch, scratch), "scratch{} is read where nothing has filled it",
+    diagnostics_.require(is_filled(Filled::scratch, scratch), "scratch{} is read before it is written",
                          scratch.index);
   }
-  // What a product reads beyond its operand is 0.
+  // A matmul may read past its operand, where the buffer must be 0.
   void staged(const StoreShared& stage) {
     const Buffer& buffer = plan_.buffers[stage.buffer];
     const bool all = stage.sweep.shape.size() == std::int64_t{buffer.rows} * buffer.columns;
-    diagnostics_.require(all || is_filled(Filled::cleared, stage.buffer), "{} is [{},{}], and nothing has cleared it",
+    diagnostics_.require(all || is_filled(Filled::cleared, stage.buffer), "{} is [{},{}] and not zeroed",
                          name_of(plan_, stage.buffer), buffer.rows, buffer.columns);
     fill(Filled::buffer, stage.buffer);
   }
@@ -114,11 +114,11 @@ class Contents {
   }
   Sums& of(ValueId id) { return sums_[plan_.values[id].storage]; }
   void whole(ValueId id) {
-    diagnostics_.require(of(id).whole(), "{} is read, and lanes & {}, warps & {} hold parts of its sums",
+    diagnostics_.require(of(id).whole(), "{} is read while lanes & {}, warps & {} hold partial sums of it",
                          name_of(plan_, id), of(id).lanes, of(id).warps);
   }
 
-  // Parts may be copied, and scaled by what all of their holders agree on.
+  // Partial sums may be copied, and scaled by a factor that all of their threads agree on.
   void compute(const Compute& s) {
     std::vector<Sums> terms;
     for (const Term& term : s.sweep.expression.terms) {
@@ -132,7 +132,7 @@ class Contents {
         parts.join(in);
       }
       diagnostics_.require(some == 0 || term.op == Op::broadcast || (term.op == Op::mul && some == 1),
-                           "'{}' takes sums of which lanes & {}, warps & {} hold parts", name(term.op), parts.lanes,
+                           "'{}' takes partial sums of lanes & {}, warps & {}", name(term.op), parts.lanes,
                            parts.warps);
       parts.zero = term.op == Op::broadcast && term.in.size() == 1 && term.in[0].kind == Operand::Kind::literal &&
                    term.in[0].literal == 0;
@@ -140,7 +140,7 @@ class Contents {
     }
     Sums made = terms.empty() ? Sums{} : terms.back();
     if (s.zero_lanes || s.zero_warps) {
-      diagnostics_.require(made.whole(), "parts of sums are taken to be whole");
+      diagnostics_.require(made.whole(), "partial sums are taken for complete ones");
       made = {s.zero_lanes, s.zero_warps};
     }
     of(s.out) = made;
@@ -150,14 +150,15 @@ class Contents {
     const int lanes = p.kind == MatmulKind::gemv ? p.lanes_k : 0, warps = p.kind == MatmulKind::gemv ? p.warps_k : 0;
     Sums& out = of(s.out);
     diagnostics_.require(out.zero || (out.lanes == lanes && out.warps == warps),
-                         "lanes & {}, warps & {} add parts, and {} is the sum of those of lanes & {}, warps & {}",
+                         "lanes & {}, warps & {} accumulate, but {} holds partial sums of lanes & {}, warps & {}",
                          lanes, warps, name_of(plan_, s.out), out.lanes, out.warps);
     const Layout& layout = plan_.values[s.out].layout;
     diagnostics_.require((lanes & ~layout.lane_copies()) == 0 && (warps & ~layout.warp_copies(role_->warps)) == 0,
-                         "lanes & {}, warps & {} hold other elements, not parts of the same", lanes, warps);
+                         "lanes & {}, warps & {} hold different elements, not partial sums of the same ones", lanes,
+                         warps);
     out = {lanes, warps};
   }
-  // Warps have sums of their own parts until those before are added.
+  // Each warp holds a scan of its own part until the totals of earlier parts are added.
   void scan(const Scan& s) {
     if (const std::optional<Line> line = line_of(s.sweep.layout, s.axis))
       of(s.out) = {.warps = (line->warps.size - 1) * line->warps.unit};
@@ -165,8 +166,8 @@ class Contents {
   void replicas(const LaneReduce& s) {
     Sums& out = of(s.out);
     diagnostics_.require(out.zero || (out.lanes == s.lanes && out.warps == s.warps),
-                         "parts of lanes & {}, warps & {} are added up, and lanes & {}, warps & {} hold some", s.lanes,
-                         s.warps, out.lanes, out.warps);
+                         "partial sums of lanes & {}, warps & {} are reduced, but lanes & {}, warps & {} hold some",
+                         s.lanes, s.warps, out.lanes, out.warps);
     out = {};
   }
 
@@ -174,7 +175,7 @@ class Contents {
   const Plan& plan_;
   const Role* role_ = nullptr;
   std::set<std::pair<Filled, int>> filled_;
-  std::vector<std::pair<Filled, int>> order_;  // in which they were
+  std::vector<std::pair<Filled, int>> order_;  // the order in which they were written
   std::map<StorageId, Sums> sums_;
 };
 

@@ -1,4 +1,4 @@
-// Every id names something, and what must be named once is.
+// Ids and indices are valid, and names are unique.
 #include <map>
 #include <set>
 
@@ -12,7 +12,7 @@ class Ids {
   explicit Ids(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
 
   void run() {
-    diagnostics_.require(plan_.variant.tensors.size() == plan_.tensors.size(), "{} tensors of {} classes",
+    diagnostics_.require(plan_.variant.tensors.size() == plan_.tensors.size(), "{} tensors with {} classes",
                          plan_.tensors.size(), plan_.variant.tensors.size());
     for (int i = 0; i < plan_.values.size(); ++i) {
       const Value& value = plan_.values[ValueId{i}];
@@ -24,7 +24,7 @@ class Ids {
     for (int i = 0; i < plan_.storages.size(); ++i) known(i, plan_.storages[StorageId{i}]);
     for (int i = 0; i < plan_.states.size(); ++i)
       diagnostics_.require(plan_.pipelines.has(plan_.states[PipelineStateId{i}].pipeline),
-                           "cursor {} is in no pipeline", i);
+                           "pipeline state {} has no pipeline", i);
     for (const Pipeline& pipeline : plan_.pipelines)
       for (BufferId id : pipeline.buffers) buffer(id);
     for (const Phase& phase : plan_.phases) {
@@ -32,7 +32,7 @@ class Ids {
       for (const Role& role : phase.roles) body(role.body);
     }
     for (const auto& [loop, times] : loops_)
-      diagnostics_.require(times == 1, "loop {} stands {} times in the plan", loop.index, times);
+      diagnostics_.require(times == 1, "loop {} is in the plan {} times", loop.index, times);
   }
 
  private:
@@ -41,20 +41,20 @@ class Ids {
     std::visit(Overloaded{
                    [](std::monostate) {},
                    [&](const ScalarParameter& s) {
-      diagnostics_.require(s.argument >= 0 && s.argument < tensors, "storage {} is no parameter's scalar", index);
+      diagnostics_.require(s.argument >= 0 && s.argument < tensors, "storage {} is not a scalar parameter", index);
     },
                    [&](const ExtentParameter& s) {
       const bool has = s.argument >= 0 && s.argument < tensors && s.axis >= 0 &&
                        s.axis < plan_.tensors[static_cast<std::size_t>(s.argument)].rank;
-      diagnostics_.require(has, "storage {} is no tensor's extent", index);
+      diagnostics_.require(has, "storage {} is not an extent of a tensor", index);
     },
                    [&](const BlockIndex& s) {
       int axes = 0;
       for (const Phase& phase : plan_.phases) axes = std::max(axes, phase.first_axis + phase.axes);
-      diagnostics_.require(s.axis >= 0 && s.axis < axes, "storage {} is no block's index", index);
+      diagnostics_.require(s.axis >= 0 && s.axis < axes, "storage {} is not a grid index", index);
     },
                    [&](const Counter& s) {
-      diagnostics_.require(plan_.loops.has(s.loop), "storage {} counts no loop", index);
+      diagnostics_.require(plan_.loops.has(s.loop), "storage {} is the counter of no loop", index);
     },
                },
                storage.known);
@@ -62,7 +62,7 @@ class Ids {
 
   void body(const Body& steps) {
     for (const Step& step : steps) {
-      diagnostics_.about(nullptr);  // a step whose ids name nothing has no text
+      diagnostics_.about(nullptr);  // a step with invalid ids has no text
       for (ValueId id : operands(step)) value(id);
       for (ValueId id : results(step)) value(id);
       if (const Sweep* sweep = sweep_of(step)) this->sweep(*sweep);
@@ -112,7 +112,7 @@ class Ids {
           if (at.index != -1) state(at);
       },
               [&]<OneOf<Reduce, Argmax, Scan, Sort, Merge, HistogramUpdate> T>(const T& s) {
-        diagnostics_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "there is no axis {}", s.axis);
+        diagnostics_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "axis {} does not exist", s.axis);
         if constexpr (OneOf<T, HistogramUpdate>) scratch(s.scratch);
         if constexpr (OneOf<T, Merge>) {
           scratch(s.from);
@@ -147,13 +147,13 @@ class Ids {
         if (s.loop.index != -1) loop(s.loop);
       },
               [&](const Mma& s) {
-        diagnostics_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a product has two axes");
+        diagnostics_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a matmul must have two axes");
         if (s.fetching.index != -1) loop(s.fetching);
         for (const MatmulOperand* o : {&s.matmul.a, &s.matmul.b}) {
           if (o->buffer.index != -1) buffer(o->buffer);
           if (o->stage.index != -1) loop(o->stage);
           diagnostics_.require(bool(o->buffer) != bool(o->value),
-                               "an operand of a product is either in a buffer or in registers");
+                               "an operand of a matmul must be either in a buffer or in registers");
         }
       },
               [&](const Loop& s) {
@@ -177,20 +177,20 @@ class Ids {
           diagnostics_.require(in.index >= 0 && static_cast<std::size_t>(in.index) < i, "term {} uses term {}", i,
                                in.index);
         if (in.kind == Operand::Kind::fetched)
-          diagnostics_.require(in.index >= 0 && in.index < std::ssize(sweep.reads), "there is no read {} of {}",
+          diagnostics_.require(in.index >= 0 && in.index < std::ssize(sweep.reads), "read {} of {} does not exist",
                                in.index, sweep.reads.size());
         if (in.kind == Operand::Kind::coordinate)
-          diagnostics_.require(in.index >= 0 && in.index < axes, "there is no axis {}", in.index);
+          diagnostics_.require(in.index >= 0 && in.index < axes, "axis {} does not exist", in.index);
       }
   }
   void access(const TileAccess& access, const Sweep* sweep) {
     diagnostics_.require(access.parameter >= 0 && access.parameter < std::ssize(plan_.tensors),
-                         "there is no parameter {}", access.parameter);
-    diagnostics_.require(!access.rows || !access.axes.empty(), "rows of a tensor without axes");
-    diagnostics_.require(access.fast >= -1 && access.fast < std::ssize(access.axes), "there is no axis {}",
+                         "parameter {} does not exist", access.parameter);
+    diagnostics_.require(!access.rows || !access.axes.empty(), "a gather of rows of a tensor without axes");
+    diagnostics_.require(access.fast >= -1 && access.fast < std::ssize(access.axes), "axis {} does not exist",
                          access.fast);
     if (sweep && !access.by_elements())
-      diagnostics_.require(std::ssize(access.axes) <= sweep->shape.rank(), "a place of {} axes in a sweep over {}",
+      diagnostics_.require(std::ssize(access.axes) <= sweep->shape.rank(), "an access of {} axes in a sweep of {} axes",
                            access.axes.size(), sweep->shape.rank());
     for (const TileAccess::Axis& axis : access.axes) {
       single(axis.index);
@@ -205,24 +205,26 @@ class Ids {
                          "an index, a count or a condition is neither a value nor a literal");
   }
   void value(ValueId id) {
-    diagnostics_.require(plan_.values.has(id), "a step names value {}, which is none", id.index);
+    diagnostics_.require(plan_.values.has(id), "a step refers to value {}, which does not exist", id.index);
   }
   void buffer(BufferId id) {
-    diagnostics_.require(plan_.buffers.has(id), "a step names buffer {}, which is none", id.index);
+    diagnostics_.require(plan_.buffers.has(id), "a step refers to buffer {}, which does not exist", id.index);
   }
   void scratch(ScratchId id) {
-    diagnostics_.require(plan_.scratch.has(id), "a step names scratch memory {}, which is none", id.index);
+    diagnostics_.require(plan_.scratch.has(id), "a step refers to scratch memory {}, which does not exist", id.index);
   }
   void pipeline(PipelineId id) {
-    diagnostics_.require(plan_.pipelines.has(id), "a step names pipeline {}, which is none", id.index);
+    diagnostics_.require(plan_.pipelines.has(id), "a step refers to pipeline {}, which does not exist", id.index);
   }
   void state(PipelineStateId id) {
-    diagnostics_.require(plan_.states.has(id), "a step names cursor {}, which is none", id.index);
+    diagnostics_.require(plan_.states.has(id), "a step refers to pipeline state {}, which does not exist", id.index);
   }
   void map(TensorMapId id) {
-    diagnostics_.require(plan_.tensor_maps.has(id), "a step names tensor map {}, which is none", id.index);
+    diagnostics_.require(plan_.tensor_maps.has(id), "a step refers to tensor map {}, which does not exist", id.index);
   }
-  void loop(LoopId id) { diagnostics_.require(plan_.loops.has(id), "a step names loop {}, which is none", id.index); }
+  void loop(LoopId id) {
+    diagnostics_.require(plan_.loops.has(id), "a step refers to loop {}, which does not exist", id.index);
+  }
 
   Diagnostics& diagnostics_;
   const Plan& plan_;
@@ -233,9 +235,9 @@ void check_names(Diagnostics& diagnostics) {
   const Plan& plan = diagnostics.plan;
   std::set<std::string> names;
   const auto name = [&](const std::string& name) {
-    diagnostics.require(names.insert(name).second, "two things of the plan are called {}", name);
+    diagnostics.require(names.insert(name).second, "two entries of the plan have the name {}", name);
   };
-  std::set<std::string> known;  // several storages may be one scalar, extent or index: they are never written
+  std::set<std::string> known;  // several storages may be the same scalar, extent or index: they are never written
   for (int i = 0; i < plan.storages.size(); ++i)
     if (std::holds_alternative<std::monostate>(plan.storages[StorageId{i}].known))
       name(name_of(plan, StorageId{i}));
@@ -249,7 +251,7 @@ void check_names(Diagnostics& diagnostics) {
   std::set<std::string> counters;
   for (int i = 0; i < plan.loops.size(); ++i) {
     const std::string counter = name_of(plan, LoopId{i});
-    diagnostics.require(counters.insert(counter).second, "two loops count by {}", counter);
+    diagnostics.require(counters.insert(counter).second, "two loops have the counter {}", counter);
     if (!known.contains(counter)) name(counter);
   }
 }

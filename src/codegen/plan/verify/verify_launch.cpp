@@ -12,35 +12,35 @@ void check_phases(Diagnostics& diagnostics) {
   int axes = 0;
   diagnostics.require(!plan.phases.empty(), "the plan has no phase");
   for (const Phase& phase : plan.phases) {
-    diagnostics.require(phase.first_axis == axes && phase.axes >= 0, "a phase's grid begins at axis {}, not {}",
+    diagnostics.require(phase.first_axis == axes && phase.axes >= 0, "the grid of a phase begins at axis {}, not {}",
                         phase.first_axis, axes);
     axes = phase.first_axis + phase.axes;
     diagnostics.require(phase.schedule.raster_group >= 0 && (phase.schedule.raster_group == 0 || phase.axes >= 2),
-                        "blocks run in groups of {} in a grid of {} axes", phase.schedule.raster_group, phase.axes);
+                        "a raster group of {} in a grid of {} axes", phase.schedule.raster_group, phase.axes);
     diagnostics.require(phase.schedule.l2_group == 0 || !phase.schedule.snake_order,
-                        "blocks run to and fro, whose sections a launch chooses, and in sections of {}",
+                        "snake order, whose L2 groups the launch chooses, together with L2 groups of {}",
                         phase.schedule.l2_group);
     diagnostics.require(!phase.roles.empty(), "a phase has no role");
     int warp = 0;
     for (const Role& role : phase.roles) {
       diagnostics.require(role.first_warp == warp, "role {} begins at warp {}, not {}", role.name, role.first_warp,
                           warp);
-      diagnostics.require(role.warps >= 1 && role.consumer_groups >= 1, "role {} has {} teams of {} warps", role.name,
-                          role.consumer_groups, role.warps);
-      diagnostics.require(role.barrier >= 0 && role.barrier + role.consumer_groups <= 16, "there is no barrier {}",
-                          role.barrier + role.consumer_groups - 1);
+      diagnostics.require(role.warps >= 1 && role.consumer_groups >= 1, "role {} has {} consumer groups of {} warps",
+                          role.name, role.consumer_groups, role.warps);
+      diagnostics.require(role.barrier >= 0 && role.barrier + role.consumer_groups <= 16,
+                          "there is no named barrier {}", role.barrier + role.consumer_groups - 1);
       warp = role.end_warp();
     }
-    diagnostics.require(warp <= 32, "{} warps in a block", warp);
+    diagnostics.require(warp <= 32, "{} warps in a CTA", warp);
     diagnostics.require(phase.roles.size() != 1 || warp * 32 == plan.threads(),
-                        "role {}, the only one of its phase, has {} warps of {}", phase.roles.front().name, warp,
+                        "role {}, the only one of its phase, has {} of {} warps", phase.roles.front().name, warp,
                         plan.threads() / 32);
     diagnostics.require(plan.phases.size() == 1 || plan.progress < Progress::placed ||
                             phase.schedule.kind == Schedule::Kind::persistent,
-                        "of several phases one's blocks are those of the launch");
+                        "a plan has several phases, and one of them is not persistent");
   }
-  diagnostics.require(plan.blocks >= 1 && plan.blocks * plan.threads() <= 2048, "{} blocks of {} threads at a time",
-                      plan.blocks, plan.threads());
+  diagnostics.require(plan.blocks >= 1 && plan.blocks * plan.threads() <= 2048,
+                      "{} CTAs of {} threads on a multiprocessor", plan.blocks, plan.threads());
 }
 
 void check_parameters(Diagnostics& diagnostics) {
@@ -75,10 +75,10 @@ void check_parameters(Diagnostics& diagnostics) {
     for (const Kind kind : {Kind::flags, Kind::lockstep_rows}) wanted.insert({kind, 0, 0});
   if (plan.tells_host()) wanted.insert({Kind::reports, 0, 0});
   if (!plan.prefetched_before_wait().empty()) wanted.insert({Kind::may_prefetch, 0, 0});
-  diagnostics.require(given == wanted, "the kernel has {} parameters, and needs {} or others", given.size(),
+  diagnostics.require(given == wanted, "the kernel has {} parameters, but needs {}, or different ones", given.size(),
                       wanted.size());
   diagnostics.require(plan.workspace_bytes == 0 || plan.persistent(),
-                      "a workspace is a block's in flight, and blocks are not persistent");
+                      "a workspace belongs to a running CTA, but CTAs are not persistent");
 }
 
 }  // namespace

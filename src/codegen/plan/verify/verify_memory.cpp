@@ -1,4 +1,4 @@
-// Offsets, and what is in use at the same time.
+// Offsets, and overlap of memory that is live at the same time.
 #include <algorithm>
 
 #include "codegen/plan/verify/verify.hpp"
@@ -49,17 +49,17 @@ class Memory {
     for (int i = 0; i < plan_.storages.size(); ++i) {
       const Storage& storage = plan_.storages[StorageId{i}];
       if (storage.storage_class != StorageClass::shared && storage.storage_class != StorageClass::workspace) continue;
-      // Each thread keeps its part from the kernel's begin to its end.
+      // Each thread keeps its part for the whole kernel.
       const Interval in_use = values_.of(i).last < 0 ? Interval{} : Interval{0, positions};
       add(name_of(plan_, StorageId{i}), storage.storage_class == StorageClass::workspace, storage.offset,
           std::int64_t{storage.registers} * plan_.threads() * host_bytes(host_type(storage.type)), 16, in_use);
     }
     for (int i = 0; i < plan_.pipelines.size(); ++i) {
       const Pipeline& pipeline = plan_.pipelines[PipelineId{i}];
-      add("barriers of " + name_of(plan_, PipelineId{i}), false, pipeline.offset, pipeline.barrier_bytes(), 8,
+      add("mbarriers of " + name_of(plan_, PipelineId{i}), false, pipeline.offset, pipeline.barrier_bytes(), 8,
           Interval{0, positions});
     }
-    // In the order in which their uses begin, each against those that are still in use.
+    // In order of the start of their live intervals, each against those that are still live.
     std::stable_sort(pieces_.begin(), pieces_.end(),
                      [](const PlacedPiece& a, const PlacedPiece& b) { return a.in_use.first < b.in_use.first; });
     std::vector<const PlacedPiece*> in_use;
@@ -67,12 +67,12 @@ class Memory {
       std::erase_if(in_use, [&](const PlacedPiece* b) { return b->in_use.last < a.in_use.first; });
       for (const PlacedPiece* b : in_use)
         diagnostics_.require(a.in_workspace != b->in_workspace || a.first >= b->last || b->first >= a.last,
-                             "{} and {} are in use at the same time, at {} and {}", a.name, b->name, a.first, b->first);
+                             "{} and {} overlap while both are live, at {} and {}", a.name, b->name, a.first, b->first);
       in_use.push_back(&a);
     }
-    diagnostics_.require(plan_.workspace_bytes % 128 == 0, "blocks have {} bytes of workspace each, no multiple of 128",
-                         plan_.workspace_bytes);
-    diagnostics_.require(plan_.shared_bytes <= plan_.target.shared_bytes, "{} bytes of shared memory, {} has {}",
+    diagnostics_.require(plan_.workspace_bytes % 128 == 0,
+                         "CTAs have {} bytes of workspace each, which is not a multiple of 128", plan_.workspace_bytes);
+    diagnostics_.require(plan_.shared_bytes <= plan_.target.shared_bytes, "{} bytes of shared memory, but {} has {}",
                          plan_.shared_bytes, plan_.target.arch.name(), plan_.target.shared_bytes);
   }
 
@@ -83,11 +83,11 @@ class Memory {
     diagnostics_.require(offset >= 0 && offset % alignment == 0, "{} begins at {}, not at a multiple of {}", name,
                          offset, alignment);
     const std::int64_t end = in_workspace ? plan_.workspace_bytes : plan_.shared_bytes;
-    diagnostics_.require(offset + bytes <= end, "{} ends at {}, and there are {} bytes", name, offset + bytes, end);
+    diagnostics_.require(offset + bytes <= end, "{} ends at {}, but there are {} bytes", name, offset + bytes, end);
     pieces_.push_back({std::move(name), in_workspace, offset, offset + bytes, in_use});
   }
 
-  // Does what a step does to scratch memory stay inside of it?
+  // Do the accesses of a step to scratch memory stay inside it?
   void room(const Role& role, const Step& step) {
     visit_kind(Overloaded{
                    []<OneOf<Compute, Load, Store, Atomic, Scan, Sort, StoreShared, LoadFragment, ZeroFill, Fetch,
@@ -169,7 +169,7 @@ class Memory {
     for (int axis = 0; axis < shape.rank(); ++axis) last += (shape[axis] - 1) * strides[static_cast<std::size_t>(axis)];
     return last;
   }
-  // Each element has a place of its own.
+  // Each element must have its own address.
   void apart(const Strides& strides, const Shape& shape) {
     std::vector<std::pair<std::int64_t, int>> axes;
     for (int axis = 0; axis < shape.rank(); ++axis)
@@ -177,7 +177,7 @@ class Memory {
     std::sort(axes.begin(), axes.end());
     std::int64_t reach = 1;
     for (const auto& [stride, extent] : axes) {
-      diagnostics_.require(stride >= reach, "elements {} apart lie among others", stride);
+      diagnostics_.require(stride >= reach, "elements {} apart overlap others", stride);
       reach += stride * (extent - 1);
     }
   }

@@ -1,4 +1,4 @@
-// What must hold of a plan, whatever made it. Nothing here trusts a pass: what one decided is worked out again.
+// The rules that every plan must obey. The verifier trusts no pass: it recomputes what passes decided.
 #pragma once
 #include <string>
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace tessera::internal::codegen {
 
-/// Each broken rule as a sentence that names the step or the thing; empty: the plan holds. Rules about memory, barriers
-/// and parameters are asked once the plan has come so far (Plan::progress).
+/// Each violated rule as a sentence that names the step or the entry; empty: the plan is valid. Rules about memory,
+/// barriers and parameters are checked once the plan has progressed that far (Plan::progress).
 std::vector<std::string> violations(const Plan& plan);
 
-/// Throws InternalError with the pass and the first broken rule.
+/// Throws InternalError with the pass and the first violated rule.
 void verify(const Plan& plan, std::string_view pass);
 
 }  // namespace tessera::internal::codegen

@@ -1,5 +1,5 @@
-// What a launch does before those before it have ended: nothing that any of them may write, and the same as it would do
-// behind them.
+// Prefetches before the grid dependency wait: of data that no earlier launch may write, and the same loads as the main
+// loop would issue after the wait.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -9,12 +9,12 @@
 namespace tessera::internal::codegen {
 namespace {
 
-/// A round of a pipeline, in the order of its steps.
+/// One iteration that fills a stage of a pipeline, in the order of its steps.
 struct Filling {
   std::vector<const ArriveExpectTx*> expects;
   std::vector<const TmaLoad*> loads;
   std::vector<const AdvanceStage*> advances;
-  std::vector<const Step*> others;  ///< but numbers
+  std::vector<const Step*> others;  ///< except Compute
 
   explicit Filling(const Body& body) {
     for (const Step& step : body) {
@@ -38,10 +38,11 @@ class AheadCheck {
   void run() {
     walk(role_.body, true);
     diagnostics_.about(nullptr);
-    diagnostics_.require(prefetches_.size() <= 1, "role {} brings rounds ahead {} times", role_.name,
+    diagnostics_.require(prefetches_.size() <= 1, "role {} prefetches before the wait {} times", role_.name,
                          prefetches_.size());
-    diagnostics_.require(prefetches_.size() == unless_.size(), "role {} brings rounds ahead, and loads them {} times",
-                         role_.name, unless_.size());
+    diagnostics_.require(prefetches_.size() == unless_.size(),
+                         "role {} prefetches before the wait, but skips prefetched loads {} times", role_.name,
+                         unless_.size());
     if (prefetches_.size() == 1 && unless_.size() == 1) same(*prefetches_[0], *unless_[0].first, unless_[0].second);
   }
   int waits = 0;
@@ -49,16 +50,16 @@ class AheadCheck {
 
  private:
   void walk(const Body& body, bool outermost, const Loop* around = nullptr) {
-    bool first = outermost;  // nothing but what may precede a wait so far
+    bool first = outermost;  // only steps that may precede a wait so far
     for (const Step& step : body) {
       diagnostics_.about(&step);
       if (step.action.is<GridDependencyWait>()) {
         ++waits;
-        diagnostics_.require(first, "the role did something before, or not all of it waits");
+        diagnostics_.require(first, "the role ran other steps before, or only a part of it waits");
       }
       if (const auto* const bring = step.action.as<PrefetchBeforeWait>()) {
         prefetches_.push_back(bring);
-        diagnostics_.require(first && waits == 0, "launches before are waited for already");
+        diagnostics_.require(first && waits == 0, "the grid dependency wait comes earlier");
         continue;
       }
       if (const auto* const unless = step.action.as<IfNotPrefetched>()) unless_.push_back({unless, around});
@@ -68,25 +69,25 @@ class AheadCheck {
     }
   }
 
-  // Each round of one is a round of the other.
+  // Each iteration of one is an iteration of the other.
   void same(const PrefetchBeforeWait& bring, const IfNotPrefetched& unless, const Loop* later_loop) {
     const Loop* ahead_loop = nullptr;
     for (const Step& step : bring.body) {
       const Loop* const loop = step.action.as<Loop>();
       diagnostics_.about(&step);
       diagnostics_.require(step.action.is<Compute>() || (loop && !ahead_loop),
-                           "what is brought ahead is rounds of one loop");
+                           "a prefetch before the wait consists of iterations of one loop");
       if (loop) ahead_loop = loop;
     }
     diagnostics_.about(nullptr);
     diagnostics_.require(ahead_loop && later_loop && ahead_loop->count == later_loop->count,
-                         "other rounds are brought ahead");
+                         "the prefetch before the wait is of other iterations");
     if (!ahead_loop || !later_loop) return;
     const Filling ahead(ahead_loop->body), later(unless.body);
     for (const Filling* filling : {&ahead, &later})
       for (const Step* step : filling->others) {
         diagnostics_.about(step);
-        diagnostics_.require(false, "what is brought ahead is loads of a pipeline");
+        diagnostics_.require(false, "a prefetch before the wait consists of loads into a pipeline");
       }
     diagnostics_.about(nullptr);
     const bool one =
@@ -99,26 +100,27 @@ class AheadCheck {
       });
     };
     diagnostics_.require(one && std::ranges::equal(ahead.loads, later.loads, alike),
-                         "role {} brings other boxes ahead than it leaves out", role_.name);
+                         "role {} prefetches other boxes than it skips", role_.name);
     if (!one) return;
     const PipelineStateId state = ahead.expects[0]->state;
     const PipelineId pipeline = plan_.states[state].pipeline;
     const Operand& by = ahead.advances[0]->by;
-    diagnostics_.require(by.kind == Operand::Kind::literal && by.literal == 1, "one stage is filled at a time");
+    diagnostics_.require(by.kind == Operand::Kind::literal && by.literal == 1,
+                         "a prefetch advances by one stage at a time");
     diagnostics_.require(pipeline == plan_.states[later.expects[0]->state].pipeline &&
                              ahead.advances[0]->state == state &&
                              std::ranges::all_of(ahead.loads, [&](const auto* load) { return load->state == state; }),
-                         "role {} brings ahead into another pipeline", role_.name);
+                         "role {} prefetches into another pipeline", role_.name);
     for (const TmaLoad* const load : ahead.loads) {
       const int argument = plan_.tensor_maps[load->map].tensor.argument;
       diagnostics_.require(plan_.tensors.at(static_cast<std::size_t>(argument)).access == Access::in,
-                           "{} is brought ahead, and the launch writes it", tensor_name(plan_, argument));
+                           "{} is prefetched before the wait, but the launch writes it", tensor_name(plan_, argument));
     }
     diagnostics_.require(bring.most >= 1 && bring.most <= plan_.pipelines[pipeline].stages,
-                         "{} rounds are brought ahead into {} stages", bring.most, plan_.pipelines[pipeline].stages);
+                         "{} k-iterations are prefetched into {} stages", bring.most, plan_.pipelines[pipeline].stages);
   }
 
-  // The same number in both, where each loop counts its own rounds, and each computes what it needs by itself.
+  // The same number in both: each loop has its own counter, and computes its own values.
   bool same_number(const Operand& a, const Loop& of_a, const Operand& b, const Loop& of_b) const {
     if (a.kind != Operand::Kind::value || b.kind != Operand::Kind::value) return a == b;
     if (a.value == b.value) return true;
@@ -134,7 +136,7 @@ class AheadCheck {
   const Plan& plan_;
   const Role& role_;
   std::vector<const PrefetchBeforeWait*> prefetches_;
-  std::vector<std::pair<const IfNotPrefetched*, const Loop*>> unless_;  // with the loop around
+  std::vector<std::pair<const IfNotPrefetched*, const Loop*>> unless_;  // with the enclosing loop
 };
 
 }  // namespace
@@ -147,18 +149,18 @@ void check_prefetch(Diagnostics& diagnostics, const Phase& phase) {
     AheadCheck check(diagnostics, role);
     check.run();
     diagnostics.require(check.waits <= 1 && !(in_prologue && check.waits > 0),
-                        "role {} waits again for launches before", role.name);
+                        "role {} has a second grid dependency wait", role.name);
     waits += check.waits;
     brings += check.brings();
   }
   diagnostics.about(nullptr);
   const bool all = waits == static_cast<int>(phase.roles.size());
   diagnostics.require(waits == 0 || (all && &phase == diagnostics.plan.phases.data()),
-                      "not all wait for launches before");
+                      "not all roles have a grid dependency wait");
   diagnostics.require(brings == 0 || (phase.schedule.split_k != SplitK::stream_k && !phase.schedule.snake_order),
-                      "rounds of other tiles are brought ahead");
+                      "k-iterations of other grid tiles are prefetched");
   diagnostics.require(brings == 0 || all || diagnostics.plan.progress < Progress::synchronized,
-                      "what is brought ahead of launches before is ahead of no wait");
+                      "a prefetch before the wait has no wait after it");
 }
 
 }  // namespace tessera::internal::codegen

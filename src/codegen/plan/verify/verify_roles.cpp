@@ -1,4 +1,4 @@
-// Stages of pipelines, groups of wgmma and of stores, proxies, and barriers of roles at work at the same time.
+// Pipeline stages, groups of wgmma and of stores, proxy fences, and barriers of concurrent roles.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -13,7 +13,7 @@
 namespace tessera::internal::codegen {
 namespace {
 
-/// The steps of one role, in order; those of a loop over tiles twice.
+/// Follows the steps of one role in order; those of a loop over grid tiles twice.
 class RoleCheck {
  public:
   RoleCheck(Diagnostics& diagnostics, const Phase& phase, const Role& role)
@@ -29,20 +29,20 @@ class RoleCheck {
   void run() {
     region(role_.body, &once);
     diagnostics_.about(nullptr);
-    diagnostics_.require(matmuls_.none(), "products are open at the end of role {}", role_.name);
+    diagnostics_.require(matmuls_.none(), "wgmma are in flight at the end of role {}", role_.name);
     shared.end();
     writes_.end();
   }
 
   std::set<PipelineId> fills;
-  std::map<PipelineId, double> released;   ///< arrivals at a stage's empty barrier, of each time that it is filled
-  std::map<int, std::set<int>> meets;      ///< by id: sizes of the barriers that the role comes to
-  std::set<std::pair<int, int>> comes_to;  ///< a barrier's id and a team
+  std::map<PipelineId, double> released;   ///< arrivals at a stage's empty barrier, each time it is filled
+  std::map<int, std::set<int>> meets;      ///< by id: thread counts of the named barriers that the role reaches
+  std::set<std::pair<int, int>> comes_to;  ///< id of a named barrier, and a consumer group
   std::set<PipelineStateId> states;
-  std::map<PipelineId, int> once;  ///< stages filled, less those read, outside of all loops and branches
+  std::map<PipelineId, int> once;  ///< stages filled minus stages read, outside of all loops and branches
 
  private:
-  // A body that may run any number of times: it leaves pipelines as it found them.
+  // A body that may run any number of times: it must leave pipelines as it found them.
   void region(const Body& steps, std::map<PipelineId, int>* filled = nullptr) {
     std::map<PipelineStateId, PipelineUse> outer = std::exchange(uses_, {});
     for (const auto& [state, use] : outer) uses_[state].held = use.is_full();
@@ -60,7 +60,7 @@ class RoleCheck {
       diagnostics_.about(&step);
       visit_kind(Overloaded{
                      [&](const ElectOne& s) {
-        diagnostics_.require(s.threads >= 32 && role_.threads() % s.threads == 0, "one of each {} threads of {}",
+        diagnostics_.require(s.threads >= 32 && role_.threads() % s.threads == 0, "one of every {} threads of {}",
                              s.threads, role_.threads());
         const int all = std::exchange(elected_, role_.threads() / std::max(s.threads, 1));
         walk(s.body);
@@ -68,7 +68,7 @@ class RoleCheck {
       },
                      [&](const IfConsumerGroup& s) {
         diagnostics_.require(s.consumer_group >= 0 && s.consumer_group < role_.consumer_groups,
-                             "there is no team {} of {}", s.consumer_group, role_.name);
+                             "there is no consumer group {} of {}", s.consumer_group, role_.name);
         walk(s.body);
       },
                      [&](const IfFirstSplit& s) {
@@ -84,9 +84,10 @@ class RoleCheck {
       },
                      [&](const TileLoop& s) {
         shared.tiles(s);
-        diagnostics_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "blocks {} of each {}", s.first, s.step);
+        diagnostics_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "grid tiles from {} by {}", s.first,
+                             s.step);
         diagnostics_.require(role_.consumer_groups == 1 || (s.first == 0 && s.step == role_.consumer_groups),
-                             "{} teams share each {} blocks", role_.consumer_groups, s.step);
+                             "{} consumer groups share every {} grid tiles", role_.consumer_groups, s.step);
         share_ = s.step;
         for (int tile = 0; tile < 2; ++tile) {
           shared.begin_tile();
@@ -100,7 +101,7 @@ class RoleCheck {
         const bool around = std::exchange(in_loop_, true);
         const std::map<PipelineStateId, PipelineUse> before = uses_;
         region(s.body);
-        if (!matmuls_.none()) {  // once more, for what a round leaves to the next
+        if (!matmuls_.none()) {  // once more, for wgmma that an iteration leaves to the next
           uses_ = before;
           region(s.body);
         }
@@ -139,21 +140,21 @@ class RoleCheck {
       },
                      [&](const SetMaxNReg& s) {
         diagnostics_.require(s.registers >= 24 && s.registers <= 240 && s.registers % 8 == 0,
-                             "{} registers are no multiple of 8 from 24 to 240", s.registers);
+                             "{} registers are not a multiple of 8 from 24 to 240", s.registers);
         diagnostics_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
       },
                      [&](const InitPipeline&) {
-        diagnostics_.require(false, "a pipeline is made in a role, not before them");
+        diagnostics_.require(false, "a pipeline is initialized in a role, not in the prologue");
       },
                      [&](const ZeroFillRows& s) {
-        diagnostics_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
+        diagnostics_.require(elected_ == role_.threads(), "{} of {} threads zero it", elected_, role_.threads());
         writes_.clear(s.pipeline);
       },
                      [&](const ZeroFillPastEnd& s) { clear(s); },
                      [&](const WaitEmpty& s) { ++use(s.state).acquired; },
                      [&](const ArriveExpectTx& s) {
         PipelineUse& use = this->use(s.state);
-        diagnostics_.require(use.acquired > use.expected, "the stage is not acquired");
+        diagnostics_.require(use.acquired > use.expected, "the stage is not known to be empty");
         diagnostics_.require(elected_ == 1, "{} threads expect its bytes", elected_);
         ++use.expected;
         ++use.arrived;
@@ -162,7 +163,7 @@ class RoleCheck {
                      [&](const TmaLoad& s) { load(s); },
                      [&](const Arrive& s) { arrive(s); },
                      [&](const WaitFull& s) {
-        diagnostics_.require(!use(s.state).is_full(), "the stage is full already: it does not wait");
+        diagnostics_.require(!use(s.state).is_full(), "the stage is already full: it does not wait");
         ++use(s.state).filled;
         matmuls_.begin_stage(s.state);
         writes_.read(pipeline(s.state));
@@ -176,7 +177,7 @@ class RoleCheck {
                      [&](const WgmmaCommit&) { matmuls_.commit(); },
                      [&](const WgmmaWait& s) { matmuls_.wait(s.pending); },
                      [&](const ProxyFence&) {
-        diagnostics_.require(elected_ == role_.threads(), "{} of {} threads fence what they wrote", elected_,
+        diagnostics_.require(elected_ == role_.threads(), "{} of {} threads fence their writes", elected_,
                              role_.threads());
         writes_.fence();
         for (auto& [state, use] : uses_) use.unfenced.clear();
@@ -194,11 +195,11 @@ class RoleCheck {
                      [](const PrefetchMap&) {},
                      [](const GridDependencyWait&) {},  // check_prefetch
                      [&](const GridDependencyTrigger&) {
-        diagnostics_.require(false, "the next launch begins in a role, not before them");
+        diagnostics_.require(false, "the grid dependency trigger is in a role, not in the prologue");
       },
                      [&](const PrefetchBeforeWait& s) { note(s.body); },
                      [&](const IfNotPrefetched& s) {
-        diagnostics_.require(elected_ == 1, "{} threads count what was brought", elected_);
+        diagnostics_.require(elected_ == 1, "{} threads count prefetched k-iterations", elected_);
         walk(s.body);
       },
                      [&](const SplitKRange& s) { shared.share(s); },
@@ -207,7 +208,7 @@ class RoleCheck {
         shared.part(s);
       },
                      [&](const ClusterBarrier&) {
-        diagnostics_.require(!in_loop_, "not all threads of the cluster come to it");
+        diagnostics_.require(!in_loop_, "not all threads of the cluster reach it");
         shared.cluster_barrier(elected_);
         meet(true);
       },
@@ -219,7 +220,7 @@ class RoleCheck {
     }
   }
 
-  // Rounds that are loaded later, too, and counted there.
+  // Records the states; the loads are counted where the main loop skips them.
   void note(const Body& body) {
     for (const Step& step : body) {
       if (const auto* const expect = step.action.as<ArriveExpectTx>()) states.insert(expect->state);
@@ -240,25 +241,25 @@ class RoleCheck {
     const TensorMap& map = plan_.tensor_maps[s.map];
     const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.tensor.argument));
     diagnostics_.require(elected_ == 1, "{} threads load", elected_);
-    diagnostics_.require(use.expected > use.advanced, "nobody expects its bytes");
+    diagnostics_.require(use.expected > use.advanced, "its bytes are not expected");
     diagnostics_.require(
         std::find(pipeline.buffers.begin(), pipeline.buffers.end(), s.buffer) != pipeline.buffers.end(),
-        "{} is no buffer of the pipeline", name_of(plan_, s.buffer));
+        "{} is not a buffer of the pipeline", name_of(plan_, s.buffer));
     const ElementType prefetched = map.tensor.type(tensor.type);
-    diagnostics_.require(prefetched == buffer.type, "{} holds {}, and {} brings {}", name_of(plan_, s.buffer),
+    diagnostics_.require(prefetched == buffer.type, "{} holds {}, but {} loads {}", name_of(plan_, s.buffer),
                          name(buffer.type), name_of(plan_, s.map), name(prefetched));
-    diagnostics_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates in {} axes", s.at.size(),
+    diagnostics_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates for {} axes", s.at.size(),
                          tensor.rank);
-    diagnostics_.require(!map.store, "{} is a map to store by", name_of(plan_, s.map));
+    diagnostics_.require(!map.store, "{} is a tensor map for stores", name_of(plan_, s.map));
     const std::int64_t bytes = map.box_bytes(tensor.type);
     diagnostics_.require(buffer.form == SharedForm::panels && map.tensor.box[0] == buffer.panel_columns(),
-                         "rows of {} elements are no panel's", map.tensor.box[0]);
+                         "rows of {} elements are not rows of a panel", map.tensor.box[0]);
     diagnostics_.require(s.offset % 1024 == 0 && s.offset >= 0 && s.offset + bytes <= buffer.stage_bytes(),
                          "{} bytes at {} of a stage of {}", bytes, s.offset, buffer.stage_bytes());
     use.loaded += bytes;
     clipped(s, map, pipeline);
   }
-  // Are as many bytes expected as boxes of fewer rows have?
+  // The pipeline and the tensor map must agree on clipped rows, so that the expected bytes match.
   void clipped(const TmaLoad& s, const TensorMap& map, const Pipeline& pipeline) {
     const auto found = std::ranges::find(pipeline.clipped, s.buffer, &ClippedRows::buffer);
     const bool known = found != pipeline.clipped.end();
@@ -269,66 +270,67 @@ class RoleCheck {
         std::ranges::find(map.tensor.axes, static_cast<std::int8_t>(found->axis)) - map.tensor.axes.begin();
     const bool is_rows = axis > 0 && axis < 5 && map.tensor.argument == found->argument &&
                          map.tensor.box[static_cast<std::size_t>(axis)] == plan_.buffers[s.buffer].rows;
-    diagnostics_.require(is_rows, "rows of {} are not clipped as its boxes", name_of(plan_, s.buffer));
+    diagnostics_.require(is_rows, "rows of {} are not clipped like its boxes", name_of(plan_, s.buffer));
   }
-  // All of the role's threads write a part of the stage each.
+  // Each thread of the role writes a part of the stage.
   void fill(const StoreShared& s) {
     PipelineUse& use = this->use(s.state);
     const Pipeline& pipeline = plan_.pipelines[this->pipeline(s.state)];
     diagnostics_.require(elected_ == role_.threads(), "{} of {} threads write", elected_, role_.threads());
-    diagnostics_.require(use.acquired > use.advanced, "the stage is not acquired");
-    diagnostics_.require(std::ranges::count(pipeline.buffers, s.buffer) == 1, "{} is no buffer of the pipeline",
+    diagnostics_.require(use.acquired > use.advanced, "the stage is not known to be empty");
+    diagnostics_.require(std::ranges::count(pipeline.buffers, s.buffer) == 1, "{} is not a buffer of the pipeline",
                          name_of(plan_, s.buffer));
     diagnostics_.require(use.written.insert(s.buffer).second, "{} is written twice", name_of(plan_, s.buffer));
     use.unfenced.insert(s.buffer);
     use.stored += s.sweep.shape.size() * info(plan_.buffers[s.buffer].type).bytes;
     fills.insert(this->pipeline(s.state));
   }
-  // Threads of all that read the stage, before any does.
+  // All threads of the role that reads the stage run it, before the stage is read.
   void clear(const ZeroFillPastEnd& s) {
     const Pipeline& pipeline = plan_.pipelines[this->pipeline(s.state)];
-    diagnostics_.require(elected_ == role_.threads(), "{} of {} threads clear it", elected_, role_.threads());
+    diagnostics_.require(elected_ == role_.threads(), "{} of {} threads zero it", elected_, role_.threads());
     diagnostics_.require(use(s.state).is_full(), "the stage is not known to be full");
-    diagnostics_.require(std::ranges::count(pipeline.buffers, s.buffer) == 1, "{} is no buffer of the pipeline",
+    diagnostics_.require(std::ranges::count(pipeline.buffers, s.buffer) == 1, "{} is not a buffer of the pipeline",
                          name_of(plan_, s.buffer));
-    diagnostics_.require(!matmuls_.read_until(s.state, 0), "products that read the stage are open");
+    diagnostics_.require(!matmuls_.read_until(s.state, 0), "wgmma that read the stage are in flight");
     writes_.clear_beyond(s.state);
   }
   void arrive(const Arrive& s) {
     PipelineUse& use = this->use(s.state);
     for (BufferId buffer : use.unfenced)
-      diagnostics_.require(false, "threads wrote {}: a fence stands before they say so", name_of(plan_, buffer));
-    diagnostics_.require(use.acquired > use.advanced, "the stage is not acquired");
+      diagnostics_.require(false, "threads wrote {}: a fence must precede the arrival", name_of(plan_, buffer));
+    diagnostics_.require(use.acquired > use.advanced, "the stage is not known to be empty");
     use.arrived += elected_;
     use.written.clear();
   }
 
   void release(const ArriveEmpty& s) {
     PipelineUse& use = this->use(s.state);
-    // Behind the cursor's step on, the stage that was read last is one behind.
+    // After the state has advanced, the stage that was read last is one behind.
     const int age = s.behind - (use.is_full() ? 0 : 1);
-    diagnostics_.require(age >= 0, "the stage is not known to be full, and is released");
-    diagnostics_.require(!matmuls_.read_until(s.state, age), "products that read the stage are open");
+    diagnostics_.require(age >= 0, "the stage is released, but not known to be full");
+    diagnostics_.require(!matmuls_.read_until(s.state, age), "wgmma that read the stage are in flight");
     writes_.read(s.state);
     const PipelineId pipeline = this->pipeline(s.state);
     diagnostics_.require(!read_by_threads_.contains(pipeline) || elected_ * 32 >= role_.threads(),
-                         "{} of {} threads release what each has read", elected_, role_.threads());
+                         "{} of {} threads release a stage that each has read", elected_, role_.threads());
     diagnostics_.require(!unmet_.contains(pipeline),
-                         "other threads of the warp may read: a barrier of the warp stands before");
+                         "other threads of the warp may still read: a warp barrier must precede the release");
     ++use.released;
     if (s.not_first) ++use.owed;
     const double arrivals = static_cast<double>(elected_) / share_;
     const auto [before, first] = released.emplace(pipeline, arrivals);
-    diagnostics_.require(first || before->second == arrivals, "{} threads arrive, and elsewhere others", elected_);
+    diagnostics_.require(first || before->second == arrivals, "{} threads arrive, but another number elsewhere",
+                         elected_);
   }
 
   void advance(const AdvanceStage& s) {
     PipelineUse& use = this->use(s.state);
     if (s.of_others) {
-      diagnostics_.require(use.acquired == 0 && use.filled == use.advanced, "stages in use are passed over");
+      diagnostics_.require(use.acquired == 0 && use.filled == use.advanced, "it skips stages in use");
       return;
     }
-    diagnostics_.require(s.by.kind == Operand::Kind::literal && s.by.literal == 1, "one stage is used at a time");
+    diagnostics_.require(s.by.kind == Operand::Kind::literal && s.by.literal == 1, "it must advance by one stage");
     ++use.advanced;
     matmuls_.end_stage();
   }
@@ -340,20 +342,20 @@ class RoleCheck {
     for (BufferId buffer : pipeline.buffers) bytes += plan_.buffers[buffer].stage_bytes();
     diagnostics_.about(nullptr);
     const int expected = pipeline.bytes > 0 ? use.acquired : 0;
-    diagnostics_.require(use.expected == expected, "{}: {} stages acquired, {} expected", name, use.acquired,
+    diagnostics_.require(use.expected == expected, "{}: {} stages awaited empty, {} expected", name, use.acquired,
                          use.expected);
     diagnostics_.require(use.loaded == expected * pipeline.bytes, "{}: {} bytes loaded, {} expected", name, use.loaded,
                          expected * pipeline.bytes);
     diagnostics_.require(use.loaded + use.stored == use.acquired * bytes, "{}: {} bytes loaded and written, of {}",
                          name, use.loaded + use.stored, use.acquired * bytes);
     diagnostics_.require(use.arrived == use.acquired * pipeline.full_arrivals,
-                         "{}: {} threads arrive, and {} are awaited", name, use.arrived,
+                         "{}: {} threads arrive, but {} are expected", name, use.arrived,
                          use.acquired * pipeline.full_arrivals);
-    diagnostics_.require(use.written.empty(), "{}: threads write, and do not say so", name);
+    diagnostics_.require(use.written.empty(), "{}: threads write and do not arrive", name);
     const int used = use.acquired + use.filled;
-    diagnostics_.require(use.acquired == 0 || use.filled == 0, "{}: one role fills and reads a pipeline", name);
-    diagnostics_.require(used == use.advanced, "{}: {} stages used, and it goes on by {}", name, used, use.advanced);
-    // What a loop's last round owes is released behind it.
+    diagnostics_.require(use.acquired == 0 || use.filled == 0, "{}: one role both fills and reads the pipeline", name);
+    diagnostics_.require(used == use.advanced, "{}: {} stages used, but it advances by {}", name, used, use.advanced);
+    // The stage of a loop's last iteration is released after the loop.
     const int owed_inside = use.filled > 0 ? 0 : use.owed;
     diagnostics_.require(use.released == use.filled + owed_inside, "{}: {} stages read, {} released", name,
                          use.filled + owed_inside, use.released);
@@ -372,11 +374,11 @@ class RoleCheck {
   }
 
   void barrier(const NamedBarrier& s) {
-    diagnostics_.require(s.id >= 1 && s.id + role_.consumer_groups <= 16, "there is no barrier {}",
+    diagnostics_.require(s.id >= 1 && s.id + role_.consumer_groups <= 16, "there is no named barrier {}",
                          s.id + role_.consumer_groups - 1);
     diagnostics_.require(s.threads % 32 == 0 && s.threads >= role_.threads(),
-                         "{} threads come to it, {} of them this role's", s.threads, role_.threads());
-    diagnostics_.require(elected_ == role_.threads(), "{} of {} threads come to it", elected_, role_.threads());
+                         "{} threads reach it, {} of them of this role", s.threads, role_.threads());
+    diagnostics_.require(elected_ == role_.threads(), "{} of {} threads reach it", elected_, role_.threads());
     for (int consumer_group = 0; consumer_group < role_.consumer_groups; ++consumer_group) {
       const int id = s.id + (consumer_group + s.next_consumer_group) % role_.consumer_groups;
       meets[id].insert(s.threads);
@@ -385,20 +387,21 @@ class RoleCheck {
     if (s.arrives && s.next_consumer_group) writes_.tell(s.id);
     if (!s.arrives) meet(role_.consumer_groups == 1 || writes_.told_by(s.id));
   }
-  // Threads of all teams, or of one.
+  // Threads of all consumer groups meet, or of one.
   void meet(bool all_consumer_groups) {
     writes_.meet(all_consumer_groups);
     unmet_.clear();
     shared.met();
   }
 
-  // Registers of open products are nobody's. Memory that threads exchange elements in, or keep some in, is there once.
+  // No step may use registers of wgmma in flight. Scratch memory, and memory for values, is not duplicated per consumer
+  // group.
   void values(const Step& step) {
     const auto check = [&](ValueId id) {
       const StorageClass storage_class = plan_.storage(id).storage_class;
       diagnostics_.require(role_.consumer_groups == 1 || storage_class == StorageClass::registers ||
                                storage_class == StorageClass::variable,
-                           "{} is in memory that teams share", name_of(plan_, id));
+                           "{} is in memory that consumer groups share", name_of(plan_, id));
     };
     for (ValueId id : operands(step)) {
       check(id);
@@ -411,19 +414,19 @@ class RoleCheck {
     }
     for (const Effect& effect : effects(plan_, role_, step))
       diagnostics_.require(role_.consumer_groups == 1 || effect.space != Effect::Space::scratch,
-                           "teams exchange elements in the same memory");
+                           "consumer groups exchange elements in the same memory");
   }
 
   Diagnostics& diagnostics_;
   const Plan& plan_;
   const Role& role_;
   const bool alone_;
-  int elected_;                                  // threads that run the steps at hand
-  int share_ = 1;                                // roles that take blocks in turn
-  std::map<PipelineStateId, PipelineUse> uses_;  // of the body at hand
+  int elected_;                                  // threads that run the current steps
+  int share_ = 1;                                // consumer groups that take grid tiles in turn
+  std::map<PipelineStateId, PipelineUse> uses_;  // of the current body
   OpenMatmuls matmuls_;
   std::set<PipelineId> read_by_threads_,
-      unmet_;  // whose stages threads read; of those, not all of a warp may have done so
+      unmet_;  // stages are read by threads; of these, some threads of a warp may not have read yet
   SharedWrites writes_;
   bool in_loop_ = false;
 
@@ -453,7 +456,8 @@ void check_roles(Diagnostics& diagnostics) {
     for (const Role& role : phase.roles) {
       diagnostics.require(phase.schedule.split_k == SplitK::none ||
                               (phase.schedule.kind == Schedule::Kind::tiles && role.consumer_groups == 1),
-                          "{} teams of role {} share the k_iterations of one tile", role.consumer_groups, role.name);
+                          "{} consumer groups of role {} share the k-iterations of one tile", role.consumer_groups,
+                          role.name);
       RoleCheck check(diagnostics, phase, role);
       check.run();
       for (PipelineId pipeline : check.fills) ++filled[pipeline];
@@ -470,23 +474,25 @@ void check_roles(Diagnostics& diagnostics) {
       registers += role.registers * role.threads() * role.consumer_groups;
     }
     for (const auto& [pipeline, stages] : once)
-      diagnostics.require(stages == 0, "{}: outside of loops {} stages more are filled than read",
+      diagnostics.require(stages == 0, "{}: outside of loops {} more stages are filled than read",
                           name_of(plan, pipeline), stages);
-    diagnostics.require(cluster_barriers.size() == 1, "roles come to different numbers of the cluster's barriers");
+    diagnostics.require(cluster_barriers.size() == 1, "roles reach different numbers of cluster barriers");
     diagnostics.require((phase.schedule.split_k == SplitK::cluster) == (*cluster_barriers.begin() > 0),
-                        "no sums of a cluster's blocks are added");
-    diagnostics.require((phase.schedule.split_k == SplitK::stream_k) == adds_up, "no sums of other blocks are added");
-    diagnostics.require(tile_k_iterations.size() <= 1, "roles count other k_iterations");
-    diagnostics.require(registers <= plan.target.registers, "{} registers for the roles of a block", registers);
+                        "no partials of a cluster's CTAs are reduced");
+    diagnostics.require((phase.schedule.split_k == SplitK::stream_k) == adds_up,
+                        "no partials of peer CTAs are reduced");
+    diagnostics.require(tile_k_iterations.size() <= 1, "roles count different k-iterations");
+    diagnostics.require(registers <= plan.target.registers, "{} registers for the roles of a CTA", registers);
     for (const auto& [pipeline, roles] : filled)
       diagnostics.require(roles == 1, "{} is filled by {} roles", name_of(plan, pipeline), roles);
     for (const auto& [pipeline, arrivals] : released)
       diagnostics.require(arrivals == plan.pipelines[pipeline].empty_arrivals,
-                          "{} arrive for each stage of {}, and {} are awaited", arrivals, name_of(plan, pipeline),
+                          "{} arrive for each stage of {}, but {} are expected", arrivals, name_of(plan, pipeline),
                           plan.pipelines[pipeline].empty_arrivals);
     for (const auto& [id, of_barrier] : sizes)
       diagnostics.require(of_barrier.size() == 1 && *of_barrier.begin() == threads[id],
-                          "{} threads come to barrier {}, and {} are awaited", threads[id], id, *of_barrier.begin());
+                          "{} threads reach named barrier {}, but {} are expected", threads[id], id,
+                          *of_barrier.begin());
   }
 }
 

@@ -1,4 +1,4 @@
-// Barriers, and copies that are waited for.
+// Barriers, and waits for asynchronous copies.
 #include <map>
 
 #include "codegen/plan/shared_state.hpp"
@@ -7,7 +7,7 @@
 namespace tessera::internal::codegen {
 namespace {
 
-/// Steps are followed with what threads have done since the last barrier. Loops are followed twice.
+/// Follows the steps with the accesses of threads since the last barrier. Runs loops twice.
 class BarrierRules {
  public:
   explicit BarrierRules(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
@@ -27,7 +27,7 @@ class BarrierRules {
   }
 
  private:
-  // They follow one another in the same threads, or there is none.
+  // Grid tiles follow one another in the same threads, or there is none.
   void blocks(const Body& steps, SharedState& state) {
     const SharedState before = state;
     body(steps, state, false);
@@ -35,7 +35,7 @@ class BarrierRules {
     body(steps, state, false);
     state.merge(before);
   }
-  // Some threads do, some do not.
+  // Some threads run the steps, others do not.
   void maybe(const Body& steps, SharedState& state) {
     SharedState taken = state;
     body(steps, taken, false);
@@ -56,7 +56,7 @@ class BarrierRules {
       return;
     }
     if (const NamedBarrier* barrier = step.action.as<NamedBarrier>()) {
-      // All of the role's team come to it: check_roles sees to that.
+      // All threads of the consumer group reach it, which check_roles verifies.
       if (!barrier->arrives) state = {};
       return;
     }
@@ -79,12 +79,12 @@ class BarrierRules {
     const StoreScratch *put = step.action.as<StoreScratch>(),
                        *last = before ? before->action.as<StoreScratch>() : nullptr;
     const bool disjoint = put && last && put->scratch == last->scratch;
-    // What warps of a reduction do among themselves stands in a body of its own.
+    // The exchange between warps of a reduction is in a body of its own.
     const bool holds = step.action.is<Reduce>() || step.action.is<Argmax>() || step.action.is<LaneReduce>();
     const std::vector<Effect> all = effects(plan_, *role_, step);
     for (const Effect& effect : all) {
       if (is_input(effect) || staged(effect) || (holds && effect.space == Effect::Space::scratch)) continue;
-      diagnostics_.require(disjoint || !state.conflicts(plan_, effect), "there is no barrier between it and {} of {}",
+      diagnostics_.require(disjoint || !state.conflicts(plan_, effect), "a barrier is missing between it and {} of {}",
                            effect.write ? "uses" : "writes", what(effect));
     }
     for (const Effect& effect : all)
@@ -103,7 +103,7 @@ class BarrierRules {
         if (!is_input(effect)) ahead.push_back(effect);
     for (const Effect& effect : ahead)
       diagnostics_.require(!state.conflicts(plan_, effect),
-                           "there is no barrier between its first fetch and uses of {}", what(effect));
+                           "a barrier is missing between its first fetch and uses of {}", what(effect));
     for (const Effect& effect : ahead) state.add(effect);
     SharedState inside = state;
     for (int per_chunk = 0; per_chunk < 2; ++per_chunk) {
@@ -121,8 +121,8 @@ class BarrierRules {
     return effect.space == Effect::Space::tensor &&
            plan_.tensors[static_cast<std::size_t>(effect.index)].access == Access::in;
   }
-  // Stages of a loop that fetches ahead are ordered by its rounds: Copies looks at those; and those of pipelines by
-  // theirs.
+  // Stages of a loop that fetches ahead are ordered by its iterations, which Copies checks; stages of pipelines by
+  // their mbarriers.
   bool staged(const Effect& effect) const {
     if (effect.space != Effect::Space::buffer) return false;
     const BufferId buffer{effect.index};
@@ -141,7 +141,8 @@ class BarrierRules {
   std::map<LoopId, Known> known_;
 };
 
-/// Asynchronous copies: issued, in a group, waited for, and seen by all threads; in this order before they are read.
+/// Asynchronous copies must be issued, committed to a group, waited for, and made visible to all threads by a barrier,
+/// in this order, before they are read.
 class Copies {
  public:
   explicit Copies(Diagnostics& diagnostics) : diagnostics_(diagnostics), plan_(diagnostics.plan) {}
@@ -151,12 +152,12 @@ class Copies {
       for (const Role& role : phase.roles) {
         body(role.body);
         diagnostics_.about(nullptr);
-        diagnostics_.require(open_ == 0, "copies are under way at the end of role {}", role.name);
+        diagnostics_.require(open_ == 0, "copies are in flight at the end of role {}", role.name);
       }
   }
 
  private:
-  enum class State : std::uint8_t { issued, grouped, arrived };  // of a buffer; none: seen by all
+  enum class State : std::uint8_t { issued, grouped, arrived };  // of a buffer; none: visible to all threads
 
   void body(const Body& steps) {
     for (const Step& step : steps) {
@@ -176,8 +177,8 @@ class Copies {
                      [&](const CrossWarpReduce& s) { body(s.per_chunk); },
                      [&](const Fetch& s) {
         for (const Fetch::Tile& tile : s.tiles) {
-          if (s.loop) {  // one that is ahead is seen with its loop, which says when it has arrived
-            diagnostics_.require(false, "it fetches for a loop, and is not ahead of it");
+          if (s.loop) {  // a fetch ahead is handled with its loop, which waits for it
+            diagnostics_.require(false, "it fetches for a loop, but is not in its `ahead` body");
             continue;
           }
           if (tile.copy == Fetch::Copy::async) ++open_;
@@ -189,7 +190,7 @@ class Copies {
           if (state == State::issued) state = State::grouped;
       },
                      [&](const CpAsyncWait& s) {
-        if (s.pending > 0) return diagnostics_.require(false, "a wait outside of a loop is for all copies");
+        if (s.pending > 0) return diagnostics_.require(false, "a wait outside of a loop must be for all copies");
         for (auto& [buffer, state] : state_)
           if (state == State::grouped) {
             state = State::arrived;
@@ -216,7 +217,7 @@ class Copies {
                  step.action);
       diagnostics_.about(&step);
       const bool is_drained = !draining_ || step.action.is<Loop>();
-      diagnostics_.require(is_drained, "it begins while copies of the loop before may be under way");
+      diagnostics_.require(is_drained, "it begins while copies of the previous loop may be in flight");
       if (!is_drained) draining_ = false;
     }
     diagnostics_.require(!draining_, "its copies are not drained");
@@ -229,7 +230,8 @@ class Copies {
   void ready(BufferId buffer) {
     const auto found = state_.find(buffer);
     if (found == state_.end()) return;
-    constexpr std::string_view lacks[] = {"in a group", "waited for", "seen by all threads: there is no barrier"};
+    constexpr std::string_view lacks[] = {"committed to a group", "waited for",
+                                          "visible to all threads: a barrier is missing"};
     diagnostics_.require(false, "the copy to {} is not {}", name_of(plan_, buffer),
                          lacks[static_cast<int>(found->second)]);
   }
@@ -240,25 +242,26 @@ class Copies {
       if (const CpAsyncWait* wait = step.action.as<CpAsyncWait>()) {
         ++waits;
         diagnostics_.require(wait->pending >= 0 && wait->pending <= s.stages - 2,
-                             "it waits until {} groups are pending, and {} rounds are under way", wait->pending,
+                             "it waits until {} groups are pending, but {} stages are in flight", wait->pending,
                              s.stages);
-        diagnostics_.require(barriers == 0, "the barrier stands before the wait");
+        diagnostics_.require(barriers == 0, "the barrier precedes the wait");
       }
       barriers += step.action.is<Barrier>();
     }
-    diagnostics_.require(waits + barriers == std::ssize(s.arrive), "a round begins with a wait and a barrier alone");
+    diagnostics_.require(waits + barriers == std::ssize(s.arrive),
+                         "an iteration must begin with only a wait and a barrier");
     if (barriers > 0) seen();
     for (const Step& step : s.issued) commits += step.action.is<CpAsyncCommit>();
-    diagnostics_.require(waits == 1, "{} waits at the top of a round", waits);
-    diagnostics_.require(barriers == 1, "{} barriers at the top of a round", barriers);
-    diagnostics_.require(commits == 1, "{} groups of copies a round", commits);
-    diagnostics_.require(commits == std::ssize(s.issued), "a fetch is followed by the end of its group alone");
+    diagnostics_.require(waits == 1, "{} waits at the start of an iteration", waits);
+    diagnostics_.require(barriers == 1, "{} barriers at the start of an iteration", barriers);
+    diagnostics_.require(commits == 1, "{} groups of copies per iteration", commits);
+    diagnostics_.require(commits == std::ssize(s.issued), "a fetch must be followed only by the commit of its group");
     for (const Step& step : s.ahead)
       if (const Fetch* fetch = step.action.as<Fetch>()) {
         ++fetches;
         diagnostics_.require(fetch->loop == s.loop, "it fetches for another loop");
       } else {
-        diagnostics_.require(step.action.is<Compute>(), "more than places is made ahead");
+        diagnostics_.require(step.action.is<Compute>(), "only fetches and positions may be computed ahead");
       }
     diagnostics_.require(fetches == 1, "{} fetches ahead", fetches);
   }

@@ -1,4 +1,4 @@
-// Layouts against shapes, expressions, and values that are there where they are named.
+// Layouts against shapes, expressions, and values that are defined before they are used.
 #include <bit>
 #include <set>
 
@@ -37,38 +37,38 @@ class Values {
                          "the layout of {} has {} registers, its storage {}", name, value.layout.registers(),
                          storage.registers);
     diagnostics_.require(storage.storage_class != StorageClass::variable || storage.registers == 1,
-                         "{} is one variable of {} elements", name, storage.registers);
+                         "{} is a variable, but has {} elements", name, storage.registers);
     diagnostics_.require(
         !storage.pairs || (storage.storage_class == StorageClass::registers && info(storage.type).bytes == 2 &&
                            value.layout.rank() > 0 && value.layout.run(value.layout.rank() - 1) == 2),
-        "{} is no pairs of 16 bits in registers", name);
+        "{} does not hold pairs of 16-bit elements in registers", name);
     const bool in_memory =
         storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace;
     diagnostics_.require(!in_memory || (storage.vector >= 1 && storage.registers % storage.vector == 0),
                          "{} registers of {} are not whole vectors of {}", storage.registers, name, storage.vector);
   }
 
-  // Digits of lanes, warps and registers that name each element once.
+  // The digits of lanes, warps and registers address each element once.
   void covers(const std::string& name, const Layout& layout, const Shape& shape, int most_warps) {
     std::vector<Factor> registers;
     int lanes = 0, warps = 0, last_warp = 0;
     for (int axis = 0; axis < layout.rank(); ++axis) {
-      diagnostics_.require(layout.cover(axis) >= shape[axis], "the layout of {} reaches {} of {} along axis {}", name,
+      diagnostics_.require(layout.cover(axis) >= shape[axis], "the layout of {} covers {} of {} along axis {}", name,
                            layout.cover(axis), shape[axis], axis);
       for (const Factor& factor : layout.axis(axis)) {
         if (factor.place == Place::reg) {
           registers.push_back(factor);
           continue;
         }
-        // Of a role's warps any number may share an axis: nothing counts on beyond them.
+        // The outermost factor of warps need not be a power of two: no warps follow it.
         const bool last = factor.place == Place::warp && factor.size * factor.unit == most_warps;
         const bool power = (last || std::has_single_bit(static_cast<unsigned>(factor.size))) &&
                            std::has_single_bit(static_cast<unsigned>(factor.unit));
-        diagnostics_.require(power, "the layout of {} spreads {} over threads by steps of {}", name, factor.size,
+        diagnostics_.require(power, "the layout of {} spreads {} over threads in steps of {}", name, factor.size,
                              factor.unit);
         int& used = factor.place == Place::lane ? lanes : warps;
         const int bits = (static_cast<int>(std::bit_ceil(static_cast<unsigned>(factor.size))) - 1) * factor.unit;
-        diagnostics_.require((used & bits) == 0, "two digits of the layout of {} are the same threads", name);
+        diagnostics_.require((used & bits) == 0, "two digits of the layout of {} use the same threads", name);
         used |= bits;
         if (factor.place == Place::warp) last_warp += (factor.size - 1) * factor.unit;
       }
@@ -83,7 +83,7 @@ class Values {
     }
   }
 
-  // --- scopes: what a body makes is gone behind it
+  // --- scopes: values defined in a body are not available after it
 
   void body(const Body& steps) {
     std::vector<StorageId> here;
@@ -91,14 +91,14 @@ class Values {
       diagnostics_.about(&step);
       for (ValueId id : operands(step)) {
         available(id, "read");
-        diagnostics_.require(!reserved_.contains(plan_.values[id].storage), "{} is read where nothing has set it",
+        diagnostics_.require(!reserved_.contains(plan_.values[id].storage), "{} is read before it is set",
                              name_of(plan_, id));
       }
       reserved(step);
       const bool adds = step.action.is<LaneReduce>() || step.action.is<Mma>() || step.action.is<Wgmma>() ||
                         step.action.is<ReducePartials>() || step.action.is<AddScanPrefix>();
       for (ValueId id : results(step)) {
-        if (adds) available(id, "added to");
+        if (adds) available(id, "accumulated to");
         const StorageId storage = plan_.values[id].storage;
         diagnostics_.require(std::holds_alternative<std::monostate>(plan_.storages[storage].known), "{} is written",
                              name_of(plan_, id));
@@ -106,7 +106,7 @@ class Values {
           here.push_back(storage);
         else
           diagnostics_.require(plan_.storages[storage].changes || is_partial(step),
-                               "{} is made twice, and not said to change", name_of(plan_, id));
+                               "{} is defined twice, but not marked as changing", name_of(plan_, id));
       }
       sweeps(step);
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
@@ -131,9 +131,9 @@ class Values {
     if (const Wgmma* matmul = step.action.as<Wgmma>()) {
       const bool was = reserved_.erase(plan_.values[matmul->out].storage) != 0;
       diagnostics_.require(!matmul->overwrites_first || counters_.contains(matmul->overwrites_first),
-                           "it names a loop that it is not in");
+                           "it refers to a loop that it is not in");
       diagnostics_.require(!was || matmul->overwrites_first || matmul->overwrites,
-                           "{} is added to where nothing has set it", name_of(plan_, matmul->out));
+                           "{} is accumulated to before it is set", name_of(plan_, matmul->out));
     }
   }
   static bool is_partial(const Step& step) {
@@ -145,9 +145,9 @@ class Values {
       diagnostics_.require(counters_.contains(counter->loop), "{} is {} outside of its loop", name_of(plan_, id), how);
     else if (const BlockIndex* block = std::get_if<BlockIndex>(&storage.known))
       diagnostics_.require(block->axis >= phase_->first_axis && block->axis < phase_->first_axis + phase_->axes,
-                           "{} is {} in a phase over another grid", name_of(plan_, id), how);
+                           "{} is {} in a phase with another grid", name_of(plan_, id), how);
     else if (std::holds_alternative<std::monostate>(storage.known))
-      diagnostics_.require(made_.contains(plan_.values[id].storage), "{} is {} where nothing has made it",
+      diagnostics_.require(made_.contains(plan_.values[id].storage), "{} is {} before it is defined",
                            name_of(plan_, id), how);
   }
 
@@ -158,12 +158,12 @@ class Values {
                    [&](const Compute& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
-      diagnostics_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are made {} at a time",
+      diagnostics_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are computed {} at a time",
                            s.sweep.vector);
       const Layout& layout = plan_.values[s.out].layout;
       diagnostics_.require(
           (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,
-          "it is 0 where lanes & {}, warps & {}, which hold elements of their own", s.zero_lanes, s.zero_warps);
+          "it is 0 where lanes & {}, warps & {}, which hold different elements", s.zero_lanes, s.zero_warps);
     },
                    [&](const Load& s) {
       shape_of(s.sweep);
@@ -175,9 +175,9 @@ class Values {
     },
                    [&](const Atomic& s) {
       const ElementType type = plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type;
-      diagnostics_.require(is_atomic(s.op) && accepts(s.op, type), "'{}' changes no {}", name(s.op), name(type));
+      diagnostics_.require(is_atomic(s.op) && accepts(s.op, type), "'{}' cannot update {}", name(s.op), name(type));
       diagnostics_.require(s.expected.has_value() == (s.op == Op::atomic_compare_exchange),
-                           "'{}' and what it expects do not go together", name(s.op));
+                           "'{}' and an expected value do not match", name(s.op));
       expression(s.sweep, type);
       if (s.expected) operand(s.sweep, *s.expected);
       if (!s.out) return;
@@ -187,7 +187,7 @@ class Values {
                    [&](const Reduce& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       without(s.sweep, s.axis, s.out);
-      diagnostics_.require(is_reduction(s.op), "'{}' is no reduction", name(s.op));
+      diagnostics_.require(is_reduction(s.op), "'{}' is not a reduction", name(s.op));
       across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, {}, s.op,
              plan_.storage(s.out).registers);
     },
@@ -202,7 +202,7 @@ class Values {
                    [&](const LaneReduce& s) { replicas(s); },
                    [&](const CrossWarpReduce& s) {
       diagnostics_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
-                           "{} registers, {} at a time, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
+                           "{} registers, {} per pass, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
     },
                    []<OneOf<StoreWarpPartials, ReduceWarpPartials, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma,
                             Barrier, Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer,
@@ -217,7 +217,7 @@ class Values {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
       line(s.out, s.axis);
-      diagnostics_.require(is_reduction(s.by.op), "'{}' is no reduction", name(s.by.op));
+      diagnostics_.require(is_reduction(s.by.op), "'{}' is not a reduction", name(s.by.op));
     },
                    [&]<OneOf<WriteScanTotals, AddScanPrefix> T>(const T& s) {
       line(s.out, s.axis);
@@ -249,7 +249,7 @@ class Values {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.buffers[s.buffer].type, plan_.storage(s.out).type);
-      diagnostics_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is of another part of the tile",
+      diagnostics_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is another part of the tile",
                            name_of(plan_, s.out));
     },
                },
@@ -258,7 +258,7 @@ class Values {
   void line(ValueId out, int axis) {
     const Value& value = plan_.values[out];
     diagnostics_.require(axis < value.shape.rank() && line_of(value.layout, axis),
-                         "sums run along axis {} of {}, which is {}", axis, name_of(plan_, out),
+                         "a scan runs along axis {} of {}, whose layout is {}", axis, name_of(plan_, out),
                          to_string(value.layout));
   }
   void shape_of(const Sweep& sweep) {
@@ -267,12 +267,12 @@ class Values {
                          "{} registers are not whole vectors of {}", sweep.layout.registers(), sweep.vector);
   }
   void of_type(ElementType given, ElementType result) {
-    diagnostics_.require(given == result, "the elements are {}, the result {}", name(given), name(result));
+    diagnostics_.require(given == result, "the elements are {}, the result is {}", name(given), name(result));
   }
   void same(const Sweep& sweep, ValueId out) {
     const Value& value = plan_.values[out];
     diagnostics_.require(value.shape == sweep.shape && value.layout == sweep.layout,
-                         "the sweep is over {} {}, and {} is {} {}", to_string(sweep.shape), to_string(sweep.layout),
+                         "the sweep is over {} {}, but {} is {} {}", to_string(sweep.shape), to_string(sweep.layout),
                          name_of(plan_, out), to_string(value.shape), to_string(value.layout));
     rolled(sweep, out);
   }
@@ -281,26 +281,26 @@ class Values {
     diagnostics_.require(value.layout == sweep.layout.without(axis), "{} is {}, which is not {} without axis {}",
                          name_of(plan_, out), to_string(value.layout), to_string(sweep.layout), axis);
     diagnostics_.require(value.shape.rank() == sweep.shape.rank() && value.shape[axis] == 1,
-                         "{} keeps no axis {} of extent 1", name_of(plan_, out), axis);
+                         "{} does not keep axis {} with extent 1", name_of(plan_, out), axis);
     rolled(sweep, out);
   }
 
-  // --- parts of a result that warps combine: all of its registers, by all warps that have some, once
+  // --- cross-warp reductions: all registers of the result, over all warps that have partials, once
 
   void across(const Body& across, int warps, ValueId out, ValueId best, Op op, int registers) {
-    diagnostics_.require((warps != 0) == !across.empty(), "warps & {} hold parts, and combine {}", warps,
-                         across.empty() ? "nothing" : "what they have");
+    diagnostics_.require((warps != 0) == !across.empty(), "warps & {} hold partials, but {}", warps,
+                         across.empty() ? "do not reduce them" : "reduce some");
     if (across.empty()) return;
     const CrossWarpReduce* const partials = across.front().action.as<CrossWarpReduce>();
-    diagnostics_.require(partials && across.size() == 1, "warps combine parts by something else than rounds of them");
+    diagnostics_.require(partials && across.size() == 1, "warps reduce partials by steps other than CrossWarpReduce");
     if (!partials) return;
     diagnostics_.require(partials->out == out && partials->registers == registers,
-                         "{} registers of {} are combined, and there are {} of {}", partials->registers,
+                         "{} registers of {} are reduced, but there are {} of {}", partials->registers,
                          name_of(plan_, partials->out), registers, name_of(plan_, out));
     const auto same = [&](const auto& part) {
       diagnostics_.require(
           part.out == out && part.best == best && part.registers == registers && part.chunk == partials->chunk,
-          "a round combines other registers than it is for");
+          "a pass reduces other registers than its own");
       of_type(plan_.scratch[part.scratch].type, plan_.storage(best ? best : out).type);
     };
     const StoreWarpPartials* put = nullptr;
@@ -309,70 +309,74 @@ class Values {
       const StoreWarpPartials* const puts = step.action.as<StoreWarpPartials>();
       const ReduceWarpPartials* const takes = step.action.as<ReduceWarpPartials>();
       if (puts) {
-        diagnostics_.require(!put && !take, "a round puts its parts twice or too late");
+        diagnostics_.require(!put && !take, "a pass stores its partials twice or too late");
         same(*(put = puts));
       } else if (takes) {
-        diagnostics_.require(put && !take && takes->scratch == put->scratch, "a round takes parts that it has not put");
+        diagnostics_.require(put && !take && takes->scratch == put->scratch,
+                             "a pass reads partials that it has not stored");
         same(*(take = takes));
-        diagnostics_.require(takes->warps == warps, "parts of warps & {} are taken, and warps & {} have some",
+        diagnostics_.require(takes->warps == warps, "partials of warps & {} are read, but warps & {} have some",
                              takes->warps, warps);
-        diagnostics_.require(takes->op == op, "parts of '{}' are combined by '{}'", name(op), name(takes->op));
+        diagnostics_.require(takes->op == op, "partials of '{}' are reduced by '{}'", name(op), name(takes->op));
       } else {
-        diagnostics_.require(step.action.is<Barrier>(), "a round of parts is a put and a take");
+        diagnostics_.require(step.action.is<Barrier>(), "a pass must store partials and read them");
       }
     }
-    diagnostics_.require(put && take, "a round of parts is a put and a take");
+    diagnostics_.require(put && take, "a pass must store partials and read them");
   }
   void replicas(const LaneReduce& s) {
     const int copies = plan_.values[s.out].layout.lane_copies();
-    diagnostics_.require((s.lanes & ~copies) == 0, "lanes & {} hold other elements, not parts of the same", s.lanes);
+    diagnostics_.require((s.lanes & ~copies) == 0, "lanes & {} hold different elements, not partials of the same ones",
+                         s.lanes);
     const int warps = plan_.values[s.out].layout.warp_copies(role_->warps);
-    diagnostics_.require((s.warps & ~warps) == 0, "warps & {} hold other elements, not parts of the same", s.warps);
+    diagnostics_.require((s.warps & ~warps) == 0, "warps & {} hold different elements, not partials of the same ones",
+                         s.warps);
     across(s.across, s.warps, s.out, {}, Op::sum, s.kept);
     const int registers = plan_.storage(s.out).registers;
     diagnostics_.require(s.kept >= 1 && registers % s.kept == 0 &&
                              registers / s.kept <= 1 << std::popcount(static_cast<unsigned>(s.lanes)),
-                         "{} of {} registers are kept, with lanes & {}", s.kept, registers, s.lanes);
+                         "{} of {} registers are kept per lane, with lanes & {}", s.kept, registers, s.lanes);
   }
   // A loop that is not unrolled cannot index registers.
   void rolled(const Sweep& sweep, ValueId id) {
     diagnostics_.require(sweep.unrolled || plan_.storage(id).storage_class != StorageClass::registers,
-                         "{} is in registers, and the sweep is not unrolled", name_of(plan_, id));
+                         "{} is in registers, but the sweep is not unrolled", name_of(plan_, id));
   }
 
   void expression(const Sweep& sweep, std::optional<ElementType> result) {
     shape_of(sweep);
-    diagnostics_.require(!sweep.expression.terms.empty(), "there is no expression");
+    diagnostics_.require(!sweep.expression.terms.empty(), "the step has no expression");
     for (const Term& term : sweep.expression.terms) {
       this->term(sweep, term);
       for (const Operand& operand : term.in) this->operand(sweep, operand);
     }
     if (result && !sweep.expression.terms.empty())
       diagnostics_.require(host_type(sweep.expression.terms.back().type) == host_type(*result),
-                           "the expression is {}, the result {}", name(sweep.expression.terms.back().type),
+                           "the expression is {}, the result is {}", name(sweep.expression.terms.back().type),
                            name(*result));
   }
   void term(const Sweep& sweep, const Term& term) {
     const bool copies = term.op == Op::broadcast;
-    if (!copies && !is_elementwise(term.op)) return diagnostics_.require(false, "'{}' is no term", name(term.op));
+    if (!copies && !is_elementwise(term.op))
+      return diagnostics_.require(false, "'{}' is not a valid term", name(term.op));
     const bool custom = term.op == Op::custom;
     if (custom && (term.function < 0 || term.function >= std::ssize(plan_.functions)))
-      return diagnostics_.require(false, "a custom op is of function {}, which is none", term.function);
+      return diagnostics_.require(false, "a custom op calls function {}, which does not exist", term.function);
     const std::size_t operands =
         copies   ? 1
         : custom ? static_cast<std::size_t>(plan_.functions[static_cast<std::size_t>(term.function)].operands)
                  : info(term.op).in.count;
     diagnostics_.require(term.in.size() == operands, "'{}' has {} operands", name(term.op), term.in.size());
-    diagnostics_.require(accepts(term.op, term.operand), "'{}' takes no {}", name(term.op), name(term.operand));
+    diagnostics_.require(accepts(term.op, term.operand), "'{}' does not take {}", name(term.op), name(term.operand));
     const bool gives =
         term.op == Op::cast ||
         (term.op == Op::bitcast ? bitcasts(term.operand, term.type) : term.type == result_type(term.op, term.operand));
-    diagnostics_.require(gives, "'{}' of {} gives no {}", name(term.op), name(term.operand), name(term.type));
+    diagnostics_.require(gives, "'{}' of {} does not return {}", name(term.op), name(term.operand), name(term.type));
     for (std::size_t i = 0; i < term.in.size(); ++i) {
       const ElementType wanted = term.op == Op::select && i == 0 ? ElementType::pred : term.operand;
       const std::optional<ElementType> given = type_of(sweep, term.in[i]);
       if (given)
-        diagnostics_.require(*given == wanted, "'{}' takes {}, and is given {}", name(term.op), name(wanted),
+        diagnostics_.require(*given == wanted, "'{}' takes {}, but gets {}", name(term.op), name(wanted),
                              name(*given));
     }
   }
@@ -398,24 +402,24 @@ class Values {
     const Value& value = plan_.values[operand.value];
     rolled(sweep, operand.value);
     diagnostics_.require(!plan_.storages[value.storage].pairs,
-                         "{} is pairs, of which no step but wgmma takes an element", name_of(plan_, operand.value));
+                         "{} holds pairs, of which only wgmma may read elements", name_of(plan_, operand.value));
     if (value.layout.rank() > sweep.layout.rank())
       return diagnostics_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
     if (sweep.part) return part(sweep, operand, value);
     for (int i = 1; i <= value.shape.rank(); ++i) {
       const int extent = value.shape[value.shape.rank() - i];
       diagnostics_.require(extent == 1 || extent == sweep.shape[sweep.shape.rank() - i],
-                           "{} is {}, and cannot be stretched to {}", name_of(plan_, operand.value),
+                           "{} is {}, which cannot be broadcast to {}", name_of(plan_, operand.value),
                            to_string(value.shape), to_string(sweep.shape));
     }
     diagnostics_.require(value.layout.spreads_as(sweep.layout.of_operand(value.shape, sweep.shape)),
-                         "{} lies as {}, and the sweep is {}", name_of(plan_, operand.value), to_string(value.layout),
-                         to_string(sweep.layout));
+                         "{} has layout {}, but the sweep has {}", name_of(plan_, operand.value),
+                         to_string(value.layout), to_string(sweep.layout));
     diagnostics_.require(operand.map == register_map(value.layout, sweep.layout),
-                         "registers of {} are taken for others", name_of(plan_, operand.value));
+                         "registers of {} are mapped to wrong ones", name_of(plan_, operand.value));
   }
 
-  // Each register of a sweep over a part of a tile is that of the element at the same place of the tile.
+  // Each register of a sweep over a part of a tile must map to the element at the same place of the tile.
   void part(const Sweep& sweep, const Operand& operand, const Value& value) {
     const auto number = [](const std::vector<Digit>& digits, int index) {
       int sum = 0;
@@ -433,10 +437,10 @@ class Values {
             value.origin[static_cast<std::size_t>(axis)] + number(in_value, operand.first + number(operand.map, r)) ==
             sweep.origin[static_cast<std::size_t>(axis + shift)] + number(in_sweep, r);
     }
-    diagnostics_.require(same, "registers of {} are taken for others", name_of(plan_, operand.value));
+    diagnostics_.require(same, "registers of {} are mapped to wrong ones", name_of(plan_, operand.value));
   }
 
-  // --- places
+  // --- accesses
 
   void access(const TileAccess& access, const Sweep* sweep) {
     for (const TileAccess::Axis& axis : access.axes) {
@@ -451,33 +455,35 @@ class Values {
   }
   void element(const Operand& of, const Sweep& sweep) {
     diagnostics_.require(of.kind != Operand::Kind::term && of.kind != Operand::Kind::fetched,
-                         "a place that the step itself computes or reads");
+                         "a position that the step itself computes or reads");
     if (of.kind == Operand::Kind::value)
-      diagnostics_.require(plan_.storage(of.value).type == ElementType::i32, "{} is {}, and places are i32",
+      diagnostics_.require(plan_.storage(of.value).type == ElementType::i32, "{} is {}, but positions are i32",
                            name_of(plan_, of.value), name(plan_.storage(of.value).type));
     operand(sweep, of);
   }
   void single(const Operand& operand, ElementType type) {
     if (operand.kind != Operand::Kind::value) return;
     diagnostics_.require(plan_.values[operand.value].shape.size() == 1 && plan_.storage(operand.value).registers == 1,
-                         "{} is not one element", name_of(plan_, operand.value));
+                         "{} is not a single element", name_of(plan_, operand.value));
     diagnostics_.require(plan_.storage(operand.value).type == type, "{} is {}, not {}", name_of(plan_, operand.value),
                          name(plan_.storage(operand.value).type), name(type));
   }
-  // They lie along the tile's first axis; of a tile that is stretched along that there is one.
+  // Rows are indexed along the tile's first axis. If the tile is broadcast along it, there is one row.
   void rows(const TileAccess& access, const Sweep& sweep) {
     const Value& rows = plan_.values[access.rows];
     rolled(sweep, access.rows);
-    if (rows.shape.rank() != 1) return diagnostics_.require(false, "rows are named by {}", name_of(plan_, access.rows));
+    if (rows.shape.rank() != 1)
+      return diagnostics_.require(false, "rows are indexed by {}, which is not one-dimensional",
+                                  name_of(plan_, access.rows));
     const int first = sweep.shape.rank() - static_cast<int>(access.axes.size());
     const bool stretched = access.axes[0].extent != sweep.shape[first];
     Layout along = sweep.layout;
     for (int axis = 0; axis < sweep.shape.rank(); ++axis)
       if (axis != first || stretched) along = along.without(axis);
     diagnostics_.require(rows.shape[0] == access.axes[0].extent && rows.layout.axis(0) == along.axis(first),
-                         "{} does not lie as the rows of the sweep do", name_of(plan_, access.rows));
-    diagnostics_.require(access.rows_map == register_map(along, sweep.layout), "registers of {} are taken for others",
-                         name_of(plan_, access.rows));
+                         "{} does not have the layout of the rows of the sweep", name_of(plan_, access.rows));
+    diagnostics_.require(access.rows_map == register_map(along, sweep.layout),
+                         "registers of {} are mapped to wrong ones", name_of(plan_, access.rows));
   }
 
   Diagnostics& diagnostics_;
@@ -485,7 +491,7 @@ class Values {
   const Phase* phase_ = nullptr;
   const Role* role_ = nullptr;
   std::set<StorageId> made_;
-  std::set<StorageId> reserved_;  // and not set
+  std::set<StorageId> reserved_;  // declared, and not yet set
   std::set<LoopId> counters_;
 };
 
