@@ -85,8 +85,7 @@ void show_kernel() {
   title(1, "A kernel, in C++");
   for (const std::string& line : lines_of(sources[0].text)) say_code(line);
   print("\n");
-  say(paint.aside(
-      "The code operates on tiles. Threads, shared memory, barriers and masks are generated."));
+  say(paint.aside("The code operates on tiles. Threads, shared memory, barriers and masks are generated."));
 }
 
 // ---- 2

@@ -106,8 +106,8 @@ std::vector<Window> windows_of(const Settings& settings, const Gpt2Config& confi
   const std::size_t stride = settings.stride.value_or(static_cast<std::uint32_t>(config.positions / 2));
   // The windows must overlap, because the first token of a window cannot be scored.
   if (context > 1 && (settings.stride || ids.size() > context) && (stride < 1 || stride >= context))
-    throw Error(fmt::format("--stride {}: it must be 1 to {}; the model's context is {} tokens", stride, context - 1,
-                            context));
+    throw Error(
+        fmt::format("--stride {}: it must be 1 to {}; the model's context is {} tokens", stride, context - 1, context));
   return windows_of(ids.size(), context, stride);
 }
 

@@ -80,10 +80,9 @@ Row matmul(std::string op, MatmulFamily family, const Setup& setup, auto make_ca
                static_cast<float>(T(right[e.nk ? index % e.n * e.k + k : k * e.n + index % e.n]));
       return finish(sum, index % e.n);
     };
-    return std::make_unique<Captured>(
-        device, turns,
-        [=, call = make_call(tiles, device)](const Stream& stream, int i) { call(stream, x[i], w[i], y[i]); },
-        [=] { return error_of(y.back(), reference); });
+    return std::make_unique<Captured>(device, turns, [=, call = make_call(tiles, device)](const Stream& stream, int i) {
+      call(stream, x[i], w[i], y[i]);
+    }, [=] { return error_of(y.back(), reference); });
   };
   row.make = [=, tiles = setup.tiles](const Device& device, const Turns& turns) {
     return make(device, turns, tiles ? *tiles : tiles_on(device));
@@ -116,7 +115,7 @@ Row linear_gelu(const Setup& setup) {
   const Normal normal(3);
   const std::int64_t n = setup.shape.n;
   return matmul<bf16, bf16>("linear_gelu", MatmulFamily::activated, setup,
-                             [=](const MatmulTiles& tiles, const Device& device) {
+                            [=](const MatmulTiles& tiles, const Device& device) {
     return [kernel = kernels::linear_gelu<bf16, bf16>(tiles), bias = tensor_of<f32, 1>(device, {n}, normal)](
                const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, bias, y);

@@ -60,8 +60,7 @@ inline auto running_sum_kernel(int size) {
     atomic_exchange(words, {part}, told(sum_of_part, all));
     Var before = zeros<f32>({1});
     Var at = part - 1;
-    while_([&] { return at >= 0; },
-           [&] {
+    while_([&] { return at >= 0; }, [&] {
       Tile place = at - iota({window}, 0);  // the nearest first; those below 0 do not exist
       Tile word = atomic_or(words, {place}, zeros<u64>({window}));
       Tile what = where(place < 0, sum_up_to_part, cast<i32>(word >> 32));

@@ -71,7 +71,7 @@ struct Row {
 };
 
 struct RowSettings {
-  bool small = false;  ///< the same with extents that a CPU can do fast: tests the program itself
+  bool small = false;                      ///< the same with extents that a CPU can do fast: tests the program itself
   std::optional<MatmulTiles> tiles = {};   ///< of the matmuls; without it choose() chooses
   std::uint64_t seed = 1;                  ///< of random extents
 };

@@ -4,9 +4,9 @@
 #include "common/attention.hpp"
 #include "common/decode.hpp"
 #include "common/gather_rows.hpp"
+#include "common/matmuls.hpp"
 #include "common/memory_rows.hpp"
 #include "common/order_rows.hpp"
-#include "common/matmuls.hpp"
 
 namespace tessera::internal::bench {
 

@@ -20,8 +20,10 @@ class Arguments {
     }
     if (!is_tensor) refuse(position, "is a number, but the parameter takes a tensor");
     const detail::AnyTensor& tensor = *std::get<const detail::AnyTensor*>(value);
-    if (tensor.type != parameter.type) refuse(position, "is a tensor " + tensor.text() + ", with a different element "
-                                                                                         "type");
+    if (tensor.type != parameter.type)
+      refuse(position, "is a tensor " + tensor.text() +
+                           ", with a different element "
+                           "type");
     if (tensor.rank != parameter.rank) refuse(position, "is a tensor " + tensor.text() + ", with a different rank");
     if (tensor.place.data && !tensor.device->has(stream_))
       detail::refuse_device(kernel_.name(), position, *tensor.device, stream_);

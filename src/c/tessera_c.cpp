@@ -289,9 +289,10 @@ tessera_status tessera_library_open(const char* path, tessera_library** library)
     SharedLibrary opened = SharedLibrary::open("the library of kernels", places);
     const auto& exported = *opened.symbol<const detail::ExportedKernels* (*)()>("tessera_exported_kernels")();
     if (detail::exported_layout() != exported.made_with)
-      throw Error(fmt::format("{} was built with another version of Tessera than this one, {}; build it again with its "
-                              "headers",
-                              opened.path().native(), version()));
+      throw Error(
+          fmt::format("{} was built with another version of Tessera than this one, {}; build it again with its "
+                      "headers",
+                      opened.path().native(), version()));
     auto handle = std::make_unique<tessera_library>(opened.path().native(), exported.first);
     keep(std::move(opened));
     made = handle.release();

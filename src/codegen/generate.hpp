@@ -25,9 +25,9 @@ struct KernelSource {
   std::vector<Remark> remarks = {};  ///< sorted by the author's lines; none for raw CUDA
   std::vector<KernelParameter> parameters = {};
   std::vector<TmaTensor> tma_tensors = {};  ///< tensors of parameters that are tensor maps
-  int threads = 0;                      ///< of a CTA; raw CUDA: from the launch, 0 if it varies
-  int shared_bytes = 0;                 ///< dynamic shared memory; raw CUDA: -1 if it varies
-  std::int64_t workspace_bytes = 0;     ///< of each CTA in flight; 0: none
+  int threads = 0;                          ///< of a CTA; raw CUDA: from the launch, 0 if it varies
+  int shared_bytes = 0;                     ///< dynamic shared memory; raw CUDA: -1 if it varies
+  std::int64_t workspace_bytes = 0;         ///< of each CTA in flight; 0: none
   /// Each CTA takes one grid tile after another, so a launch may have fewer CTAs than grid tiles: as many as fit the
   /// GPU. Otherwise a launch has one CTA for each grid tile.
   bool persistent = false;

@@ -124,9 +124,9 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
       misfit("it would be rounded; write it as a floating literal if that is intended");
     if (kept == 0 && value.real() != 0)
       misfit(fmt::format("it would be 0, as its smallest number is {:.2g}; write 0 if that is intended",
-                         type == ElementType::f64    ? std::numeric_limits<double>::denorm_min()
-                         : type == ElementType::f16  ? 0x1p-24
-                         : type == ElementType::bf16 ? 0x1p-133
+                         type == ElementType::f64      ? std::numeric_limits<double>::denorm_min()
+                         : type == ElementType::f16    ? 0x1p-24
+                         : type == ElementType::bf16   ? 0x1p-133
                          : type == ElementType::f8e4m3 ? 0x1p-9
                          : type == ElementType::f8e5m2 ? 0x1p-16
                                                        : 0x1p-149));
@@ -148,11 +148,11 @@ Handle Trace::literal(ElementType type, Number value, Location location, const S
 int Trace::axis(Axis axis, int rank, std::string_view what, std::string_view hint) const {
   const int number = axis.number;
   if (number < -rank || number >= rank)
-    builder_.fail(axis.location, rank == 0
-                                     ? fmt::format("{}: axis {} does not exist, as rank 0 has no "
-                                                   "axes{}", what, number, hint)
-                                     : fmt::format("{}: axis {} does not exist in rank {}; axes are {} to {}{}", what,
-                                                   number, rank, -rank, rank - 1, hint));
+    builder_.fail(axis.location, rank == 0 ? fmt::format("{}: axis {} does not exist, as rank 0 has no "
+                                                         "axes{}",
+                                                         what, number, hint)
+                                           : fmt::format("{}: axis {} does not exist in rank {}; axes are {} to {}{}",
+                                                         what, number, rank, -rank, rank - 1, hint));
   return number < 0 ? number + rank : number;
 }
 
@@ -350,8 +350,8 @@ void Trace::print(std::string text, std::vector<Handle> values, Location locatio
   }
   if (places != values.size())
     builder_.fail(location, fmt::format("print: the text has {} {{}}, and {} values are given; give one for "
-                                        "each", places,
-                                        values.size()));
+                                        "each",
+                                        places, values.size()));
   for (Handle& value : values) {  // storage types are printed as types that compute
     const ElementType type = builder_.graph()[use(value, location)].type;
     if (info(type).computes) continue;

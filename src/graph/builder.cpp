@@ -84,8 +84,10 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
 // The extent of a view follows from known values: for a slice the given extent, otherwise the extents of the tensor
 // below.
 Id GraphBuilder::extent(Id view, std::int64_t axis, Location location) {
-  if (axis < 0 || axis >= graph_[view].shape.rank()) fail(location, fmt::format("extent: axis {} does not "
-                                                                                "exist", axis));
+  if (axis < 0 || axis >= graph_[view].shape.rank())
+    fail(location, fmt::format("extent: axis {} does not "
+                               "exist",
+                               axis));
   const ViewAxis at = view_axes(graph_, view)[static_cast<std::size_t>(axis)];
   if (!at.slices.empty()) return at.slices.back().extent;
   const auto number = [&](int value) { return constant(ElementType::i32, cell_of(value), {}, location); };
@@ -138,7 +140,8 @@ Id GraphBuilder::append(Node node) {
 RegionId GraphBuilder::begin(RegionKind kind, Location location) {
   if (static_cast<int>(open_.size()) > most_nested)
     fail(location, fmt::format("loops and if_ are nested more than {} deep; merge several loops into "
-                               "one", most_nested));
+                               "one",
+                               most_nested));
   const auto region = static_cast<RegionId>(graph_.regions.size());
   graph_.regions.push_back({kind, open_.empty() ? 0 : open_.back(), {}, {}, {}});
   open_.push_back(region);
@@ -197,8 +200,7 @@ void GraphBuilder::set_grid(std::span<const Id> extents, Location location) {
   if (!graph_.grid.empty()) fail(location, "blocks(...) is called twice; a kernel has one grid");
   for (Id id : extents)
     if (!graph_[id].uniform)
-      fail(location,
-           "blocks(...) takes values computed from extents and scalars; this one depends on a tile");
+      fail(location, "blocks(...) takes values computed from extents and scalars; this one depends on a tile");
   graph_.grid.assign(extents.begin(), extents.end());
 }
 

@@ -67,14 +67,17 @@ const Shape& atomic_shape(const Graph& graph, Op op, std::span<const Id> in) {
   const Shape& tile = graph[in[0]].shape;
   for (Id id : in.first(view))
     if (graph[id].shape != tile)
-      mismatch("{}: {} is expected where {} is stored; both must have the same "
-               "shape", name(op), to_string(graph[id].shape),
-               to_string(tile));
+      mismatch(
+          "{}: {} is expected where {} is stored; both must have the same "
+          "shape",
+          name(op), to_string(graph[id].shape), to_string(tile));
   if (!by_elements(op))
     check_access(graph, op, tile, in[view], places.size(), 0);
   else if (const Shape& shape = check_elements(graph, op, places, in[view]); shape != tile)
-    mismatch("{}: indices {} for a tile {}; give an index for each "
-             "element", name(op), to_string(shape), to_string(tile));
+    mismatch(
+        "{}: indices {} for a tile {}; give an index for each "
+        "element",
+        name(op), to_string(shape), to_string(tile));
   return tile;
 }
 
@@ -134,8 +137,10 @@ Shape unfolded(const Graph& graph, Id view, int axis, std::span<const std::int64
   if (at.within > 0 && at.within < size)
     mismatch("{}: windows of {} elements in an axis of {}", name(op), size, at.within);
   if (step < size && graph.parameters[static_cast<std::size_t>(view_parameter(graph, view))].access != Access::in)
-    mismatch("{}: windows of {} elements, {} apart, share elements; only an In may have such "
-             "windows", name(op), size, step);
+    mismatch(
+        "{}: windows of {} elements, {} apart, share elements; only an In may have such "
+        "windows",
+        name(op), size, step);
   return Shape::of_rank(rank + 1);
 }
 

@@ -70,8 +70,11 @@ Reports::Reports(const Graph& graph) : kernel_(graph.name) {
 
 const Reports::Source& Reports::source(std::size_t text) const {
   const auto found = std::ranges::find(sources_, text, &Source::text);
-  if (found == sources_.end()) throw InternalError(fmt::format("kernel '{}' reports a text that it does not "
-                                                               "have", kernel_));
+  if (found == sources_.end())
+    throw InternalError(
+        fmt::format("kernel '{}' reports a text that it does not "
+                    "have",
+                    kernel_));
   return *found;
 }
 

@@ -64,9 +64,8 @@ fs::path snapshot_in(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(snapshots, ignored))
     there.push_back(in_quotes(entry.path().native()));
   std::sort(there.begin(), there.end());
-  const std::string instead = there.empty()
-                                  ? "it holds no snapshot either; download the model again"
-                                  : fmt::format("specify a snapshot: {}", fmt::join(there, " or "));
+  const std::string instead = there.empty() ? "it holds no snapshot either; download the model again"
+                                            : fmt::format("specify a snapshot: {}", fmt::join(there, " or "));
   if (!is_there(reference)) {
     throw Error(fmt::format("{}: no such file, which would name the snapshot of the model to use; {}",
                             in_quotes(reference.native()), instead));

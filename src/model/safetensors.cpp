@@ -394,9 +394,8 @@ SafeTensors SafeTensors::open_shards(const std::filesystem::path& path) {
   }
   // The total is informative only: some versions of transformers count the bits of masks, others the sizes of files.
   if (index.total_size && *index.total_size != fmt::to_string(bytes)) {
-    log_warn(fmt::format(
-        "{} has total_size {}, and the tensors have {} bytes; the sizes in the files are used", named,
-        *index.total_size, bytes));
+    log_warn(fmt::format("{} has total_size {}, and the tensors have {} bytes; the sizes in the files are used", named,
+                         *index.total_size, bytes));
   }
   return std::move(content).finish();
 }
@@ -413,8 +412,7 @@ const StoredTensor* SafeTensors::find(std::string_view name) const& {
 }
 
 void SafeTensors::read(const StoredTensor& tensor, std::span<std::byte> to, std::uint64_t begin) const {
-  if (begin > tensor.size || to.size() > tensor.size - begin)
-    throw InternalError("a read beyond the end of a tensor");
+  if (begin > tensor.size || to.size() > tensor.size - begin) throw InternalError("a read beyond the end of a tensor");
   content_->files[tensor.file].read(tensor.begin + begin, to);
 }
 

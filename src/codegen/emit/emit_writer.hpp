@@ -38,7 +38,7 @@ struct Writer {
   std::vector<ThreadTerm> terms;
   struct {
     bool shared = false, thread = false, lane = false, warp = false;
-    std::set<int> kept = {};  // tensors that are read with an L2 cache policy
+    std::set<int> kept = {};     // tensors that are read with an L2 cache policy
   } uses;                        ///< of the kernel's own variables
   std::set<StorageId> storages;  ///< used by the text
   std::set<BufferId> buffers;

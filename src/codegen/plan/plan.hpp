@@ -174,7 +174,7 @@ struct Schedule {
   SplitK split_k = SplitK::none;
   /// tiles: from the last tile of the first axis to its first; every second wave of CTAs runs in the other direction.
   bool snake_order = false;
-  int l2_group = 0;  ///< tiles of all axes but the first that run together along it, for reuse in L2; 0: all
+  int l2_group = 0;      ///< tiles of all axes but the first that run together along it, for reuse in L2; 0: all
   int raster_group = 0;  ///< tiles along the first axis that run together, for reuse in L2; 0: in order
 };
 

@@ -97,8 +97,8 @@ class StepText {
                        expression(s.sweep));
   }
   static std::string scanned(const ScanBy& by) {
-    return fmt::format("{}{}{} scan", by.options.reverse ? "reverse " : "",
-                       by.options.exclusive ? "exclusive " : "", name(by.op));
+    return fmt::format("{}{}{} scan", by.options.reverse ? "reverse " : "", by.options.exclusive ? "exclusive " : "",
+                       name(by.op));
   }
   std::string operator()(const Scan& s) const {
     return fmt::format("{} = {} along {} of {}", of(s.out), scanned(s.by), s.axis, expression(s.sweep));

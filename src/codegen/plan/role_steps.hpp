@@ -156,13 +156,13 @@ struct WgmmaFence {};
 struct Wgmma {
   ValueId out;
   BufferId a, b;
-  ValueId left = {};            ///< a in registers, instead of in a buffer; 16-bit elements in pairs
+  ValueId left = {};                 ///< a in registers, instead of in a buffer; 16-bit elements in pairs
   PipelineStateId a_state, b_state;  ///< select the stages; none: the buffer is not in a pipeline
   ElementType type{};
   int m = 0, n = 0, k = 0;                  ///< of the role's tile
   int first_k = 0;                          ///< where it begins along k in the buffers
   bool a_k_major = true, b_k_major = true;  ///< the buffers' rows run along k, not along m or n
-  LoopId overwrites_first = {};                        ///< out = a b in the first iteration of this loop
+  LoopId overwrites_first = {};             ///< out = a b in the first iteration of this loop
   bool overwrites = false;                  ///< out = a b
 };
 
@@ -195,7 +195,7 @@ struct TmaStoreWait {
 /// Named barrier `id`, 1 to 15, of `threads` threads; consumer groups have one each, from `id` on.
 struct NamedBarrier {
   int id = 1, threads = 0;
-  bool arrives = false;    ///< without waiting
+  bool arrives = false;              ///< without waiting
   bool next_consumer_group = false;  ///< the barrier of the consumer group whose turn is next
 };
 

@@ -13,8 +13,7 @@ namespace tessera::internal {
 
 /// The properties of one tensor that code may assume.
 struct TensorClass {
-  std::int8_t contiguous_axis =
-      -1;                         ///< the axis whose stride is 1; -1: none, or a scalar
+  std::int8_t contiguous_axis = -1;  ///< the axis whose stride is 1; -1: none, or a scalar
   std::int8_t alignment = 1;      ///< bytes, at most 16: a power of two that divides the address and every other stride
   std::int8_t row_alignment = 1;  ///< bytes, at most 16: a power of two that divides the length of a contiguous row
   /// TMA can address it: aligned to 16 bytes, positive strides, at most 5 axes, none of extent 0.

@@ -36,8 +36,7 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, int ordinal, Cuda
   Arch arch{attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
             attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)};
   info_.name = fmt::format("cuda:{} ({}, {})", ordinal, name.data(), arch.name());
-  if (arch.major < 8)
-    throw Error(fmt::format("{} is older than sm_80, the oldest architecture supported", info_.name));
+  if (arch.major < 8) throw Error(fmt::format("{} is older than sm_80, the oldest architecture supported", info_.name));
   if (arch.major >= 9) arch.suffix = 'a';
   info_.arch = arch;
   info_.ordinal = ordinal;

@@ -35,8 +35,7 @@ ElementType type_of(const DLDataType& type) {
   for (const Code& code : codes)
     if (code.code == type.code && code.bits == type.bits && type.lanes == 1) return code.type;
   if (type.code == code_of_bool)
-    refuse(
-        "bool is not an element type of tensors; view it as u8 (array.view(numpy.uint8), tensor.view(torch.uint8))");
+    refuse("bool is not an element type of tensors; view it as u8 (array.view(numpy.uint8), tensor.view(torch.uint8))");
   refuse(fmt::format("its element type has code {}, {} bits and {} lanes, which is not a type of Tessera's", type.code,
                      type.bits, type.lanes));
 }

@@ -14,8 +14,8 @@ class Unbatcher final : public Rewriter {
  private:
   Id rewrite(const Node& node, std::span<const Id> in) override {
     if (node.op != Op::mma || node.shape.rank() != 3) return Rewriter::rewrite(node, in);
-    const auto apply = [&](Op op, ElementType type, std::span<const Id> operands, std::span<const std::int64_t> attributes,
-                           const Shape& shape = {}) {
+    const auto apply = [&](Op op, ElementType type, std::span<const Id> operands,
+                           std::span<const std::int64_t> attributes, const Shape& shape = {}) {
       return builder().apply(op, type, operands, attributes, node.location, shape);
     };
     const int batch = node.shape[0];
@@ -25,8 +25,11 @@ class Unbatcher final : public Rewriter {
         const Shape all = made(of).shape;
         const ElementType type = made(of).type;
         if (batch > 1) {
-          const auto at = [&](int start) { return builder().constant(ElementType::i32, cell_of(start), {}, node.location); };
-          of = apply(Op::extract, type, std::array{of, at(i), at(0), at(0)}, std::array<std::int64_t, 3>{1, 1, 1}, {1, all[1], all[2]});
+          const auto at = [&](int start) {
+            return builder().constant(ElementType::i32, cell_of(start), {}, node.location);
+          };
+          of = apply(Op::extract, type, std::array{of, at(i), at(0), at(0)}, std::array<std::int64_t, 3>{1, 1, 1},
+                     {1, all[1], all[2]});
         }
         return apply(Op::reshape, type, std::array{of}, {}, {all[1], all[2]});
       };

@@ -199,8 +199,7 @@ class Remarker {
     if (!axis.viewed.windows.empty()) return "windows along the contiguous axis begin at any element";
     if (std::string why = why_unaligned(access); !why.empty()) return why;
     const int bytes = axis.extent * bytes_of(access);
-    if (bytes % widest != 0)
-      return fmt::format("the tile has {} bytes of a row, not a multiple of {}", bytes, widest);
+    if (bytes % widest != 0) return fmt::format("the tile has {} bytes of a row, not a multiple of {}", bytes, widest);
     return "its layout gives a thread no more consecutive elements";
   }
   std::string why_unaligned(const TileAccess& access) const {

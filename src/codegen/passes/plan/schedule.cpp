@@ -113,9 +113,8 @@ bool schedule(Planning& planning) {
   if (planning.has_matmuls && plan.variant.split_k != SplitK::none &&
       split_k_of(candidate_of(planning)) == SplitK::none)
     add_remark(plan, plan.location, Remark::Status::missed, remark_kind::split_k, "{}",
-               planning.why_not_split.empty()
-                   ? "split-K needs a warp-specialized kernel, and enough registers"
-                   : planning.why_not_split);
+               planning.why_not_split.empty() ? "split-K needs a warp-specialized kernel, and enough registers"
+                                              : planning.why_not_split);
   return true;
 }
 

@@ -66,8 +66,8 @@ void SplitKTiles::part(const StorePartial& put) {
 }
 
 void SplitKTiles::tell(int elected) {
-  diagnostics_.require(split_k_ == SplitK::stream_k && elected == 1 && first_ == false,
-                       "{} threads signal a partial", elected);
+  diagnostics_.require(split_k_ == SplitK::stream_k && elected == 1 && first_ == false, "{} threads signal a partial",
+                       elected);
   diagnostics_.require(part_ == Part::there, "the partial may be incomplete: a barrier must precede the signal");
   part_ = Part::none;
   tells_ = true;

@@ -132,10 +132,9 @@ class Accesses {
                          "{} may be read before the grid dependency wait, while the previous launch may write it",
                          name);
     diagnostics_.require(!access.in_order || access.read_only, "{} is read in order, but the launch writes it", name);
-    diagnostics_.require(
-        !access.kept ||
-            (access.in_order && !access.rows && access.padding == 0 && access.vector * info(tensor.type).bytes == 16),
-        "{} is read with evict_last, but not in order by 16-byte accesses padded with zeros", name);
+    diagnostics_.require(!access.kept || (access.in_order && !access.rows && access.padding == 0 &&
+                                          access.vector * info(tensor.type).bytes == 16),
+                         "{} is read with evict_last, but not in order by 16-byte accesses padded with zeros", name);
     unsigned axes = 0;
     for (const TileAccess::Axis& axis : access.axes) {
       diagnostics_.require(axis.element.has_value() == access.by_elements() && !(axis.element && access.rows),
@@ -303,10 +302,9 @@ class Accesses {
       access(tile.access, nullptr, false);
       diagnostics_.require(tile.access.read_only && !tile.access.rows && tile.access.padding == 0,
                            "a fetch must copy an In tensor, with zeros outside of it");
-      diagnostics_.require(
-          tile.copy == Fetch::Copy::async || !plan_.waits_for_previous(),
-          "{} is filled by plain loads in a launch that may begin before the tensor is written",
-          name_of(plan_, tile.buffer));
+      diagnostics_.require(tile.copy == Fetch::Copy::async || !plan_.waits_for_previous(),
+                           "{} is filled by plain loads in a launch that may begin before the tensor is written",
+                           name_of(plan_, tile.buffer));
       box(tile.access, buffer);
       const std::string name = name_of(plan_, tile.buffer);
       const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(tile.access.parameter)];

@@ -85,12 +85,10 @@ class Contents {
     if (const Mma* mma = step.action.as<Mma>())
       for (const MatmulOperand* operand : {&mma->matmul.a, &mma->matmul.b})
         diagnostics_.require(!operand->buffer || is_filled(Filled::buffer, operand->buffer),
-                             "{} is read before it is written",
-                             operand->buffer ? name_of(plan_, operand->buffer) : "");
+                             "{} is read before it is written", operand->buffer ? name_of(plan_, operand->buffer) : "");
   }
   void read(ScratchId scratch) {
-    diagnostics_.require(is_filled(Filled::scratch, scratch), "scratch{} is read before it is written",
-                         scratch.index);
+    diagnostics_.require(is_filled(Filled::scratch, scratch), "scratch{} is read before it is written", scratch.index);
   }
   // A matmul may read past its operand, where the buffer must be 0.
   void staged(const StoreShared& stage) {

@@ -376,8 +376,7 @@ class Values {
       const ElementType wanted = term.op == Op::select && i == 0 ? ElementType::pred : term.operand;
       const std::optional<ElementType> given = type_of(sweep, term.in[i]);
       if (given)
-        diagnostics_.require(*given == wanted, "'{}' takes {}, but gets {}", name(term.op), name(wanted),
-                             name(*given));
+        diagnostics_.require(*given == wanted, "'{}' takes {}, but gets {}", name(term.op), name(wanted), name(*given));
     }
   }
   std::optional<ElementType> type_of(const Sweep& sweep, const Operand& operand) const {
@@ -401,8 +400,8 @@ class Values {
     if (operand.kind != Operand::Kind::value) return;
     const Value& value = plan_.values[operand.value];
     rolled(sweep, operand.value);
-    diagnostics_.require(!plan_.storages[value.storage].pairs,
-                         "{} holds pairs, of which only wgmma may read elements", name_of(plan_, operand.value));
+    diagnostics_.require(!plan_.storages[value.storage].pairs, "{} holds pairs, of which only wgmma may read elements",
+                         name_of(plan_, operand.value));
     if (value.layout.rank() > sweep.layout.rank())
       return diagnostics_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
     if (sweep.part) return part(sweep, operand, value);
