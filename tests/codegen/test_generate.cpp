@@ -261,7 +261,7 @@ TEST_CASE("a debug build of a kernel checks itself", "[generate]") {
        -1,
        5,
        "atomic_max"},
-      {"a product by roles",
+      {"a warp-specialized matmul",
        trace_kernel("product", matmul, here),
        ElementType::bf16,
        {128, 128},

@@ -90,7 +90,7 @@ TEST_CASE("a kernel four times as large takes about four times as long", "[passe
 }
 
 TEST_CASE("a kernel that grows is warp-specialized", "[passes][growth]") {
-  const Graph graph = run_passes(growing("what is computed of a product by roles").traced(8));
+  const Graph graph = run_passes(growing("arithmetic on a warp-specialized matmul").traced(8));
   const codegen::Plan plan = codegen::make_plan(graph, dense_variant(graph), Arch::sm_90a, {});
   CHECK(plan.phases[0].roles.size() == 2);
   CHECK(plan.tensor_maps.size() == 4);  // including those of both stores

@@ -23,7 +23,7 @@ class Order {
   std::uint32_t last_barrier() const { return barrier_; }
   void warp_barrier(int warp);
 
-  /// What a thread passes to threads that wait for it: all that it knows, and its own accesses so far.
+  /// A thread's knowledge that it passes to threads that wait for it: all that it knows, and its own accesses so far.
   const Knowledge& release(int thread);
   void acquire(int thread, const Knowledge& knowledge);
   /// The same for threads of other CTAs; `block` is the number of the thread's own CTA.

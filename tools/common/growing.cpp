@@ -207,7 +207,7 @@ const Growing all_growing[] = {
     {"loops in one another", 80, of<nested_loops>},
     {"loops in one another that store", 80, of<nested_loops_that_store>},
     {"products", 800, of<products>},
-    {"what is computed of a product by roles", 4000, warp_specialized_matmul},
+    {"arithmetic on a warp-specialized matmul", 4000, warp_specialized_matmul},
 };
 
 }  // namespace

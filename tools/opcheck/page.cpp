@@ -88,10 +88,11 @@ void row(std::string& page, std::initializer_list<std::string> cells) {
 }
 
 std::string elementwise() {
-  std::string page = "\n## Element by element\n\nShapes are broadcast by NumPy's rule; operands have one element type. What "
-                     "operators write\nis a function of the op's name, too, as in `add(x, y)`.\n\n"
-                     "`error` is the largest relative error of an f32, none where it is empty; of f64 it is 2^-29 of that. Of results below the\n"
-                     "smallest normal number it is relative to that one, of `sin_approx`, `cos_approx` and `log2_approx` to 1 where they are less.\n\n"
+  std::string page = "\n## Element by element\n\nShapes are broadcast by NumPy's rule; operands have the same element type. Each "
+                     "operator\nis also a function with the op's name, such as `add(x, y)`.\n\n"
+                     "`error` is the largest relative error of an f32 result; if the cell is empty, the result is exact. For f64 it is 2^-29 of that. For\n"
+                     "results below the smallest normal number the error is relative to that number; for `sin_approx`, `cos_approx` and `log2_approx` it is\n"
+                     "relative to 1 where the result is less.\n\n"
                      "| written | types | result | error | meaning | example |\n|---|---|---|---|---|---|\n";
   const auto line = [&](Op op, std::string_view result, double low, double high, std::string_view error) {
     std::vector<std::string> names{"x", "y", "z"};

@@ -57,7 +57,7 @@ struct Matmul {
   int depth() const { return depth_of(type); }
   int k_steps() const { return (k + depth() - 1) / depth(); }
   /// Are operands multiplied as they are stored in shared memory? Otherwise elements are converted on the way.
-  bool as_it_lies() const { return kind == MatmulKind::mma_sync && type != ElementType::tf32; }
+  bool in_stored_order() const { return kind == MatmulKind::mma_sync && type != ElementType::tf32; }
   Pairs pairs() const { return {info(type).bytes == 1 && !a.k_major, info(type).bytes == 1 && !b.k_major}; }
 };
 

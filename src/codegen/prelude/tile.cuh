@@ -39,10 +39,10 @@ __device__ inline void read_vector(H* out, const T* from, bool inside, H padding
     for (int i = 0; i < N; ++i) out[i] = padding;
 }
 
-// What an axis adds to the lowest offset of a tensor's elements: its reach, if the stride is negative.
+// An axis lowers the lowest offset of a tensor's elements by its reach if the stride is negative.
 __device__ inline i64 reach_below(i64 reach) { return reach < 0 ? reach : 0; }
 
-// What an axis adds to the highest offset.
+// An axis raises the highest offset by its reach if the stride is positive.
 __device__ inline i64 reach_above(i64 reach) { return reach > 0 ? reach : 0; }
 
 // Checks that `count` elements from `offset` on are in their tensor; for kernels built with TESSERA_DEBUG.

@@ -128,7 +128,7 @@ class Planner {
     const int k_steps = matmul.k_steps();
     const int fragments = (plan.layout.cover(0) / matmul.warps_m + plan.layout.cover(1) / matmul.warps_n) / 4;
     const int room = analysis_.target.most_registers - analysis_.target.registers_besides_matmuls;
-    return !fused_ && matmul.as_it_lies() && k_steps >= 2 && k_steps <= 4 &&
+    return !fused_ && matmul.in_stored_order() && k_steps >= 2 && k_steps <= 4 &&
            sums(analysis_[id].region) + 2 * fragments + converted(plan) <= room;
   }
 
@@ -189,9 +189,9 @@ class Planner {
   void describe(Source& source, const Matmul& matmul, MatmulOperand& operand, int k_axis) {
     const ElementType type = matmul.type;
     operand.stored = type == ElementType::tf32 ? ElementType::f32 : type;
-    if (matmul.as_it_lies() ? !stored_as(analysis_, source, type) : !converts(source, type)) source.load = no_id;
+    if (matmul.in_stored_order() ? !stored_as(analysis_, source, type) : !converts(source, type)) source.load = no_id;
     operand.k_major = runs_along_k(matmul, source, k_axis);
-    if (source.load == no_id || matmul.as_it_lies()) return;
+    if (source.load == no_id || matmul.in_stored_order()) return;
     operand.stored = analysis_[source.load].type;
     operand.casts = source.casts;
   }

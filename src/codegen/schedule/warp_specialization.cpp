@@ -281,7 +281,7 @@ class Classifier {
   const GraphAnalysis& analysis_;
   WarpSpecializedGemm how_;
   Id where_ = no_id;
-  // Of left and right operands: load, axis that is not k, and the element type in a stage.
+  // For the left and right operands: load, axis that is not k, and the element type in a stage.
   std::set<std::tuple<Id, int, ElementType>> loads_[2];
 };
 

@@ -76,7 +76,7 @@ std::vector<std::string> names_in(const Descriptor& folder) {
 
 enum class FileKind { none, entry, other };
 
-/// What is at a name: an entry is a file that begins with the magic of entries, or with a part of it. Opened as `file`.
+/// The kind of file at a name: an entry is a file that begins with the magic of entries, or with a part of it. Opened as `file`.
 FileKind look_at(const Descriptor& folder, const std::string& name, const fs::path& path, Descriptor& file,
                  struct stat& status) {
   // O_NONBLOCK: opening a FIFO must not wait for a writer.

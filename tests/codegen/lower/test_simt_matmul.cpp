@@ -79,10 +79,10 @@ TEST_CASE("operands of large SIMT matmuls that are contiguous along k are transp
   for (const Orders& orders : all_orders) {
     Plan many = matmul_plan({128, 128, 16}, orders), few = matmul_plan({64, 64, 16}, orders),
          odd = matmul_plan({128, 128, 24}, orders);  // 128 threads do not divide its rows evenly
-    const Matmul &transposed = the<Mma>(many).matmul, &as_it_lies = the<Mma>(few).matmul,
+    const Matmul &transposed = the<Mma>(many).matmul, &in_stored_order = the<Mma>(few).matmul,
                   &uneven = the<Mma>(odd).matmul;
     CHECK((!transposed.a.k_major && !transposed.b.k_major));
-    CHECK((as_it_lies.a.k_major == !orders.km && as_it_lies.b.k_major == orders.nk));
+    CHECK((in_stored_order.a.k_major == !orders.km && in_stored_order.b.k_major == orders.nk));
     CHECK((uneven.a.k_major == !orders.km && uneven.b.k_major == orders.nk));
     for (const StepPlace& place : places_of<Fetch>(many))
       for (const Fetch::Tile& tile : place.step().action.get<Fetch>().tiles) {

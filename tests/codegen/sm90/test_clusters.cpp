@@ -99,7 +99,7 @@ TEST_CASE("in a cluster each CTA runs its share of k-iterations, and the first o
     const Plan plan = plan_of(matmul<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
     REQUIRE(has_clusters(plan));
-    CHECK(to_string(plan).find("a cluster of blocks of threads shares the k_iterations") != std::string::npos);
+    CHECK(to_string(plan).find("split-K cluster: the CTAs of a cluster share the k-iterations") != std::string::npos);
     CHECK(plan.phases[0].roles[1].consumer_groups == 1);
     CHECK(count<SplitKRange>(plan) == 2);
     CHECK(count<ClusterBarrier>(plan) == 4);

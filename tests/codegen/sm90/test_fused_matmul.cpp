@@ -366,7 +366,7 @@ TEST_CASE("a fused matmul's tiles may be of a slice with a constant start", "[pl
   const auto says = [](const Plan& plan, std::string_view words) {
     return std::ranges::any_of(notes(plan), [&](const std::string& note) { return note.find(words) != note.npos; });
   };
-  CHECK(says(cached_plan(), "k_iterations overlap"));
+  CHECK(says(cached_plan(), "k-iterations overlap"));
   CHECK(!says(cached_plan(), "blocks overlap"));
   // Without keys there is no iteration, so warp groups would not reach the barriers.
   const Plan some = plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::some}).graph());

@@ -155,7 +155,7 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
       {"another part of the stage", [](Plan& p) { the<TmaLoad>(p, 1).offset += 1024; }, "other boxes"},
       {"nobody expects it", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "other boxes"},
       {"more k-iterations than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
-       "k_iterations are brought ahead into"},
+       "k-iterations are prefetched into"},
       {"a tensor that the launch writes", [](Plan& p) { p.tensors[1].access = Access::in_out; },
        "the launch writes it"},
       {"a launch that passes no parameter", [](Plan& p) { p.parameters.pop_back(); }, "parameters"},

@@ -108,7 +108,7 @@ TEST_CASE("with stream-K each CTA runs its share of all k-iterations", "[plan]")
     const Plan plan = plan_of(matmul<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
     REQUIRE(plan.shared_by_grid());
-    CHECK(to_string(plan).find("all blocks of threads share the k_iterations of all blocks of the grid") !=
+    CHECK(to_string(plan).find("stream-K: all CTAs share the k-iterations of all grid tiles") !=
           std::string::npos);
     CHECK(plan.phases[0].roles[1].consumer_groups == 1);
     CHECK(plan.phases[0].roles[1].warps == (tile.m % 128 ? 4 : 8));

@@ -147,7 +147,7 @@ TEST_CASE("why a matmul is not warp-specialized: the matmul and its loop", "[pla
                 }).graph()) == "the loop carries more than the accumulators");
   const std::string no_round = "the loop may have no iteration";
   CHECK(why_not(with_rounds([](const X&, const Index& m, const Scalar<i32>&) { return m + 1; })) ==
-        "the loop's k_iterations are not the same for all blocks");
+        "the loop's trip count is not the same for all grid tiles");
   CHECK(why_not(with_rounds([](const X&, const Index&, const Scalar<i32>& s) { return s; })) == no_round);
   CHECK(why_not(with_rounds([](const X& x, const Index&, const Scalar<i32>&) { return x.extent(1) / 64; })) ==
         no_round);

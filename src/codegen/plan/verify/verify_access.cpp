@@ -362,8 +362,8 @@ class Accesses {
                          s.layout.cover(0), s.layout.cover(1), p.m, p.n);
     diagnostics_.require(p.warps_m >= 1 && p.warps_n >= 1 && p.warps_m * p.warps_n <= role_->warps,
                          "{} x {} warps in a role of {}", p.warps_m, p.warps_n, role_->warps);
-    const bool k_steps = p.as_it_lies() && p.a.buffer && p.unrolled == 0;
-    diagnostics_.require(!p.reads_ahead || k_steps, "it reads fragments ahead, but its k-steps are not all unrolled");
+    const bool unrolled = p.in_stored_order() && p.a.buffer && p.unrolled == 0;
+    diagnostics_.require(!p.reads_ahead || unrolled, "it reads fragments ahead, but its k-steps are not all unrolled");
     const Loop* const around = loops_.empty() ? nullptr : loops_.back();
     const bool fetches = around && around->stages > 1 && fetching_matmul(*around) == &s;
     diagnostics_.require(!s.fetching || (p.reads_ahead && fetches),
@@ -447,7 +447,7 @@ class Accesses {
                          buffer.rows, buffer.columns, rows, columns);
     diagnostics_.require(o.stored == buffer.type, "{} holds {}, but {} is read", name,
                          tessera::internal::name(buffer.type), tessera::internal::name(o.stored));
-    diagnostics_.require(!p.as_it_lies() || (o.stored == p.type && o.casts.empty()),
+    diagnostics_.require(!p.in_stored_order() || (o.stored == p.type && o.casts.empty()),
                          "{} holds {}, but {} is multiplied without conversion", name,
                          tessera::internal::name(o.stored), tessera::internal::name(p.type));
     diagnostics_.require(bool(o.stage) == (buffer.stages > 1), "{} has {} stages, but {} is given", name, buffer.stages,

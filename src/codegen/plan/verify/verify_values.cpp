@@ -337,7 +337,6 @@ class Values {
                              registers / s.kept <= 1 << std::popcount(static_cast<unsigned>(s.lanes)),
                          "{} of {} registers are kept per lane, with lanes & {}", s.kept, registers, s.lanes);
   }
-  // A loop that is not unrolled cannot index registers.
   void rolled(const Sweep& sweep, ValueId id) {
     diagnostics_.require(sweep.unrolled || plan_.storage(id).storage_class != StorageClass::registers,
                          "{} is in registers, but the sweep is not unrolled", name_of(plan_, id));
