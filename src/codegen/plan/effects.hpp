@@ -103,14 +103,8 @@ class PlanWalk {
         own->last = next();
         loops_.pop_back();
       } else {
-        visit_kind(Overloaded{
-                       [&]<OneOf<Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
-                                 PrefetchBeforeWait, IfNotPrefetched>
-                               T>(const T& s) { body(role, s.body, visit); },
-                       []<OneOf<Loop, Reduce, Argmax, LaneReduce, CrossWarpReduce> T>(const T&) {},
-                       []<Leaf T>(const T&) {},
-                   },
-                   step.action);
+        const Bodies bodies = bodies_of(const_cast<Step&>(step), false);
+        for (int i = 0; i < bodies.count; ++i) body(role, *bodies.at[i], visit);
       }
     }
   }

@@ -1,26 +1,34 @@
 // Kinds of steps of concurrent roles: TMA, wgmma and mbarriers of sm_90.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <vector>
 
-#include "codegen/plan/sweep.hpp"
+#include "codegen/plan/step_fields.hpp"
 
 namespace tessera::internal::codegen {
-
-struct Step;
-using Body = std::vector<Step>;
 
 /// One of every `threads` threads of the role runs the body: an instruction that acts for all of them.
 struct ElectOne {
   int threads = 128;
   Body body;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.body(s.body);
+  }
 };
 
 /// Only this consumer group of the role runs the body.
 struct IfConsumerGroup {
   int consumer_group = 0;
   Body body;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.body(s.body);
+  }
 };
 
 /// Among the CTAs that share the k-iterations of a tile, the one that has the first k-iteration runs the body; or, if
@@ -29,12 +37,24 @@ struct IfFirstSplit {
   bool first = true;
   Body body;
   ValueId share = {};  ///< stream_k: the number of the CTA's first k-iteration
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    if (s.share) f.value(s.share);
+    f.body(s.body);
+  }
 };
 
 /// For each CTA that has later k-iterations of the current tile, in the order of k-iterations.
 struct ForEachPeer {
   Body body;
   Operand k_iterations;  ///< of a tile
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.operand(s.k_iterations);
+    f.body(s.body);
+  }
 };
 
 /// A role processes grid tiles one after another: the first, first + step, ... of those of its CTA or its cluster. Each
@@ -43,6 +63,12 @@ struct TileLoop {
   int first = 0, step = 1;
   Body body;
   std::optional<Operand> k_iterations = {};  ///< of a tile, with stream_k
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    if (s.k_iterations) f.operand(*s.k_iterations);
+    f.body(s.body);
+  }
 };
 
 /// Before GridDependencyWait, prefetches the data that the first `most` iterations of the body's loop read, for the
@@ -51,11 +77,21 @@ struct TileLoop {
 struct PrefetchBeforeWait {
   int most = 0;
   Body body;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.body(s.body);
+  }
 };
 
 /// Runs in every k-iteration except those that PrefetchBeforeWait has loaded, by the same thread.
 struct IfNotPrefetched {
   Body body;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.body(s.body);
+  }
 };
 
 /// setmaxnreg: the registers that a thread of the role may use from here on, out of those of the CTA.
@@ -67,6 +103,11 @@ struct SetMaxNReg {
 /// Initializes the pipeline's mbarriers, before their first use.
 struct InitPipeline {
   PipelineId pipeline;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.pipeline(s.pipeline);
+  }
 };
 
 /// Zeros in the rows of the pipeline's stages that no TMA box fills, because the tensor has fewer rows. If the CTA has
@@ -74,6 +115,12 @@ struct InitPipeline {
 struct ZeroFillRows {
   PipelineId pipeline;
   Operand k_iterations;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.clipped_rows(s.pipeline);
+    f.operand(s.k_iterations);
+  }
 };
 
 /// Zeros in the rows of the current stage from `filled` on: the view of the tile ends there.
@@ -81,22 +128,44 @@ struct ZeroFillPastEnd {
   PipelineStateId state;
   BufferId buffer;
   Operand filled;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.state(s.state);
+    f.buffer(s.buffer, Use::write);
+    f.operand(s.filled);
+  }
 };
 
 /// Prefetches a TMA descriptor before its first use.
 struct PrefetchMap {
   TensorMapId map;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.map(s.map);
+  }
 };
 
 /// Waits until all readers have released the current stage.
 struct WaitEmpty {
   PipelineStateId state;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.state(s.state);
+  }
 };
 
 /// Arrives at the full barrier of the current stage, which completes once the pipeline's bytes and all other writers
 /// have arrived (PTX mbarrier.arrive.expect_tx).
 struct ArriveExpectTx {
   PipelineStateId state;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.state(s.state);
+  }
 };
 
 /// A coordinate in elements of a tensor: index * scale + offset.
@@ -113,16 +182,34 @@ struct TmaLoad {
   PipelineStateId state;
   std::int64_t offset = 0;         ///< bytes from the start of the stage
   std::vector<TileCoordinate> at;  ///< fastest axis first
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.map(s.map);
+    f.buffer(s.buffer, Use::write);
+    f.state(s.state);
+    for (auto& at : s.at) f.operand(at.index);
+  }
 };
 
 /// The thread has finished its writes to the current stage.
 struct Arrive {
   PipelineStateId state;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.state(s.state);
+  }
 };
 
 /// Waits until the current stage is full.
 struct WaitFull {
   PipelineStateId state;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.state(s.state);
+  }
 };
 
 /// Releases the stage that is `behind` stages before the current one: it has been read and may be filled again.
@@ -130,6 +217,12 @@ struct ArriveEmpty {
   PipelineStateId state;
   int behind = 0;
   LoopId not_first;  ///< not in the first iteration of this loop; none: always
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.state(s.state);
+    if (s.not_first.index != -1) f.loop(s.not_first);
+  }
 };
 
 /// Advances the pipeline state by this many stages.
@@ -137,16 +230,32 @@ struct AdvanceStage {
   PipelineStateId state;
   Operand by;
   bool of_others = false;  ///< skips stages that another consumer group uses
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.state(s.state);
+    f.operand(s.by);
+  }
 };
 
 /// Declares the value's registers, uninitialized: a later step sets them.
 struct DeclareAccumulator {
   ValueId value;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.result(s.value);
+  }
 };
 
 /// The compiler moves no accesses to the value's registers across it.
 struct RegisterFence {
   ValueId value;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.value(s.value);
+  }
 };
 
 /// wgmma.fence: makes earlier writes to registers and shared memory visible to wgmma.
@@ -164,6 +273,19 @@ struct Wgmma {
   bool a_k_major = true, b_k_major = true;  ///< the buffers' rows run along k, not along m or n
   LoopId overwrites_first = {};             ///< out = a b in the first iteration of this loop
   bool overwrites = false;                  ///< out = a b
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    if (s.left)
+      f.value(s.left);
+    else
+      f.buffer(s.a, Use::read);
+    f.buffer(s.b, Use::read);
+    f.result(s.out);
+    if (s.overwrites_first.index != -1) f.loop(s.overwrites_first);
+    for (const PipelineStateId at : {s.a_state, s.b_state})
+      if (at.index != -1) f.state(at);
+  }
 };
 
 /// wgmma.commit_group: ends a group of wgmma.
@@ -182,6 +304,13 @@ struct TmaStore {
   TensorMapId map;
   BufferId buffer;
   std::vector<TileCoordinate> at;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.map(s.map);
+    f.buffer(s.buffer, Use::read);
+    for (auto& at : s.at) f.operand(at.index);
+  }
 };
 
 /// cp.async.bulk.commit_group: ends a group of TMA stores.
@@ -204,18 +333,38 @@ struct NamedBarrier {
 struct SplitKRange {
   ValueId first, count;
   Operand k_iterations;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.operand(s.k_iterations);
+    f.result(s.first);
+    f.result(s.count);
+  }
 };
 
 /// Stores this CTA's accumulators, for other CTAs to read.
 struct StorePartial {
   ScratchId scratch;
   ValueId sums;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.value(s.sums);
+    f.scratch(s.scratch, Use::write);
+  }
 };
 
 /// sums += the partials of the cluster's other CTAs, in their order; or that of the current CTA of a ForEachPeer.
 struct ReducePartials {
   ScratchId scratch;
   ValueId sums;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.value(s.sums);
+    f.peer_scratch(s.scratch);
+    f.result(s.sums);
+  }
 };
 
 /// Barrier of all threads of the cluster's CTAs.
@@ -247,5 +396,32 @@ struct GridDependencyWait {};
 
 /// Lets the next launch begin as resources become free; that launch waits for this one itself.
 struct GridDependencyTrigger {};
+
+template <class T, class... Kinds>
+concept OneOf = (std::same_as<T, Kinds> || ...);
+
+/// A list of kinds of steps.
+template <class... Of>
+struct KindList {
+  template <class T>
+  static constexpr bool has = OneOf<T, Of...>;
+  /// Which of them T is.
+  template <class T>
+  static consteval int index_of() {
+    int index = 0;
+    (void)((std::same_as<T, Of> || (++index, false)) || ...);
+    return index;
+  }
+  template <class... More>
+  KindList<Of..., More...> operator+(KindList<More...>) const {
+    return {};
+  }
+};
+
+/// Conditions of roles: which threads, groups or CTAs run a body.
+using ConditionKinds = KindList<ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched>;
+/// What concurrent roles do with pipelines, open groups and proxies; none has a body. verify_roles.cpp names each kind, so
+/// that a new one does not compile before it is decided what it must find and what it leaves.
+using RoleKinds = KindList<SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
 
 }  // namespace tessera::internal::codegen

@@ -1,21 +1,24 @@
 #include "codegen/plan/steps.hpp"
 
 namespace tessera::internal::codegen {
+namespace {
 
-Bodies bodies_of(Step& step) {
-  Bodies found;
-  const auto add = [&](auto&... bodies) { ((found.at[found.count++] = &bodies), ...); };
-  visit_kind(Overloaded{
-                 []<Leaf T>(T&) {},
-                 [&]<OneOf<Reduce, Argmax, LaneReduce> T>(T& reduction) { add(reduction.across); },
-                 [&](CrossWarpReduce& partials) { add(partials.per_chunk); },
-                 [&](Loop& loop) { add(loop.arrive, loop.ahead, loop.issued, loop.body); },
-                 [&]<OneOf<Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait,
-                           IfNotPrefetched>
-                         T>(T& s) { add(s.body); },
-             },
-             step.action);
-  return found;
+struct BodyFields : FieldVisitor {
+  void body(Body& body) { found.at[found.count++] = &body; }
+  void exchange(Body& body) {
+    if (with_exchanges) this->body(body);
+  }
+
+  bool with_exchanges;
+  Bodies found = {};
+};
+
+}  // namespace
+
+Bodies bodies_of(Step& step, bool with_exchanges) {
+  BodyFields fields{{}, with_exchanges};
+  visit_kind([&](auto& kind) { each_field(kind, fields); }, step.action);
+  return fields.found;
 }
 
 }  // namespace tessera::internal::codegen

@@ -71,6 +71,12 @@ struct Compute {
   ValueId out;
   Sweep sweep;
   int zero_lanes = 0, zero_warps = 0;  ///< bits of lane and warp indices: the result is 0 where any of them is set
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.result(s.out);
+  }
 };
 
 /// out = tile of a tensor.
@@ -78,6 +84,13 @@ struct Load {
   ValueId out;
   Sweep sweep;
   TileAccess access;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.access(s.access, Use::read);
+    f.result(s.out);
+  }
 };
 
 /// Tile of a tensor = expression.
@@ -93,6 +106,12 @@ struct Store {
   /// that each stores eight neighbors.
   bool by_quads = false;
   bool whole = false;  ///< 16-byte accesses that no compiler may split
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.access(s.access, Use::write);
+  }
 };
 
 /// Updates elements of a tensor by an expression, each atomically, by the first of the threads that hold copies of it.
@@ -105,6 +124,14 @@ struct Atomic {
   std::optional<Operand> expected = {};  ///< compare_exchange
   Sweep sweep;
   TileAccess access;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.access(s.access, Use::write);
+    if (s.expected) f.operand(*s.expected);
+    if (s.out) f.result(s.out);
+  }
 };
 
 /// out = expression reduced along an axis: by each thread, over lanes, and over warps by the steps in `across`.
@@ -114,6 +141,13 @@ struct Reduce {
   ValueId out;
   Sweep sweep;
   Body across;  ///< empty, or CrossWarpReduce
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.exchange(s.across);
+    f.result(s.out);
+  }
 };
 
 /// out = index of the largest element along an axis.
@@ -122,6 +156,14 @@ struct Argmax {
   ValueId out, best;  ///< best: the largest element so far
   Sweep sweep;
   Body across;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.exchange(s.across);
+    f.result(s.out);
+    f.result(s.best);
+  }
 };
 
 /// out = the sum of its partial sums over lanes and warps.
@@ -130,6 +172,12 @@ struct LaneReduce {
   int lanes = 0, warps = 0;  ///< bits of their indices that distinguish partial sums
   int kept = 0;              ///< registers that a lane reduces over the warps; other lanes have the rest
   Body across;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.exchange(s.across);
+    f.result(s.out);
+  }
 };
 
 /// Warps combine their partial results, `chunk` registers of a thread per pass. Each pass stores and reduces partials.
@@ -137,6 +185,12 @@ struct CrossWarpReduce {
   ValueId out;
   int registers = 0, chunk = 0;
   Body per_chunk;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.exchange(s.per_chunk);
+    f.result(s.out);
+  }
 };
 
 /// Scratch memory = this pass's registers of a thread.
@@ -144,6 +198,11 @@ struct StoreWarpPartials {
   ScratchId scratch;
   ValueId out, best;  ///< best: argmax
   int registers = 0, chunk = 0;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.scratch(s.scratch, Use::write);
+  }
 };
 
 /// This pass's registers = those of all warps that hold partials of the same result, reduced.
@@ -153,6 +212,13 @@ struct ReduceWarpPartials {
   Op op{};
   int registers = 0, chunk = 0;
   int warps = 0;  ///< bits of warp indices
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.scratch(s.scratch, Use::read);
+    f.result(s.out);
+    if (s.best) f.result(s.best);
+  }
 };
 
 /// How a scan combines: its reduction, direction, and whether it is exclusive.
@@ -168,6 +234,12 @@ struct Scan {
   int axis = 0;
   ValueId out;
   Sweep sweep;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.result(s.out);
+  }
 };
 
 /// Scratch memory = the total of each warp's part of a line, for each of its parts.
@@ -176,6 +248,12 @@ struct WriteScanTotals {
   ScratchId scratch;
   ValueId out;
   int axis = 0;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.value(s.out);
+    f.scratch(s.scratch, Use::write);
+  }
 };
 
 /// out = out combined with the totals of the parts before it, in their order.
@@ -184,6 +262,13 @@ struct AddScanPrefix {
   ScratchId scratch;
   ValueId out;
   int axis = 0;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.value(s.out);
+    f.scratch(s.scratch, Use::read);
+    f.result(s.out);
+  }
 };
 
 /// out = expression with each chunk of each line sorted on its own, and at = the positions of these elements along the
@@ -195,6 +280,13 @@ struct Sort {
   int kept = 1;     ///< the first elements of each chunk that are sorted; the others are arbitrary
   ValueId out, at;  ///< at: or none
   Sweep sweep;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.result(s.out);
+    if (s.at) f.result(s.at);
+  }
 };
 
 /// Scratch memory = expression, whose chunks are sorted, each element at its place in the sorted line; and the same for
@@ -209,6 +301,15 @@ struct Merge {
   ScratchId to, to_at;      ///< or none
   Strides from_strides{}, to_strides{};
   Sweep sweep;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    if (s.at) f.value(s.at);
+    f.scratch(s.from, Use::read);
+    for (const ScratchId to : {s.to, s.to_at})
+      if (to.index != -1) f.scratch(to, Use::write);
+  }
 };
 
 /// Scratch memory, which has `copies` contiguous copies of each count: one copy of a count += 1 for each number of the
@@ -219,6 +320,12 @@ struct HistogramUpdate {
   int bins = 1, copies = 1;
   Strides strides{};  ///< of a count
   Sweep sweep;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.scratch(s.scratch, Use::write);
+  }
 };
 
 /// out = the sum of the copies of each count in scratch memory.
@@ -228,6 +335,13 @@ struct HistogramReduce {
   Strides strides{};
   ValueId out;
   Sweep sweep;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.scratch(s.scratch, Use::read);
+    f.result(s.out);
+  }
 };
 
 /// Scratch memory = expression.
@@ -236,6 +350,12 @@ struct StoreScratch {
   Strides strides{};
   std::int64_t base = 0;  ///< first element in scratch
   Sweep sweep;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.scratch(s.scratch, Use::write);
+  }
 };
 
 /// Elements along an axis of a tile in scratch memory: first, first + step, ... Those outside of the tile are 0.
@@ -252,6 +372,14 @@ struct LoadScratch {
   std::vector<Picked> picked = {};  ///< by axis; none: all elements
   ValueId out;
   Sweep sweep;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.scratch(s.scratch, Use::read);
+    for (auto& axis : s.picked) f.operand(axis.first);
+    f.result(s.out);
+  }
 };
 
 /// Buffer = expression.
@@ -265,6 +393,13 @@ struct StoreShared {
     matrix,  ///< the same for 16 columns of wgmma accumulators, by stmatrix
   };
   By by = By::element;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.buffer(s.buffer, Use::write);
+    if (s.state.index != -1) f.state(s.state);
+  }
 };
 
 /// out = a tile, or a part of one, from a pipeline's stage, in the layout of wgmma's left operand.
@@ -274,11 +409,24 @@ struct LoadFragment {
   bool transposed = false;  ///< the buffer's rows run along the tile's first axis, not its second
   ValueId out;
   Sweep sweep;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.buffer(s.buffer, Use::read);
+    f.state(s.state);
+    f.result(s.out);
+  }
 };
 
 /// Buffer = 0.
 struct ZeroFill {
   BufferId buffer;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.buffer(s.buffer, Use::write);
+  }
 };
 
 /// Buffers = tiles of tensors; used at once, or by a later iteration of a loop.
@@ -292,6 +440,13 @@ struct Fetch {
   };
   LoopId loop;  ///< whose later iteration uses it; none: used at once
   std::vector<Tile> tiles;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    for (auto& tile : s.tiles) f.buffer(tile.buffer, Use::write);
+    for (auto& tile : s.tiles) f.copy(tile.access);
+    if (s.loop.index != -1) f.loop(s.loop);
+  }
 };
 
 /// cp.async.commit_group: ends a group of asynchronous copies.
@@ -312,6 +467,17 @@ struct Mma {
   /// The last k-step of an iteration is multiplied when the data of the next iteration has arrived and is being read;
   /// the very last one after the loop.
   bool holds_last = false;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    for (auto* operand : {&s.matmul.a, &s.matmul.b}) {
+      if (operand->buffer.index != -1) f.buffer(operand->buffer, Use::read);
+      if (operand->value) f.value(operand->value);
+      if (operand->stage.index != -1) f.loop(operand->stage);
+    }
+    f.result(s.out);
+    if (s.fetching.index != -1) f.loop(s.fetching);
+  }
 };
 
 /// Barrier of all threads of the role's consumer group; in a prologue, of the CTA.
@@ -334,12 +500,25 @@ struct Loop {
   int stages = 1;
   int unrolled = 0;  ///< iterations to unroll; 0: the compiler decides
   Body arrive, ahead, issued, body;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.own_loop(s.loop);
+    f.operand(s.count);
+    for (auto* body : {&s.arrive, &s.ahead, &s.issued, &s.body}) f.body(*body);
+  }
 };
 
 /// if (condition) body.
 struct Branch {
   Operand condition;
   Body body;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.operand(s.condition);
+    f.body(s.body);
+  }
 };
 
 /// Reports a text of the graph to the host, with values from scratch memory; not where the condition `unless` holds.
@@ -352,33 +531,18 @@ struct HostReport {
   std::optional<Operand> unless = {};
   std::vector<Tile> values = {};
   std::vector<Operand> block = {};  ///< the grid tile's index along each axis of the grid
-};
 
-template <class T, class... Kinds>
-concept OneOf = (std::same_as<T, Kinds> || ...);
-
-template <class... Of>
-struct KindList {
-  template <class T>
-  static constexpr bool has = OneOf<T, Of...>;
-  /// The index of T in the list.
-  template <class T>
-  static consteval int index_of() {
-    int index = 0;
-    (void)((std::same_as<T, Of> || (++index, false)) || ...);
-    return index;
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    if (s.unless) f.operand(*s.unless);
+    for (auto& index : s.block) f.operand(index);
+    for (auto& tile : s.values) f.scratch(tile.scratch, Use::read);
   }
 };
-using Kinds =
-    KindList<Compute, Load, Store, Atomic, Reduce, Argmax, LaneReduce, CrossWarpReduce, StoreWarpPartials,
-             ReduceWarpPartials, Scan, WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce,
-             StoreScratch, LoadScratch, StoreShared, LoadFragment, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma,
-             Barrier, Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
-             PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd,
-             WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator,
-             RegisterFence, WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit,
-             TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial,
-             ReducePartials, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
+
+/// Kinds of steps that work on tiles, and control flow.
+using TileKinds = KindList<Compute, Load, Store, Atomic, Reduce, Argmax, LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, Scan, WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce, StoreScratch, LoadScratch, StoreShared, LoadFragment, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma, Barrier, Loop, Branch, HostReport>;
+using Kinds = decltype(TileKinds() + ConditionKinds() + RoleKinds());
 
 template <class T>
 concept KindOfStep = Kinds::has<T>;
@@ -449,15 +613,10 @@ auto visit_kind(Visitor&& visitor, A& action) {
   }(Kinds());
 }
 
-/// Steps of concurrent roles that affect pipelines, open groups and proxies, and contain no steps. Visits name each
-/// kind, even where there is nothing to do: a new kind does not compile until that is decided.
 template <class T>
-concept OfRoles =
-    OneOf<std::remove_const_t<T>, SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty,
-          ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence,
-          WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
-          GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier,
-          SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
+concept OfRoles = RoleKinds::has<std::remove_const_t<T>>;
+template <class T>
+concept Condition = ConditionKinds::has<std::remove_const_t<T>>;
 
 /// The matmul of a loop's body that issues the loop's fetch inside; or null.
 inline const Mma* fetching_matmul(const Loop& loop) {
@@ -466,20 +625,13 @@ inline const Mma* fetching_matmul(const Loop& loop) {
   return nullptr;
 }
 
-/// The kinds that contain no steps.
-template <class T>
-concept Leaf =
-    OfRoles<T> ||
-    OneOf<std::remove_const_t<T>, Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan,
-          WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce, StoreScratch, LoadScratch,
-          StoreShared, LoadFragment, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma, Barrier, HostReport>;
-
 /// The bodies of a step, in the order they run; at most four.
 struct Bodies {
   Body* at[4];
   int count = 0;
 };
-Bodies bodies_of(Step& step);
+/// With those in which warps combine their results, or without.
+Bodies bodies_of(Step& step, bool with_exchanges = true);
 
 /// Calls each(body) for them.
 template <class Each>

@@ -64,15 +64,9 @@ class Accesses {
         stage(s);
       },
               [&](const LoadFragment& s) { read_stage(s); },
-              []<OneOf<LaneReduce, CrossWarpReduce, StoreWarpPartials, ReduceWarpPartials, WriteScanTotals,
-                       AddScanPrefix, ZeroFill, CpAsyncCommit, CpAsyncWait, Barrier, Branch, HostReport, ElectOne,
-                       IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched,
-                       SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx,
-                       TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence,
-                       WgmmaFence, Wgmma, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait,
-                       NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial,
-                       ReducePartials, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
-                     T>(const T&) {},
+              []<class T>(const T&) {
+        static_assert(!requires(T s) { s.sweep; }, "are the accesses of this kind valid?");
+      },
               [&](const Fetch& s) { fetch(s); },
               [&](const Mma& s) { mma(s); },
               [&](const Loop& s) { loop(s); },

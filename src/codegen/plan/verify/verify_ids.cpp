@@ -1,4 +1,5 @@
 // Ids and indices are valid, and names are unique.
+#include <concepts>
 #include <map>
 #include <set>
 
@@ -67,105 +68,33 @@ class Ids {
       for (ValueId id : results(step)) value(id);
       if (const Sweep* sweep = sweep_of(step)) this->sweep(*sweep);
       each_access(step, [&](const TileAccess& access, const Sweep* sweep) { this->access(access, sweep); });
-      visit_kind(
-          Overloaded{
-              []<OneOf<Compute, Load, Store, Atomic, LaneReduce, CrossWarpReduce, CpAsyncCommit, CpAsyncWait, Barrier,
-                       ElectOne, IfConsumerGroup, IfFirstSplit, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg,
-                       DeclareAccumulator, RegisterFence, WgmmaFence, WgmmaCommit, WgmmaWait, ProxyFence,
-                       TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger,
-                       ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
-                     T>(const T&) {},
-              [&](const InitPipeline& s) { pipeline(s.pipeline); },
-              [&](const ZeroFillRows& s) {
-        pipeline(s.pipeline);
-        single(s.k_iterations);
-      },
-              [&](const ZeroFillPastEnd& s) {
-        state(s.state);
-        buffer(s.buffer);
-        single(s.filled);
-      },
-              [&]<OneOf<SplitKRange, ForEachPeer> T>(const T& s) { single(s.k_iterations); },
-              [&](const TileLoop& s) {
-        if (s.k_iterations) single(*s.k_iterations);
-      },
-              [&](const PrefetchMap& s) { map(s.map); },
-              [&](const TmaLoad& s) {
-        map(s.map);
-        buffer(s.buffer);
-        state(s.state);
-      },
-              [&](const TmaStore& s) {
-        map(s.map);
-        buffer(s.buffer);
-      },
-              [&]<OneOf<WaitEmpty, ArriveExpectTx, Arrive, WaitFull, AdvanceStage> T>(const T& s) { state(s.state); },
-              [&](const ArriveEmpty& s) {
-        state(s.state);
-        if (s.not_first.index != -1) loop(s.not_first);
-      },
-              [&](const Wgmma& s) {
-        if (!s.left) buffer(s.a);
-        buffer(s.b);
-        if (s.overwrites_first.index != -1) loop(s.overwrites_first);
-        for (const PipelineStateId at : {s.a_state, s.b_state})
-          if (at.index != -1) state(at);
-      },
-              [&]<OneOf<Reduce, Argmax, Scan, Sort, Merge, HistogramUpdate> T>(const T& s) {
-        diagnostics_.require(s.axis >= 0 && s.axis < s.sweep.shape.rank(), "axis {} does not exist", s.axis);
-        if constexpr (OneOf<T, HistogramUpdate>) scratch(s.scratch);
-        if constexpr (OneOf<T, Merge>) {
-          scratch(s.from);
-          for (const ScratchId to : {s.to, s.to_at})
-            if (to.index != -1) scratch(to);
-        }
-      },
-              [&](const Branch& s) { single(s.condition); },
-              [&](const HostReport& s) {
-        if (s.unless) single(*s.unless);
-        for (const Operand& index : s.block) single(index);
-        for (const HostReport::Tile& tile : s.values) scratch(tile.scratch);
-      },
-              [&]<OneOf<StoreWarpPartials, ReduceWarpPartials, WriteScanTotals, AddScanPrefix, HistogramReduce,
-                        StoreScratch, StorePartial, ReducePartials>
-                      T>(const T& s) { scratch(s.scratch); },
-              [&](const LoadScratch& s) {
-        scratch(s.scratch);
-        for (const Picked& axis : s.picked) single(axis.first);
-      },
-              [&](const StoreShared& s) {
-        buffer(s.buffer);
-        if (s.state.index != -1) state(s.state);
-      },
-              [&](const LoadFragment& s) {
-        buffer(s.buffer);
-        state(s.state);
-      },
-              [&](const ZeroFill& s) { buffer(s.buffer); },
-              [&](const Fetch& s) {
-        for (const Fetch::Tile& tile : s.tiles) buffer(tile.buffer);
-        if (s.loop.index != -1) loop(s.loop);
-      },
-              [&](const Mma& s) {
-        diagnostics_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a matmul must have two axes");
-        if (s.fetching.index != -1) loop(s.fetching);
-        for (const MatmulOperand* o : {&s.matmul.a, &s.matmul.b}) {
-          if (o->buffer.index != -1) buffer(o->buffer);
-          if (o->stage.index != -1) loop(o->stage);
-          diagnostics_.require(bool(o->buffer) != bool(o->value),
-                               "an operand of a matmul must be either in a buffer or in registers");
-        }
-      },
-              [&](const Loop& s) {
-        loop(s.loop);
-        single(s.count);
-        ++loops_[s.loop];
-      },
-          },
-          step.action);
+      visit_kind([&]<class Kind>(const Kind& kind) {
+        each_field(kind, Fields{{}, *this});
+        if constexpr (requires { kind.axis, kind.sweep; })
+          diagnostics_.require(kind.axis >= 0 && kind.axis < kind.sweep.shape.rank(), "axis {} does not exist",
+                               kind.axis);
+        if constexpr (std::same_as<Kind, Mma>) mma(kind);
+      }, step.action);
       each_body(step, [&](const Body& inner) { body(inner); });
     }
   }
+  struct Fields : FieldVisitor {
+    void operand(const Operand& operand) { ids.single(operand); }
+    void scratch(ScratchId id, Use) { ids.scratch(id); }
+    void peer_scratch(ScratchId id) { ids.scratch(id); }
+    void buffer(BufferId id, Use) { ids.buffer(id); }
+    void pipeline(PipelineId id) { ids.pipeline(id); }
+    void clipped_rows(PipelineId id) { ids.pipeline(id); }
+    void state(PipelineStateId id) { ids.state(id); }
+    void map(TensorMapId id) { ids.map(id); }
+    void loop(LoopId id) { ids.loop(id); }
+    void own_loop(LoopId id) {
+      ids.loop(id);
+      ++ids.loops_[id];
+    }
+
+    Ids& ids;
+  };
   void sweep(const Sweep& sweep) {
     const int axes = sweep.shape.rank();
     diagnostics_.require(sweep.layout.rank() == axes, "the sweep's shape has {} axes and its layout {}", axes,
@@ -182,6 +111,11 @@ class Ids {
         if (in.kind == Operand::Kind::coordinate)
           diagnostics_.require(in.index >= 0 && in.index < axes, "axis {} does not exist", in.index);
       }
+  }
+  void mma(const Mma& s) {
+    diagnostics_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a matmul must have two axes");
+    for (const MatmulOperand* o : {&s.matmul.a, &s.matmul.b})
+      diagnostics_.require(bool(o->buffer) != bool(o->value), "an operand of a matmul must be either in a buffer or in registers");
   }
   void access(const TileAccess& access, const Sweep* sweep) {
     diagnostics_.require(access.parameter >= 0 && access.parameter < std::ssize(plan_.tensors),

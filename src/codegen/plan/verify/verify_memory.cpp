@@ -90,15 +90,9 @@ class Memory {
   // Do the accesses of a step to scratch memory stay inside it?
   void room(const Role& role, const Step& step) {
     visit_kind(Overloaded{
-                   []<OneOf<Compute, Load, Store, Atomic, Scan, Sort, StoreShared, LoadFragment, ZeroFill, Fetch,
-                            CpAsyncCommit, CpAsyncWait, Barrier, Loop, Branch, ElectOne, IfConsumerGroup, IfFirstSplit,
-                            ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap,
-                            InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive,
-                            WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma,
-                            WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
-                            GridDependencyWait, GridDependencyTrigger, SplitKRange, ClusterBarrier, SignalPartial,
-                            WaitPartial, WarpBarrier, OrderedBarrier>
-                          T>(const T&) {},
+                   []<class T>(const T&) {
+      static_assert(!requires(T s) { s.scratch; }, "does an access of this kind stay inside its scratch memory?");
+    },
                    [&]<OneOf<StorePartial, ReducePartials> T>(const T& s) {
       inside(s.scratch, std::int64_t{plan_.storage(s.sums).registers} * role.threads());
     },

@@ -163,14 +163,10 @@ class Copies {
     for (const Step& step : steps) {
       diagnostics_.about(&step);
       visit_kind(Overloaded{
+                     []<OfRoles T>(const T&) {},
                      []<OneOf<Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan,
                               WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce,
-                              StoreScratch, LoadScratch, LoadFragment, HostReport, SetMaxNReg, PrefetchMap,
-                              InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive,
-                              WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma,
-                              WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
-                              GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,
-                              ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
+                              StoreScratch, LoadScratch, LoadFragment, HostReport>
                             T>(const T&) {},
                      [&]<OneOf<StoreShared, ZeroFill> T>(const T& s) { ready(s.buffer); },
                      [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) { body(s.across); },
@@ -210,9 +206,8 @@ class Copies {
         body(s.body);
         if (s.stages > 1) draining_ = true;
       },
-                     [&]<OneOf<Branch, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop,
-                               PrefetchBeforeWait, IfNotPrefetched>
-                             T>(const T& s) { body(s.body); },
+                     [&](const Branch& s) { body(s.body); },
+                     [&]<Condition T>(const T& s) { body(s.body); },
                  },
                  step.action);
       diagnostics_.about(&step);

@@ -204,15 +204,9 @@ class Values {
       diagnostics_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
                            "{} registers, {} per pass, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
     },
-                   []<OneOf<StoreWarpPartials, ReduceWarpPartials, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma,
-                            Barrier, Loop, Branch, HostReport, ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer,
-                            TileLoop, PrefetchBeforeWait, IfNotPrefetched, SetMaxNReg, PrefetchMap, InitPipeline,
-                            ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull,
-                            ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma,
-                            WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
-                            GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,
-                            ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>
-                          T>(const T&) {},
+                   []<class T>(const T&) {
+      static_assert(!requires(T s) { s.sweep; }, "do the layouts of this kind fit?");
+    },
                    [&](const Scan& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
