@@ -100,7 +100,7 @@ TEST_CASE("of a cluster each block runs its share of k_iterations, and the first
     const Plan plan = plan_of(matmul<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
     REQUIRE(has_clusters(plan));
-    CHECK(to_string(plan).find("a cluster of blocks of threads shares the k_iterations") != std::string::npos);
+    CHECK(to_string(plan).find("the CTAs of a cluster share the k-iterations") != std::string::npos);
     CHECK(plan.phases[0].roles[1].consumer_groups == 1);
     CHECK(count<SplitKRange>(plan) == 2);
     CHECK(count<ClusterBarrier>(plan) == 4);
@@ -166,16 +166,16 @@ TEST_CASE("the verifier names what is wrong between the blocks of a cluster", "[
     ElectOne one{.threads = 128, .body = {{ClusterBarrier{}}}};
     place_of<ClusterBarrier>(p, 0).step().action = std::move(one);
   }, "not all threads"},
-      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
-      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "alone adds up"},
-      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
-      {"nobody adds up", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
+      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
+      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "only the first CTA reduces"},
+      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be stored yet"},
+      {"nobody adds up", [&](Plan& p) { in_part(p, true).body.clear(); }, "not reduced"},
       {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
-      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k_iterations"},
+      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k-iterations"},
       {"k_iterations are shared by no cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
-       "nobody to share"},
-      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "nothing has made"},
-      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
+       "no split-K to share"},
+      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "before it is defined"},
+      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
   };
   const Plan right = plan_of(matmul<bf16>({64, 64, 64}));
   CHECK(violations(right).empty());

@@ -109,7 +109,7 @@ TEST_CASE("of a grid each block walks through its share of all k_iterations", "[
     const Plan plan = plan_of(matmul<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
     REQUIRE(plan.shared_by_grid());
-    CHECK(to_string(plan).find("all blocks of threads share the k_iterations of all blocks of the grid") !=
+    CHECK(to_string(plan).find("stream-K: all CTAs share the k-iterations of all grid tiles") !=
           std::string::npos);
     CHECK(plan.phases[0].roles[1].consumer_groups == 1);
     CHECK(plan.phases[0].roles[1].warps == (tile.m % 128 ? 4 : 8));
@@ -165,36 +165,36 @@ TEST_CASE("the verifier names what is wrong between the blocks of a shared grid"
   };
   const Fault faults[] = {
       {"it is said before all have put",
-       [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); }, "may not all be put"},
+       [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); }, "the partial may be incomplete"},
       {"nobody says it", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
       {"all say it",
        [&](Plan& p) {
     Body& body = in_part(p, false).body;
     body.back() = {SignalPartial{}};
-  }, "256 threads say"},
-      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not put sums"},
-      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
-      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "no other blocks of a tile"},
+  }, "256 threads signal"},
+      {"nobody puts", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not store partials"},
+      {"the first block puts", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
+      {"the others add up", [&](Plan& p) { in_part(p, true).first = false; }, "no peer CTAs"},
       {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
-       "may not be there"},
+       "may not be stored yet"},
       {"one has waited, and the others go on",
-       [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); }, "may not be there"},
+       [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); }, "may not be stored yet"},
       {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
-      {"nobody adds up", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not added"},
+      {"nobody adds up", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not reduced"},
       {"sums are stored without those of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
-       "without what other blocks add"},
+       "before partials of other CTAs are reduced"},
       {"parts of other k_iterations",
        [](Plan& p) { the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
-       "of other k_iterations"},
+       "for other k-iterations"},
       {"a share of other k_iterations",
        [](Plan& p) { the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
-       "share of other k_iterations"},
-      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k_iterations"},
-      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "nothing has made"},
+       "range of other k-iterations"},
+      {"a block runs all k_iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; }, "all k-iterations"},
+      {"a share that nobody makes", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "before it is defined"},
       {"another number says who is first", [&](Plan& p) { in_part(p, true).share = the<SplitKRange>(p, 1).count; },
        "another number"},
       {"k_iterations are shared by no grid", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; }, "the kernel has"},
-      {"k_iterations that nobody counts", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; }, "no grid shares"},
+      {"k_iterations that nobody counts", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; }, "a tile loop has k-iterations without stream-K"},
       {"sums are put where others do not read", [](Plan& p) { p.scratch[ScratchId{0}].in_workspace = false; },
        "do not read"},
       {"sums are put where there is no room", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
@@ -202,7 +202,7 @@ TEST_CASE("the verifier names what is wrong between the blocks of a shared grid"
        [](Plan& p) {
     std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::flags; });
   }, "parameters"},
-      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
+      {"two teams", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
   };
   const Plan right = plan_of(matmul<bf16>({128, 128, 64}));
   CHECK(violations(right).empty());
