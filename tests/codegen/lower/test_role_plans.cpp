@@ -117,7 +117,8 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
               {"stores are not waited for at the end", [](Plan& p) { place_of<TmaStoreWait>(p, 4).drop(); },
                "ends while its TMA stores"},
               {"a barrier of other threads", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }, "threads reach"},
-              {"a barrier that the hardware has not", [](Plan& p) { the<NamedBarrier>(p).id = 16; }, "no named barrier 16"},
+              {"a barrier that the hardware has not", [](Plan& p) { the<NamedBarrier>(p).id = 16; },
+               "no named barrier 16"},
               {"a barrier of all threads in a role", [](Plan& p) { p.phases[0].roles[1].body.push_back({Barrier{}}); },
                "all threads"},
               {"a role waits for the launch before",
@@ -147,7 +148,8 @@ TEST_CASE("The verifier names what is wrong between roles", "[plan]") {
       {"panels that are not aligned", [](Plan& p) { p.buffers[BufferId{1}].offset += 128; }, "multiple of 1024"},
       {"buffers on top of one another", [](Plan& p) { p.buffers[BufferId{0}].offset = p.buffers[BufferId{1}].offset; },
        "while both are live"},
-      {"barriers of a pipeline in a buffer", [](Plan& p) { p.pipelines[PipelineId{0}].offset = 0; }, "while both are live"},
+      {"barriers of a pipeline in a buffer", [](Plan& p) { p.pipelines[PipelineId{0}].offset = 0; },
+       "while both are live"},
       {"accumulators used while open", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); }, "in flight"},
       };
   const Plan matmul = warp_specialized_matmul(role_tiles[0]);

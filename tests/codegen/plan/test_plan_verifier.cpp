@@ -392,7 +392,8 @@ const PlantedFault of_types[] = {
     {"an operand of another type", "pointwise", [](Plan& p) { p.storage(the<Load>(p).out).type = ElementType::i32; },
      "'mul' takes f32, but gets i32"},
     {"a term of another type than its op gives", "pointwise",
-     [](Plan& p) { the<Store>(p).sweep.expression.terms[0].type = ElementType::i32; }, "'mul' of f32 gives no i32"},
+     [](Plan& p) { the<Store>(p).sweep.expression.terms[0].type = ElementType::i32; },
+     "'mul' of f32 does not return i32"},
     {"a term with an operand too few", "pointwise",
      [](Plan& p) { the<Store>(p).sweep.expression.terms[0].in.pop_back(); }, "'mul' has 1 operands"},
     {"a term that is no op of elements", "pointwise",
@@ -659,19 +660,19 @@ const PlantedFault of_places[] =
 const PlantedFault of_matmuls[] =
     {
         {"a buffer of another type than the product reads", "in_place",
-         [](Plan& p) { buffer_of(p).type = ElementType::f16; }, "holds f16, and bf16 is read"},
+         [](Plan& p) { buffer_of(p).type = ElementType::f16; }, "holds f16, but bf16 is read"},
         {"a buffer of another type than its tensor", "in_place", [](Plan& p) { buffer_of(p).type = ElementType::f16; },
          "holds f16, but the tensor bf16"},
         {"a buffer with a row too few", "in_place", [](Plan& p) { buffer_of(p).rows -= 1; },
-         "is [63,32], and [64,32] is read"},
+         "is [63,32], but [64,32] is read"},
         {"a buffer of half of the columns", "in_place", [](Plan& p) { buffer_of(p).columns /= 2; },
-         "is [64,16], and [64,32] is read"},
+         "is [64,16], but [64,32] is read"},
         {"rows that are not made of chunks", "in_place", [](Plan& p) { buffer_of(p).columns -= 1; },
          "do not consist of 16-byte chunks"},
         {"a product of more rows than its tile", "in_place", [](Plan& p) { the<Mma>(p).matmul.m *= 2; },
          "a matmul of [128,64] in a tile of [64,64]"},
         {"a product of more steps than its operands have", "in_place", [](Plan& p) { the<Mma>(p).matmul.k *= 2; },
-         "is [64,32], and [64,64] is read"},
+         "is [64,32], but [64,64] is read"},
         {"accumulators in another layout than the value", "in_place",
          [](Plan& p) {
   const Matmul& matmul = the<Mma>(p).matmul;
@@ -1045,7 +1046,7 @@ const PlantedFault of_launch[] =
                     [](Plan& p) {
   p.phases[0].roles.push_back({"producer", p.phases[0].roles[0].warps, 0, {}});
                     },
-                    "role producer has 1 teams of 0 warps"},
+                    "role producer has 1 consumer groups of 0 warps"},
     {"more warps than a block has", "pointwise", [](Plan& p) { p.phases[0].roles[0].warps = 64; },
      "64 warps in a CTA"},
     {"more blocks at a time than there are threads for", "pointwise", [](Plan& p) { p.blocks = 1000; },

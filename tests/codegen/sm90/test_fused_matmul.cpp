@@ -296,7 +296,7 @@ StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
 
 const Planted of_caches[] = {
     {"no fence behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 0), 1).drop(); },
-     "wgmma, at at_consumer_35 and at_consumer_52: threads cleared rows of it"},
+     "wgmma, at at_consumer_35 and at_consumer_52: threads zeroed rows of it"},
     {"no barrier behind the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 3), 2).drop(); },
      "a fence and then a barrier must precede"},
     {"the fence behind the barrier", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 2), 1).move(1); },
