@@ -77,7 +77,8 @@ bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
 std::string why_not(const Plan& plan) {
   if (has_roles(plan)) return {};
   for (const std::string& note : notes(plan))
-    if (note.starts_with("not warp-specialized: ")) return note.substr(19);
+    if (constexpr std::string_view prefix = "not warp-specialized: "; note.starts_with(prefix))
+      return note.substr(prefix.size());
   return "(no note)";
 }
 

@@ -32,7 +32,8 @@ std::string why_not(const Graph& traced, const Changes& change = {}) {
   const Plan plan = plan_of(traced, change);
   if (has_roles(plan)) return {};
   for (const std::string& note : notes(plan))
-    if (note.starts_with("not warp-specialized: ")) return note.substr(19);
+    if (constexpr std::string_view prefix = "not warp-specialized: "; note.starts_with(prefix))
+      return note.substr(prefix.size());
   return "(no note)";
 }
 
