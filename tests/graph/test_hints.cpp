@@ -124,7 +124,7 @@ TEST_CASE("hints are part of the graph, and apply where they are given", "[plan]
 
 TEST_CASE("a plan follows its hints, or reports those that it does not follow", "[plan]") {
   const auto plan = [](const auto& k, Arch arch = Arch::sm_80) { return plan_text(k, arch); };
-  const std::string left = "note: a hint is left out: ";
+  const std::string left = "note: hint ignored: ";
   CHECK(has(plan(product({{.stages = 3}})), ", 3 stages of "));
   CHECK(has(plan(product({{.stages = 2}})), ", 2 stages of "));
   CHECK_FALSE(has(plan(product({{.stages = 1}})), "stages"));

@@ -14,7 +14,7 @@ Verdict check_roles(const Case& each) {
   const Graph graph = run_passes(each.graph);
   const Variant variant = classify(graph, HostTensors(each).arguments());
   const codegen::Plan plan = codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = false});
-  constexpr std::string_view note_of_one = "one role does all: ";
+  constexpr std::string_view note_of_one = "not warp-specialized: ";
   std::string why = plan.phases[0].roles.size() > 1 ? "" : "(no note)";
   for (const std::string& note : notes(plan))
     if (note.starts_with(note_of_one)) why = note.substr(note_of_one.size());

@@ -105,6 +105,6 @@ TEST_CASE("eight neighboring bytes are not stored as 16 bytes", "[emulator]") {
     Variant variant = dense_variant(graph);
     variant.tensors[2].alignment = static_cast<std::int8_t>(alignment);
     const KernelSource source = generate(graph, variant, Arch::sm_80, {.verify = true, .warp_specialize = false});
-    CHECK(source.text.find("by quads") == std::string::npos);
+    CHECK(source.text.find("by quad exchange") == std::string::npos);
   }
 }

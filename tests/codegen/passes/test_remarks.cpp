@@ -444,8 +444,8 @@ TEST_CASE("notes of a plan are remarks", "[plan]") {
   const Graph graph = matmul(32, 64, 64, {.warps = 1});
   Variant variant = dense_variant(graph);
   const codegen::Plan plan = codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = true});
-  CHECK(notes(plan) == std::vector<std::string>{"one role does all: no wgmma schedule for tiles of [32,64] x [64,64]",
-                                                "a hint is left out: 1 warps; its tiles need 4"});
+  CHECK(notes(plan) == std::vector<std::string>{"not warp-specialized: no wgmma schedule for tiles of [32,64] x [64,64]",
+                                                "hint ignored: 1 warps; its tiles need 4"});
   const std::string text = to_string(plan);
   for (const std::string& note : notes(plan)) CHECK(text.find("note: " + note + '\n') != text.npos);
 }

@@ -133,7 +133,7 @@ TEST_CASE("the verifier's error names kernel, pass and step", "[plan]") {
     FAIL("it holds");
   } catch (const InternalError& error) {
     CHECK(says(error.what(), {"the plan of kernel 'in_place' after pass 'barriers': mma_6 += tile_2 tile_4: ",
-                              "there is no barrier between it and writes of tile_2"}));
+                              "a barrier is missing between it and writes of tile_2"}));
   }
 }
 
@@ -159,11 +159,11 @@ TEST_CASE("lowering prefetches tiles whose indices are known, and fetches others
   Plan pipelined = plan_after_pass("pipelined", "lower");
   const Loop& loop = the<Loop>(pipelined);
   CHECK(loop.stages == 4);
-  CHECK(lines_of(pipelined, loop.arrive) == Lines{"wait, 2 pending"});
+  CHECK(lines_of(pipelined, loop.arrive) == Lines{"cp.async.wait_group 2"});
   REQUIRE(loop.ahead.size() == 1);
   CHECK(loop.ahead[0].action.get<Fetch>().loop == loop.loop);
   CHECK(loop.ahead[0].action.get<Fetch>().tiles.size() == 2);
-  CHECK(lines_of(pipelined, loop.issued) == Lines{"commit"});
+  CHECK(lines_of(pipelined, loop.issued) == Lines{"cp.async.commit_group"});
   CHECK(count<CpAsyncWait>(pipelined) == 2);  // in each iteration, and after the loop
   for (const Buffer& buffer : pipelined.buffers) CHECK(buffer.stages == loop.stages);
 
@@ -176,8 +176,8 @@ TEST_CASE("lowering prefetches tiles whose indices are known, and fetches others
     CHECK(place.body == &simple.body);
     CHECK(!place.step().action.get<Fetch>().loop);
     const auto next = [&](std::size_t by) { return step_text(unpipelined, (*place.body)[place.index + by]); };
-    CHECK(next(1) == "commit");
-    CHECK(next(2) == "wait, 0 pending");
+    CHECK(next(1) == "cp.async.commit_group");
+    CHECK(next(2) == "cp.async.wait_group 0");
   }
 }
 

@@ -99,7 +99,7 @@ TEST_CASE("in a cluster each CTA runs its share of k-iterations, and the first o
     const Plan plan = plan_of(matmul<bf16>(tile));
     INFO(tile.m << " x " << tile.n);
     REQUIRE(has_clusters(plan));
-    CHECK(to_string(plan).find("split-K cluster: the CTAs of a cluster share the k-iterations") != std::string::npos);
+    CHECK(to_string(plan).find("the CTAs of a cluster share the k-iterations") != std::string::npos);
     CHECK(plan.phases[0].roles[1].consumer_groups == 1);
     CHECK(count<SplitKRange>(plan) == 2);
     CHECK(count<ClusterBarrier>(plan) == 4);
@@ -168,18 +168,18 @@ TEST_CASE("the verifier reports errors between the CTAs of a cluster", "[plan]")
     place_of<ClusterBarrier>(p, 0).step().action = std::move(one);
            },
            "not all threads"},
-          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
-          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "alone adds up"},
-          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be there"},
-          {"nobody reduces", [&](Plan& p) { in_part(p, true).body.clear(); }, "not added"},
+          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
+          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "only the first CTA reduces"},
+          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be stored yet"},
+          {"nobody reduces", [&](Plan& p) { in_part(p, true).body.clear(); }, "not reduced"},
           {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; },
            "scratch"},
           {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
-           "all k_iterations"},
+       "all k-iterations"},
           {"k-iterations are split without a cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
-           "nobody to share"},
-          {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "nothing has made"},
-          {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
+       "no split-K to share"},
+          {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "before it is defined"},
+          {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
   };
   const Plan right = plan_of(matmul<bf16>({64, 64, 64}));
   CHECK(violations(right).empty());

@@ -77,7 +77,8 @@ bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
 std::string why_not(const Plan& plan) {
   if (has_roles(plan)) return {};
   for (const std::string& note : notes(plan))
-    if (note.starts_with("one role does all: ")) return note.substr(19);
+    if (constexpr std::string_view prefix = "not warp-specialized: "; note.starts_with(prefix))
+      return note.substr(prefix.size());
   return "(no note)";
 }
 
@@ -449,9 +450,9 @@ const Planted faults[] =
          [](Plan& p) {
   for (std::size_t i = 0; i < 2; ++i) the<WgmmaWait>(p, i).pending = 2;
          },
-         "is the left operand of an open product", "registers"},
+         "is the left operand of a wgmma in flight", "registers"},
         {"nobody waits for the matmul of the previous piece", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); },
-         "is the left operand of an open product", "registers"},
+         "is the left operand of a wgmma in flight", "registers"},
         {"one set of fragments",
          [](Plan& p) {
   std::vector<StorageId> sets;
@@ -460,11 +461,11 @@ const Planted faults[] =
   for (Value& value : p.values)
     if (value.storage == sets.at(1)) value.storage = sets[0];
          },
-         "is the left operand of an open product", "registers"},
-              {"no fence before wgmma", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }, "no fence stands",
+         "is the left operand of a wgmma in flight", "registers"},
+              {"no fence before wgmma", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }, "no fence",
                "no wgmma_fence"},
               {"a fence before the fragments", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); },
-               "no fence stands", nullptr},
+               "no fence", nullptr},
               {"a piece is omitted",
                [](Plan& p) {
   place_of<Wgmma>(p, 1).drop();
@@ -474,7 +475,7 @@ const Planted faults[] =
     {"a piece is multiplied by another's rows", [](Plan& p) { the<Wgmma>(p, 1).first_k = 0; },
      "k is multiplied from 0 on", ""},
     {"a piece at another index", [](Plan& p) { the<LoadFragment>(p, 1).sweep.origin[1] = 0; },
-     "is of another part of the tile", ""},
+     "is another part of the tile", ""},
     {"a stage is read before it is full", [](Plan& p) { place_of<WaitFull>(p).move(1); }, "not known to be full",
      "TMA for"},
     {"a transposed tile", [](Plan& p) { the<LoadFragment>(p, 0).transposed = true; }, nullptr, ""},
@@ -486,18 +487,18 @@ const Planted faults[] =
   }
   p.pipelines[PipelineId{0}].empty_arrivals /= 4;
      },
-     "release what each has read", "with no barrier between"},
+     "release a stage that each has read", "with no barrier between"},
     {"no warp barrier before a release",
      [](Plan& p) {
   while (count<WarpBarrier>(p) > 0) place_of<WarpBarrier>(p).drop();
      },
-     "a barrier of the warp stands before", "with no barrier between"},
+     "a warp barrier must precede", "with no barrier between"},
     {"a stage is released while it is multiplied",
      [](Plan& p) {
   the<ArriveEmpty>(p) = {.state = the<ArriveEmpty>(p).state, .behind = 0, .not_first = {}};
   place_of<ArriveEmpty>(p, 1).drop();
      },
-     "products that read the stage are open", "with no barrier between"},
+     "wgmma that read the stage are in flight", "with no barrier between"},
     {"a matmul of another operand", [](Plan& p) { the<Wgmma>(p, 1).left = the<Wgmma>(p, 0).left; }, "is multiplied",
      "registers"},
     {"pairs are treated as elements",
@@ -506,7 +507,7 @@ const Planted faults[] =
   p.storages[value.storage].type = ElementType::bf16;
   p.storages[value.storage].pairs = true;
      },
-     "is pairs, of which no step but wgmma takes an element", nullptr},
+     "holds pairs, of which only wgmma may read elements", nullptr},
     };
 
 }  // namespace

@@ -233,9 +233,9 @@ struct Planted {
 const Planted faults[] =
     {
         {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 0).drop(); },
-         "is the result of an open product"},
+     "is the accumulator of a wgmma in flight"},
         {"a stage is released while it is multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 1).move(3); },
-         "products that read the stage are open"},
+     "wgmma that read the stage are in flight"},
         {"keys are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
          "not known to be full"},
         {"queries are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
@@ -248,10 +248,8 @@ const Planted faults[] =
   place.body->push_back(place.step());
          },
          "released"},
-        {"the pipeline state of keys does not advance", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); },
-         "goes on by"},
-        {"no fence before probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); },
-         "no fence stands"},
+        {"the pipeline state of keys does not advance", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); }, "advances by"},
+        {"no fence before probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); }, "no fence"},
         {"probabilities after the fence",
          [](Plan& p) {
   for (const StepPlace& place : places_of<codegen::Compute>(p)) {
@@ -259,22 +257,21 @@ const Planted faults[] =
     place.move(place_of<codegen::WgmmaFence>(p, 1).index - place.index);
     return;
   }
-         },
-         "where nothing has made it"},
+         }, "before it is defined"},
               {"accumulators that start anew in each iteration",
-               [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; }, "is added to where nothing has set it"},
+               [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; },
+     "is accumulated to before it is set"},
               {"a layout of other rows",
                [](Plan& p) {
   codegen::Value& sums = p.values[the<codegen::Wgmma>(p, 1).out];
   sums.layout = codegen::wgmma_accumulator_layout(sums.shape, 1);
                },
                "registers, its storage"},
-    {"sections said twice", [](Plan& p) { p.phases[0].schedule.l2_group = 16; }, "whose sections a launch chooses"},
+    {"sections said twice", [](Plan& p) { p.phases[0].schedule.l2_group = 16; }, "whose L2 groups the launch chooses"},
     {"nobody says the sections",
      [](Plan& p) {
   std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::l2_group; });
-     },
-     "parameters, and needs"},
+     }, "parameters, but needs"},
     {"keys for values", [](Plan& p) { the<codegen::Wgmma>(p, 1).b_state = the<codegen::Wgmma>(p, 0).b_state; },
      "not known to be full"},
     };
@@ -303,11 +300,11 @@ StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
 
 const Planted of_caches[] = {
     {"no fence after the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 0), 1).drop(); },
-     "wgmma, at at_consumer_35 and at_consumer_52: threads cleared rows of it"},
+     "wgmma, at at_consumer_35 and at_consumer_52: threads zeroed rows of it"},
     {"no barrier after the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 3), 2).drop(); },
-     "a fence and then a barrier stand before"},
+     "a fence and then a barrier must precede"},
     {"the fence after the barrier", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 2), 1).move(1); },
-     "a fence and then a barrier stand before"},
+     "a fence and then a barrier must precede"},
     {"zeros before the tile has come", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).move(3); },
      "not known to be full"},
     {"zeros of one group",
@@ -316,15 +313,15 @@ const Planted of_caches[] = {
   codegen::ElectOne some{.threads = 128, .body = {}};
   some.body.push_back(clear.step());
   clear.step().action = std::move(some);
-}, "threads clear it"},
-    {"no zeros", [](Plan& p) { next_in(place_of<codegen::WaitFull>(p, 1), 3).drop(); }, "are not cleared"},
+}, "threads zero it"},
+    {"no zeros", [](Plan& p) { next_in(place_of<codegen::WaitFull>(p, 1), 3).drop(); }, "are not zeroed"},
     {"the fence of one group",
      [](Plan& p) {
   const StepPlace fence = next_in(place_of<codegen::ZeroFillPastEnd>(p, 1), 1);
   codegen::ElectOne some{.threads = 128, .body = {}};
   some.body.push_back(fence.step());
   fence.step().action = std::move(some);
-}, "threads fence what they wrote"},
+}, "threads fence their writes"},
     {"a barrier of another branch",
      [](Plan& p) {
   const StepPlace branch = place_of<codegen::Branch>(p, 0);
@@ -333,19 +330,19 @@ const Planted of_caches[] = {
   branch.step().action.get<codegen::Branch>().body.pop_back();
   branch.body->insert(branch.body->begin() + static_cast<std::ptrdiff_t>(branch.index) + 1,
                       codegen::Step{codegen::Action(std::move(other))});
-}, "stand in the same branch"},
+}, "must follow in the same branch"},
     {"zeros in the other tile",
      [](Plan& p) { the<codegen::ZeroFillPastEnd>(p, 0).buffer = the<codegen::ZeroFillPastEnd>(p, 1).buffer; },
-     "is no buffer of the pipeline"},
+     "is not a buffer of the pipeline"},
     {"zeros while the tile is multiplied",
      [](Plan& p) {
   const StepPlace branch = place_of<codegen::Branch>(p, 0);
   REQUIRE(count<codegen::ZeroFillPastEnd>(p) == 4);
   // After wgmma's fence, the matmul and its commit.
   branch.move(3);
-}, "products that read the stage are open"},
+}, "wgmma that read the stage are in flight"},
     {"all groups meet within a turn", [](Plan& p) { place_of<codegen::OrderedBarrier>(p, 1).move(-1); },
-     "wait for their turn"},
+     "cannot reach it before their turn"},
 };
 
 }  // namespace
@@ -599,7 +596,7 @@ TEST_CASE("variants of fused matmuls that are warp-specialized", "[plan]") {
     }
     store(y, {m, 0}, acc);
   });
-  CHECK(why_not(plan_of(wide)) == "one role does all: 384 rows are more than a TMA box has");
+  CHECK(why_not(plan_of(wide)) == "not warp-specialized: 384 rows are more than a TMA box has");
 }
 
 TEST_CASE("fused matmul: an atomic of twelve warps is performed once", "[cpu]") {
@@ -644,11 +641,11 @@ TEST_CASE("two warp groups overlap an iteration's second matmul with the next it
     INFO(all);
     CHECK(all.find(words) != std::string::npos);
   };
-  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 1).pending = 2; }, "is the result of an open product");
-  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 2).drop(); }, "of an open product");
-  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 2).pending = 1; }, "of an open product");
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 1).pending = 2; }, "is the accumulator of a wgmma in flight");
+  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 2).drop(); }, "of a wgmma in flight");
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 2).pending = 1; }, "of a wgmma in flight");
   is_named([](Plan& p) { the<codegen::Wgmma>(p, 2).b_state = the<codegen::Wgmma>(p, 1).b_state; },
-           "products that read the stage are open");
+           "wgmma that read the stage are in flight");
 
   // The groups issue their matmuls in turn, so that one multiplies while the other computes exponentials.
   using codegen::OrderedBarrier;
@@ -659,13 +656,13 @@ TEST_CASE("two warp groups overlap an iteration's second matmul with the next it
   CHECK((turns[2].body == matmuls[1].body && turns[2].index > matmuls[2].index));
   is_named([](Plan& p) { place_of<OrderedBarrier>(p, 0).drop(); }, "no turn has begun");
   is_named([](Plan& p) { place_of<OrderedBarrier>(p, 1).drop(); }, "it is not the group's turn");
-  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 2).drop(); }, "not given on before the round ends");
+  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 2).drop(); }, "not passed on before the body ends");
   is_named([](Plan& p) { the<OrderedBarrier>(p, 2).kind = OrderedBarrier::Kind::wait; }, "already the group's turn");
   is_named([](Plan& p) { the<OrderedBarrier>(p, 1).kind = OrderedBarrier::Kind::begin; }, "begin 2 times");
-  is_named([](Plan& p) { the<OrderedBarrier>(p, 1).id = 15; }, "there is no barrier 16");
+  is_named([](Plan& p) { the<OrderedBarrier>(p, 1).id = 15; }, "there is no named barrier 16");
   is_named([](Plan& p) {
     for (int i = 0; i < 3; ++i) the<OrderedBarrier>(p, i).id = 1;
-  }, "barrier 1 is not of turns alone");
+  }, "named barrier 1 is not only used for turns");
 }
 
 TEST_CASE("a tile's last sums are multiplied along with the next tile's first scores", "[plan]") {
@@ -708,9 +705,9 @@ TEST_CASE("a tile's last sums are multiplied along with the next tile's first sc
     INFO(all);
     CHECK(all.find(words) != std::string::npos);
   };
-  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 3).pending = 2; }, "of an open product");
-  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 4).drop(); }, "of an open product");
-  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 0).pending = 1; }, "of an open product");
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 3).pending = 2; }, "of a wgmma in flight");
+  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 4).drop(); }, "of a wgmma in flight");
+  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 0).pending = 1; }, "of a wgmma in flight");
   const auto waits = places_of<codegen::WaitFull>(plan);
   for (std::size_t i = 0; i < waits.size(); ++i)
     is_named([&](Plan& p) { place_of<codegen::WaitFull>(p, static_cast<int>(i)).drop(); }, "not known to be full");
@@ -729,8 +726,8 @@ TEST_CASE("a tile's last sums are multiplied along with the next tile's first sc
     const auto last = static_cast<std::ptrdiff_t>(place.body->size()) - 1;
     for (int i = 0; i < 2; ++i)
       StepPlace{place.body, place.index - 1}.move(last - static_cast<std::ptrdiff_t>(place.index) + 1);
-  }, "the stage is full already");
-  is_named([&](Plan& p) { given_back(p).move(-1); }, "and is released");
+  }, "the stage is already full");
+  is_named([&](Plan& p) { given_back(p).move(-1); }, "the stage is released");
   is_named([](Plan& p) {  // the producer loads nothing after the last tile
     codegen::Body& body = *place_of<codegen::TileLoop>(p, 0).body;
     body.erase(body.begin() + static_cast<std::ptrdiff_t>(place_of<codegen::TileLoop>(p, 0).index) + 1, body.end());
@@ -746,9 +743,9 @@ TEST_CASE("the reason why a fused matmul is not warp-specialized is reported", "
     const auto found = std::ranges::find_if(all, [](const std::string& one) { return one.starts_with("one role"); });
     return found == all.end() ? std::string() : *found;
   };
-  CHECK(note({64, 32, 64}) == "one role does all: no fused wgmma schedule for tiles of [64,64] x [64,32]");
-  CHECK(note({256, 64, 64}) == "one role does all: no fused wgmma schedule for tiles of [256,64] x [64,64]");
-  CHECK(note({64, 64, 32}) == "one role does all: no fused wgmma schedule for tiles of [64,64] x [64,32]");
+  CHECK(note({64, 32, 64}) == "not warp-specialized: no fused wgmma schedule for tiles of [64,64] x [64,32]");
+  CHECK(note({256, 64, 64}) == "not warp-specialized: no fused wgmma schedule for tiles of [256,64] x [64,64]");
+  CHECK(note({64, 64, 32}) == "not warp-specialized: no fused wgmma schedule for tiles of [64,64] x [64,32]");
 }
 
 TEST_CASE("attention with other tiles compiles without spills", "[generate]") {

@@ -105,20 +105,21 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
   // The wait of a role, which comes after the prefetch.
   const auto wait_of = [](Plan& p, std::size_t role) { return place_of<GridDependencyWait>(p, role); };
   const Fault faults[] = {
-      {"a role does not wait", [&](Plan& p) { wait_of(p, 1).drop(); }, "not all wait"},
+      {"a role does not wait", [&](Plan& p) { wait_of(p, 1).drop(); }, "not all roles have a grid dependency wait"},
       {"a role waits twice",
        [&](Plan& p) { wait_of(p, 0).body->insert(wait_of(p, 0).body->begin(), {GridDependencyWait{}}); },
-       "waits again"},
+       "second grid dependency wait"},
       {"a role waits after its tiles", [&](Plan& p) { wait_of(p, 1).move(static_cast<std::ptrdiff_t>(2)); },
-       "did something before"},
-      {"all waited before", [&](Plan& p) { p.phases[0].prologue.push_back({GridDependencyWait{}}); }, "waits again"},
+       "ran other steps before"},
+      {"all waited before", [&](Plan& p) { p.phases[0].prologue.push_back({GridDependencyWait{}}); },
+       "second grid dependency wait"},
       {"the prefetch comes after the wait", [&](Plan& p) { place_of<PrefetchBeforeWait>(p).move(1); },
-       "waited for already"},
+       "the grid dependency wait comes earlier"},
       {"nothing is prefetched",
        [](Plan& p) {
     place_of<PrefetchBeforeWait>(p).drop();
     p.parameters.pop_back();
-  }, "loads them 1 times"},
+  }, "skips prefetched loads 1 times"},
       {"the prefetch is done twice",
        [](Plan& p) {
     const StepPlace place = place_of<PrefetchBeforeWait>(p);
@@ -130,7 +131,7 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
     const Body inner = place.step().action.get<IfNotPrefetched>().body;
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
-  }, "loads them 0 times"},
+  }, "skips prefetched loads 0 times"},
       {"a missing box",
        [](Plan& p) {
     place_of<TmaLoad>(p).drop();
@@ -149,9 +150,9 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
           block && block->axis == 0)
         the<TmaLoad>(p).at[0].index.value = ValueId{static_cast<int>(&value - &*p.values.begin())};
   }, "other boxes"},
-      {"two stages at a time", [](Plan& p) { the<AdvanceStage>(p).by.literal = 2; }, "one stage is filled"},
+      {"two stages at a time", [](Plan& p) { the<AdvanceStage>(p).by.literal = 2; }, "advances by one stage"},
       {"as many k-iterations as stages",
-       [](Plan& p) { the<Loop>(p).count = {.kind = Operand::Kind::literal, .literal = 12}; }, "other k_iterations"},
+       [](Plan& p) { the<Loop>(p).count = {.kind = Operand::Kind::literal, .literal = 12}; }, "other iterations"},
       {"another part of the stage", [](Plan& p) { the<TmaLoad>(p, 1).offset += 1024; }, "other boxes"},
       {"nobody expects it", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "other boxes"},
       {"more k-iterations than stages", [](Plan& p) { the<PrefetchBeforeWait>(p).most += 1; },
@@ -166,13 +167,13 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
     const StepPlace place = place_of<ElectOne>(p);
     place.drop();
     place.body->insert(place.body->begin() + static_cast<std::ptrdiff_t>(place.index), inner.begin(), inner.end());
-  }, "threads count what was brought"},
+  }, "threads count prefetched"},
       {"stream-K tiles",
        [](Plan& p) {
     p.phases[0].schedule.split_k = SplitK::stream_k;
     for (const auto kind : {KernelParameter::Kind::flags, KernelParameter::Kind::lockstep_rows})
       p.parameters.push_back({kind, 0, 0});
-  }, "other tiles"},
+  }, "other grid tiles"},
   };
   const Plan right = plan_of(plain<X>());
   CHECK(violations(right).empty());

@@ -165,44 +165,45 @@ TEST_CASE("the verifier reports errors between the CTAs of stream-K", "[plan]") 
   const Fault faults[] =
       {
           {"the signal comes before all partials are stored",
-           [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); }, "may not all be put"},
+           [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); },
+       "the partial may be incomplete"},
           {"nobody signals", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
           {"all threads signal",
            [&](Plan& p) {
     Body& body = in_part(p, false).body;
     body.back() = {SignalPartial{}};
-           },
-           "256 threads say"},
-          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not put sums"},
-          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "puts nothing"},
-          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "no other blocks of a tile"},
+           }, "256 threads signal"},
+          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not store partials"},
+          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
+          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "no peer CTAs"},
           {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
-           "may not be there"},
+       "may not be stored yet"},
           {"one thread has waited, and the others go on",
            [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); },
-           "may not be there"},
+       "may not be stored yet"},
           {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
-          {"nobody reduces", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not added"},
+          {"nobody reduces", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not reduced"},
           {"the result is stored without the partials of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
-           "without what other blocks add"},
+       "before partials of other CTAs are reduced"},
           {"partials of other k-iterations",
            [](Plan& p) {
     the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
            },
-           "of other k_iterations"},
+       "for other k-iterations"},
               {"a share of other k-iterations",
                [](Plan& p) {
     the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
                },
-               "share of other k_iterations"},
+       "range of other k-iterations"},
       {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
-       "all k_iterations"},
-      {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "nothing has made"},
+       "all k-iterations"},
+      {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "before it is defined"},
       {"another value determines the first CTA",
        [&](Plan& p) { in_part(p, true).share = the<SplitKRange>(p, 1).count; }, "another number"},
       {"k-iterations are split without stream-K", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
        "the kernel has"},
-      {"k-iterations without a count", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; }, "no grid shares"},
+      {"k-iterations without a count", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; },
+       "a tile loop has k-iterations without stream-K"},
       {"partials are stored where others do not read", [](Plan& p) { p.scratch[ScratchId{0}].in_workspace = false; },
        "do not read"},
       {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
@@ -211,7 +212,7 @@ TEST_CASE("the verifier reports errors between the CTAs of stream-K", "[plan]") 
     std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::flags; });
        },
        "parameters"},
-      {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "teams"},
+      {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
       };
   const Plan right = plan_of(matmul<bf16>({128, 128, 64}));
   CHECK(violations(right).empty());

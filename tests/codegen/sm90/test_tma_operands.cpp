@@ -138,10 +138,10 @@ TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]")
     place.step().action = std::move(one);
   };
   const Fault faults[] = {
-      {"no fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "a fence stands before they say so"},
-      {"a fence before the writes", [](Plan& p) { place_of<ProxyFence>(p).move(-1); }, "a fence stands before"},
-      {"nobody arrives", [](Plan& p) { place_of<Arrive>(p).drop(); }, "threads arrive, and"},
-      {"one thread arrives", [&](Plan& p) { elect(place_of<Arrive>(p)); }, "threads arrive, and"},
+      {"no fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "a fence must precede the arrival"},
+      {"a fence before the writes", [](Plan& p) { place_of<ProxyFence>(p).move(-1); }, "a fence must precede"},
+      {"nobody arrives", [](Plan& p) { place_of<Arrive>(p).drop(); }, "threads arrive, but"},
+      {"one thread arrives", [&](Plan& p) { elect(place_of<Arrive>(p)); }, "threads arrive, but"},
       {"one thread writes", [&](Plan& p) { elect(place_of<StoreShared>(p)); }, "1 of 128 threads write"},
       {"the operand is not written", [](Plan& p) { place_of<StoreShared>(p).drop(); }, "bytes loaded and written"},
       {"the operand is written twice",
@@ -161,14 +161,15 @@ TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]")
     layout.add(1, {Place::lane, 32, 1});
     layout.add(1, {Place::reg, 2, 1});
     sweep.layout = layout;
-  }, "no swizzle of a thread"},
+  }, "the swizzle does not split"},
       {"a run of elements that the thread does not have", [](Plan& p) { the<StoreShared>(p).sweep.reads[0].run = 4; },
        "runs of 4"},
-      {"a stage is written before it is released", [](Plan& p) { place_of<StoreShared>(p).move(-2); }, "not acquired"},
-      {"more are awaited", [&](Plan& p) { ++pipeline(p).full_arrivals; }, "threads arrive, and"},
+      {"a stage is written before it is released", [](Plan& p) { place_of<StoreShared>(p).move(-2); },
+       "not known to be empty"},
+      {"more are awaited", [&](Plan& p) { ++pipeline(p).full_arrivals; }, "threads arrive, but"},
       {"its bytes are expected, too", [&](Plan& p) { pipeline(p).bytes += 64 * 64 * 2; }, "bytes loaded"},
       {"another buffer is written", [](Plan& p) { the<StoreShared>(p).buffer = the<StoreShared>(p, 1).buffer; },
-       "no buffer of the pipeline"},
+       "not a buffer of the pipeline"},
       {"all threads expect",
        [](Plan& p) {
     const StepPlace one = place_of<ElectOne>(p);

@@ -32,7 +32,8 @@ std::string why_not(const Graph& traced, const Changes& change = {}) {
   const Plan plan = plan_of(traced, change);
   if (has_roles(plan)) return {};
   for (const std::string& note : notes(plan))
-    if (note.starts_with("one role does all: ")) return note.substr(19);
+    if (constexpr std::string_view prefix = "not warp-specialized: "; note.starts_with(prefix))
+      return note.substr(prefix.size());
   return "(no note)";
 }
 
@@ -386,7 +387,7 @@ TEST_CASE("the schedule pass reports how warp specialization divides the work, o
   CHECK(turns.phases[0].roles[1].consumer_groups == 2);
   CHECK(turns.phases[0].roles[1].body.empty());
   CHECK(notes(turns) ==
-        Notes{"roles share the work: 128x128x64 bf16 by wgmma, 2 consumer groups of 1 warp group, 5 stages, "
+        Notes{"warp-specialized: 128x128x64 bf16 by wgmma, 2 consumer groups of 1 warp group, 5 stages, "
               "1 store by TMA"});
   CHECK(notes(decided(plain({64, 64, 64}), [](Variant& v) { v.split_k = SplitK::cluster; }))[0].ends_with(
       "1 consumer group of 1 warp group, 12 stages, split-K in clusters, 1 store by TMA"));
@@ -396,11 +397,11 @@ TEST_CASE("the schedule pass reports how warp specialization divides the work, o
   const Plan shared = decided(gelu({128, 192, 64}));
   CHECK(shared.phases[0].roles[1].warps == 8);
   REQUIRE(notes(shared).size() == 2);
-  CHECK(notes(shared)[1].starts_with("a way before it was left: "));
+  CHECK(notes(shared)[1].starts_with("schedule candidate rejected: "));
   CHECK(notes(shared)[1].ends_with(" registers, and a thread has 220"));
   const Plan one = decided(plain({32, 64, 64}));
   CHECK(one.phases[0].roles.size() == 1);
-  CHECK(notes(one) == Notes{"one role does all: no wgmma schedule for tiles of [32,64] x [64,64]"});
+  CHECK(notes(one) == Notes{"not warp-specialized: no wgmma schedule for tiles of [32,64] x [64,64]"});
   CHECK(notes(decided(plain({64, 64, 64}), {}, Arch::sm_80)).empty());
 }
 
@@ -452,11 +453,11 @@ TEST_CASE("threads' loads stay behind the PDL wait", "[plan]") {
   CHECK((reads == 2 && all));
   const std::vector<std::string> found = violations(plan);
   REQUIRE(!found.empty());
-  CHECK(found[0].find("is read ahead of the end of the launch before") != std::string::npos);
+  CHECK(found[0].find("may be read before the grid dependency wait") != std::string::npos);
   Plan kept = plan_of(row.graph());
   for (const StepPlace& place : steps_of(kept))
     each_read(place.step(), [&](const Sweep&, TileAccess& read) { read.padding = read.kept; });
-  CHECK(violations(kept).front().find("is kept in the cache, but not read in order by whole") != std::string::npos);
+  CHECK(violations(kept).front().find("is read with evict_last, but not in order by 16-byte") != std::string::npos);
   // For unaligned rows copies are plain loads.
   const auto bytes = [](Variant& variant) { for (TensorClass& tensor : variant.tensors) tensor.alignment = 2; };
   CHECK_FALSE(plan_of(plain({32, 32, 32}), bytes).waits_for_previous());
@@ -464,7 +465,7 @@ TEST_CASE("threads' loads stay behind the PDL wait", "[plan]") {
   CHECK((copied.waits_for_previous() && violations(copied).empty()));
   the<Fetch>(copied).tiles.front().copy = Fetch::Copy::vector;
   REQUIRE(!violations(copied).empty());
-  CHECK(violations(copied)[0].find("by plain loads in a launch that begins before") != std::string::npos);
+  CHECK(violations(copied)[0].find("by plain loads in a launch that may begin before") != std::string::npos);
   CHECK_FALSE(plan_of(row.graph(), {}, Arch::sm_80).waits_for_previous());
   CHECK_FALSE(plan_of(row.graph(), {}, Arch::parse("sm_120")).waits_for_previous());
 }
@@ -489,15 +490,15 @@ TEST_CASE("rows that no box fills are cleared before they are read", "[plan]") {
       std::function<void(Plan&)> plant;
     };
     const Fault faults[] = {
-        {"not cleared", [&](Plan& p) { behind(p, 0).drop(); }},
-        {"not cleared", [&](Plan& p) { behind(p, 0).move(1); }},
-        {"not cleared", [&](Plan& p) { behind(p, 1).drop(); }},
-        {two ? "" : "not cleared", [&](Plan& p) { two ? place_of<NamedBarrier>(p, 0).drop() : behind(p, 2).drop(); }},
+        {"not zeroed", [&](Plan& p) { behind(p, 0).drop(); }},
+        {"not zeroed", [&](Plan& p) { behind(p, 0).move(1); }},
+        {"not zeroed", [&](Plan& p) { behind(p, 1).drop(); }},
+        {two ? "" : "not zeroed", [&](Plan& p) { two ? place_of<NamedBarrier>(p, 0).drop() : behind(p, 2).drop(); }},
         {"no fewer rows", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.clipped = false; }},
         {"has fewer rows", [](Plan& p) { p.pipelines[PipelineId{0}].clipped.pop_back(); }},
-        {"not clipped as its boxes", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[0].axis = 1; }},
-        {"not clipped as its boxes", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].argument = 0; }},
-        {"which is not known", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].axis = 2; }},
+        {"not clipped like its boxes", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[0].axis = 1; }},
+        {"not clipped like its boxes", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].argument = 0; }},
+        {"an unknown axis or buffer", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].axis = 2; }},
     };
     CHECK(violations(whole).empty());
     for (const Fault& fault : faults) {
@@ -663,13 +664,13 @@ TEST_CASE("a warp-specialized matmul is short to read, and a comment at its star
       const Plan plan = plan_of(gemm.graph());
       const Pipeline& pipeline = plan.pipelines[PipelineId{0}];
       const auto says = [&](const std::string& what) { return source.plan.find(what) != std::string::npos; };
-      CHECK(says(fmt::format("pipeline: {} stages, whose barriers are at {}: ", pipeline.stages, pipeline.offset)));
+      CHECK(says(fmt::format("pipeline: {} stages, mbarriers at {}, ", pipeline.stages, pipeline.offset)));
       for (const Role& role : plan.phases[0].roles)
         CHECK(says(fmt::format("role {}: warps {} to {}", role.name, role.first_warp, role.end_warp() - 1)));
-      CHECK(says("24 registers a thread"));
-      CHECK(says("240 registers a thread"));
-      CHECK(says(plan.phases[0].roles[1].consumer_groups > 1 ? "barriers 1,2,3,4 of the hardware"
-                                                             : "barriers 1 of the hardware"));
-      CHECK(says(" rows a warp group by "));
+      CHECK(says("24 registers per thread"));
+      CHECK(says("240 registers per thread"));
+      CHECK(says(plan.phases[0].roles[1].consumer_groups > 1 ? "named barriers 1,2,3,4"
+                                                             : "named barriers 1"));
+      CHECK(says(" rows per warp group by "));
     }
 }

@@ -45,7 +45,8 @@ bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
 std::string why_not(const Plan& plan) {
   if (has_roles(plan)) return {};
   for (const std::string& note : notes(plan))
-    if (note.starts_with("one role does all: ")) return note.substr(19);
+    if (constexpr std::string_view prefix = "not warp-specialized: "; note.starts_with(prefix))
+      return note.substr(prefix.size());
   return "(no note)";
 }
 std::string why_not(const Graph& traced, const Changes& change = {}) { return why_not(plan_of(traced, change)); }
@@ -480,7 +481,7 @@ TEST_CASE("a k-iteration of tf32 has half the k and as many bytes", "[plan]") {
     CHECK(plan.waits_for_previous());
     for (const TensorMap& map : plan.tensor_maps) CHECK(map.tensor.to_tf32 != map.store);
     CHECK(to_string(plan).find("loaded as tf32") != std::string::npos);
-    CHECK(to_string(plan).find("2 from 8 of k to the next") != std::string::npos);
+    CHECK(to_string(plan).find("advances 2 per 8 of k") != std::string::npos);
   }
   CHECK(notes(plan_of(plain<f32>({64, 64, 32}).graph(), [](Variant& v) { v.split_k = SplitK::cluster; }))[0].find(
             "64x64x32 tf32 by wgmma, 1 consumer group of 1 warp group") != std::string::npos);
@@ -518,12 +519,12 @@ TEST_CASE("the verifier reports errors of tf32", "[plan]") {
     std::function<void(Plan&)> plant;
   };
   const Fault faults[] = {
-      {"holds tf32, and", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.to_tf32 = false; }},
-      {"rounds f32, and f32 that is loaded", [](Plan& p) { p.tensor_maps[TensorMapId{2}].tensor.to_tf32 = true; }},
-      {"holds f32, and", [](Plan& p) { p.buffers[BufferId{0}].type = ElementType::f32; }},
-      {"wgmma reads tf32 along k alone", [](Plan& p) { the<Wgmma>(p).a_k_major = false; }},
-      {"wgmma reads tf32 along k alone", [](Plan& p) { the<Wgmma>(p).b_k_major = false; }},
-      {"no instruction is", [](Plan& p) { the<Wgmma>(p).k = 12; }},
+      {"holds tf32, but", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.to_tf32 = false; }},
+      {"converts f32 to tf32, but only loads", [](Plan& p) { p.tensor_maps[TensorMapId{2}].tensor.to_tf32 = true; }},
+      {"holds f32, but", [](Plan& p) { p.buffers[BufferId{0}].type = ElementType::f32; }},
+      {"wgmma reads tf32 only k-major", [](Plan& p) { the<Wgmma>(p).a_k_major = false; }},
+      {"wgmma reads tf32 only k-major", [](Plan& p) { the<Wgmma>(p).b_k_major = false; }},
+      {"no wgmma instruction has shape", [](Plan& p) { the<Wgmma>(p).k = 12; }},
       {"along k are multiplied", [](Plan& p) { the<Wgmma>(p).k = 16; }},
   };
   const Plan right = plan_of(plain<f32>({64, 64, 32}).graph());
@@ -545,10 +546,10 @@ TEST_CASE("the verifier reports errors of tf32", "[plan]") {
   CHECK(violations(fragments).empty());
   const auto left_of = [](Plan& p) -> Storage& { return p.storage(the<Wgmma>(p).left); };
   const Fault of_fragments[] = {
-      {"is no registers of tf32", [&](Plan& p) { left_of(p).type = ElementType::f32; }},
-      {"is the left operand of an open product", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); }},
-      {"no fence stands", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }},
-      {"no fence stands", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); }},
+      {"is not registers of tf32", [&](Plan& p) { left_of(p).type = ElementType::f32; }},
+      {"is the left operand of a wgmma in flight", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); }},
+      {"no fence", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }},
+      {"no fence", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); }},
   };
   for (const Fault& fault : of_fragments) {
     Plan plan = fragments;

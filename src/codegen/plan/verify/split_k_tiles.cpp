@@ -60,7 +60,7 @@ void SplitKTiles::leave(const ForEachPeer&) {
 
 void SplitKTiles::part(const StorePartial& put) {
   diagnostics_.require(first_ == false, "the first CTA reduces partials, and stores none");
-  diagnostics_.require(part_ == Part::none, "other CTAs may still read the previous partial");
+  diagnostics_.require(part_ == Part::none, "other CTAs may read the previous partial");
   is_where_others_read(put.scratch);
   part_ = Part::put;
 }
