@@ -28,11 +28,12 @@ fi
 # Folders of a layer ("rooms"), in the order in which a kernel passes through them, and the folders that each may include. Files at a
 # layer's root connect the folders: a folder includes only those root files that are named here.
 declare -A may_room=(
-  [codegen/target]="" [codegen/plan]="target" [codegen/plan/verify]="plan target" [codegen/analysis]="plan target"
-  [codegen/schedule]="analysis plan target" [codegen/lower]="schedule analysis plan target"
-  [codegen/lower/sm90]="lower schedule analysis plan target" [codegen/passes/graph]="passes.hpp"
-  [codegen/passes/plan]="passes.def lower lower/sm90 schedule analysis plan prelude target"
-  [codegen/emit]="plan target" [codegen/prelude]=""
+  [codegen/target]="" [codegen/layout]="" [codegen/plan]="layout target" [codegen/plan/verify]="plan layout target"
+  [codegen/analysis]="plan layout target"
+  [codegen/schedule]="analysis plan layout target" [codegen/lower]="schedule analysis plan layout target"
+  [codegen/lower/sm90]="lower schedule analysis plan layout target" [codegen/passes/graph]="passes.hpp"
+  [codegen/passes/plan]="passes.def lower lower/sm90 schedule analysis plan layout prelude target"
+  [codegen/emit]="plan layout target" [codegen/prelude]=""
   [jit/options]="" [jit/compile]="options" [jit/backend]="" [jit/cpu]="options compile backend"
   [jit/cuda]="options compile backend" [jit/device]="options compile cpu cuda backend" [jit/tensor]="backend"
   [jit/launch]="options compile cpu backend"

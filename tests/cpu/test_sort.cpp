@@ -1,8 +1,8 @@
 // sort, argsort, top_k and histogram, against stable sorts and counts by plain loops; and how they are compiled for a
 // GPU.
+#include "codegen/layout/sort_layout.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
-#include "codegen/plan/sort_layout.hpp"
 #include "support/catch.hpp"
 #include "support/oracle.hpp"
 #include "support/plan_steps.hpp"

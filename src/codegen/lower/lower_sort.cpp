@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "codegen/layout/sort_layout.hpp"
 #include "codegen/lower/lower_scratch.hpp"
-#include "codegen/plan/sort_layout.hpp"
 
 namespace tessera::internal::lowering {
 namespace {

@@ -1,7 +1,7 @@
 // The fields of a kind of step, by their use. A kind states them once, in a static function
 //   template <class S> static void fields(S& s, auto&& f) { f.result(s.out); f.sweep(s.sweep); }
-// in the order in which the step uses them. Effects, operands, results, bodies, checks of ids and walks over a plan follow
-// from that. A kind without fields that name anything has no such function.
+// in the order in which the step uses them. Effects, operands, results, bodies, checks of ids and walks over a plan
+// follow from that. A kind without fields that name anything has no such function.
 #pragma once
 #include <vector>
 

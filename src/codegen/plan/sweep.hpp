@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
+#include "codegen/layout/layout.hpp"
 #include "codegen/plan/ids.hpp"
-#include "codegen/plan/layout.hpp"
 #include "tessera/graph/graph.hpp"
 
 namespace tessera::internal::codegen {

@@ -5,7 +5,7 @@
 #include <bit>
 #include <deque>
 
-#include "codegen/plan/sort_layout.hpp"
+#include "codegen/layout/sort_layout.hpp"
 #include "codegen/schedule/layouts.hpp"
 
 namespace tessera::internal::lowering {

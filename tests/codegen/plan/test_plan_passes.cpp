@@ -5,12 +5,12 @@
 
 #include "codegen/analysis/budget.hpp"
 #include "codegen/generate.hpp"
+#include "codegen/layout/layout.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes/plan/barriers.hpp"
 #include "codegen/passes/plan/copies.hpp"
 #include "codegen/passes/plan/memory.hpp"
 #include "codegen/passes/plan/plan_dce.hpp"
-#include "codegen/plan/layout.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/remarks.hpp"

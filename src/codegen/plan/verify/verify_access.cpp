@@ -32,13 +32,12 @@ class Accesses {
     for (const Step& step : steps) {
       diagnostics_.about(&step);
       labels(step);
-      visit_kind(
-          Overloaded{
-              [&](const Load& s) {
+      visit_kind(Overloaded{
+                     [&](const Load& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, false);
       },
-              [&](const Store& s) {
+                     [&](const Store& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
         diagnostics_.require(s.kind != Store::Kind::scatter || s.access.rows || s.access.by_elements(),
@@ -48,7 +47,7 @@ class Accesses {
         vectors(s.sweep, &s.access);
         if (s.by_quads) quads(s);
       },
-              [&](const Atomic& s) {
+                     [&](const Atomic& s) {
         sweep(s.sweep);
         access(s.access, &s.sweep, true);
         diagnostics_.require(s.access.vector == 1, "it updates {} elements at a time", s.access.vector);
@@ -56,22 +55,22 @@ class Accesses {
                              tensor_name(plan_, s.access.parameter));
         vectors(s.sweep, &s.access);
       },
-              [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, HistogramUpdate, HistogramReduce, StoreScratch,
-                        LoadScratch>
-                      T>(const T& s) { sweep(s.sweep); },
-              [&](const StoreShared& s) {
+                     [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, HistogramUpdate, HistogramReduce,
+                               StoreScratch, LoadScratch>
+                             T>(const T& s) { sweep(s.sweep); },
+                     [&](const StoreShared& s) {
         sweep(s.sweep);
         stage(s);
       },
-              [&](const LoadFragment& s) { read_stage(s); },
-              []<class T>(const T&) {
+                     [&](const LoadFragment& s) { read_stage(s); },
+                     []<class T>(const T&) {
         static_assert(!requires(T s) { s.sweep; }, "are the accesses of this kind valid?");
       },
-              [&](const Fetch& s) { fetch(s); },
-              [&](const Mma& s) { mma(s); },
-              [&](const Loop& s) { loop(s); },
-          },
-          step.action);
+                     [&](const Fetch& s) { fetch(s); },
+                     [&](const Mma& s) { mma(s); },
+                     [&](const Loop& s) { loop(s); },
+                 },
+                 step.action);
       const Loop* const loop = step.action.as<Loop>();
       if (loop) loops_.push_back(loop);
       each_body(step, [&](const Body& inner) { body(inner); });

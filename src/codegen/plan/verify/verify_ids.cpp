@@ -115,7 +115,8 @@ class Ids {
   void mma(const Mma& s) {
     diagnostics_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a matmul must have two axes");
     for (const MatmulOperand* o : {&s.matmul.a, &s.matmul.b})
-      diagnostics_.require(bool(o->buffer) != bool(o->value), "an operand of a matmul must be either in a buffer or in registers");
+      diagnostics_.require(bool(o->buffer) != bool(o->value),
+                           "an operand of a matmul must be either in a buffer or in registers");
   }
   void access(const TileAccess& access, const Sweep* sweep) {
     diagnostics_.require(access.parameter >= 0 && access.parameter < std::ssize(plan_.tensors),

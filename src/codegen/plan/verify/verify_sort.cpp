@@ -1,7 +1,7 @@
 // Chunks of lines that warps sort and memory merges, and copies of histogram counts.
 #include <bit>
 
-#include "codegen/plan/sort_layout.hpp"
+#include "codegen/layout/sort_layout.hpp"
 #include "codegen/plan/verify/verify.hpp"
 
 namespace tessera::internal::codegen {

@@ -154,8 +154,9 @@ class Values {
   // --- sweeps
 
   void sweeps(const Step& step) {
-    visit_kind(Overloaded{
-                   [&](const Compute& s) {
+    visit_kind(
+        Overloaded{
+            [&](const Compute& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
       diagnostics_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are computed {} at a time",
@@ -165,15 +166,15 @@ class Values {
           (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,
           "it is 0 where lanes & {}, warps & {}, which hold different elements", s.zero_lanes, s.zero_warps);
     },
-                   [&](const Load& s) {
+            [&](const Load& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type, plan_.storage(s.out).type);
     },
-                   [&](const Store& s) {
+            [&](const Store& s) {
       expression(s.sweep, plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type);
     },
-                   [&](const Atomic& s) {
+            [&](const Atomic& s) {
       const ElementType type = plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type;
       diagnostics_.require(is_atomic(s.op) && accepts(s.op, type), "'{}' cannot update {}", name(s.op), name(type));
       diagnostics_.require(s.expected.has_value() == (s.op == Op::atomic_compare_exchange),
@@ -184,14 +185,14 @@ class Values {
       same(s.sweep, s.out);
       of_type(type, plan_.storage(s.out).type);
     },
-                   [&](const Reduce& s) {
+            [&](const Reduce& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       without(s.sweep, s.axis, s.out);
       diagnostics_.require(is_reduction(s.op), "'{}' is not a reduction", name(s.op));
       across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, {}, s.op,
              plan_.storage(s.out).registers);
     },
-                   [&](const Argmax& s) {
+            [&](const Argmax& s) {
       expression(s.sweep, plan_.storage(s.best).type);
       without(s.sweep, s.axis, s.out);
       without(s.sweep, s.axis, s.best);
@@ -199,55 +200,53 @@ class Values {
       across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, s.best, Op::argmax,
              plan_.storage(s.out).registers);
     },
-                   [&](const LaneReduce& s) { replicas(s); },
-                   [&](const CrossWarpReduce& s) {
+            [&](const LaneReduce& s) { replicas(s); },
+            [&](const CrossWarpReduce& s) {
       diagnostics_.require(s.chunk >= 1 && s.chunk <= s.registers && s.registers <= plan_.storage(s.out).registers,
                            "{} registers, {} per pass, of {}", s.registers, s.chunk, plan_.storage(s.out).registers);
     },
-                   []<class T>(const T&) {
-      static_assert(!requires(T s) { s.sweep; }, "do the layouts of this kind fit?");
-    },
-                   [&](const Scan& s) {
+            []<class T>(const T&) { static_assert(!requires(T s) { s.sweep; }, "do the layouts of this kind fit?"); },
+            [&](const Scan& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
       line(s.out, s.axis);
       diagnostics_.require(is_reduction(s.by.op), "'{}' is not a reduction", name(s.by.op));
     },
-                   [&]<OneOf<WriteScanTotals, AddScanPrefix> T>(const T& s) {
+            [&]<OneOf<WriteScanTotals, AddScanPrefix> T>(const T& s) {
       line(s.out, s.axis);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
     },
-                   [&](const Sort& s) {
+            [&](const Sort& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       for (const ValueId id : results(step)) rolled(s.sweep, id);
     },
-                   [&](const Merge& s) {
+            [&](const Merge& s) {
       expression(s.sweep, plan_.scratch[s.from].type);
       if (s.at) rolled(s.sweep, s.at);
     },
-                   [&](const HistogramUpdate& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
-                   [&](const HistogramReduce& s) {
+            [&](const HistogramUpdate& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+            [&](const HistogramReduce& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
     },
-                   [&](const StoreScratch& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
-                   [&](const LoadScratch& s) {
+            [&](const StoreScratch& s) { expression(s.sweep, plan_.scratch[s.scratch].type); },
+            [&](const LoadScratch& s) {
       shape_of(s.sweep);
       for (const Picked& axis : s.picked) single(axis.first, ElementType::i32);
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
     },
-                   [&](const StoreShared& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
-                   [&](const LoadFragment& s) {
+            [&](const StoreShared& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
+            [&](const LoadFragment& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
       of_type(plan_.buffers[s.buffer].type, plan_.storage(s.out).type);
       diagnostics_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is another part of the tile",
                            name_of(plan_, s.out));
     },
-               },
-               step.action);
+        },
+        step.action);
   }
   void line(ValueId out, int axis) {
     const Value& value = plan_.values[out];

@@ -1,6 +1,6 @@
 // Layouts for sorting lines: a line is split into chunks, and the lanes of a warp sort a chunk in their registers.
 #pragma once
-#include "codegen/plan/layout.hpp"
+#include "codegen/layout/layout.hpp"
 
 namespace tessera::internal::codegen {
 

@@ -1,4 +1,4 @@
-#include "codegen/plan/sort_layout.hpp"
+#include "codegen/layout/sort_layout.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "codegen/plan/layout.hpp"
+#include "codegen/layout/layout.hpp"
 
 #include <fmt/format.h>
 
