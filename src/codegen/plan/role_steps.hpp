@@ -421,7 +421,7 @@ struct KindList {
 /// Conditions of roles: which threads, groups or CTAs run a body.
 using ConditionKinds =
     KindList<ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched>;
-/// What concurrent roles do with pipelines, open groups and proxies; none has a body. verify_roles.cpp names each kind,
+/// Pipelines, asynchronous groups and proxies of concurrent roles; none has a body. verify_roles.cpp names each kind,
 /// so that a new one does not compile before it is decided what it must find and what it leaves.
 using RoleKinds =
     KindList<SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad,
