@@ -13,6 +13,7 @@
 #include "support/compiled_device.hpp"
 #include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
+#include "support/plans.hpp"
 #include "support/support.hpp"
 #include "support/variants.hpp"
 
@@ -30,10 +31,7 @@ Graph matmul(const MatmulTiles& tiles) {
 }
 
 Plan plan_of(const Graph& traced, bool clusters = true) {
-  const Graph graph = run_passes(traced);
-  Variant variant = dense_variant(graph);
-  variant.split_k = clusters ? SplitK::cluster : SplitK::none;
-  return make_plan(graph, variant, Arch::sm_90a, {.verify = true});
+  return plan_with(traced, [=](Variant& variant) { variant.split_k = clusters ? SplitK::cluster : SplitK::none; });
 }
 bool has_clusters(const Plan& plan) { return plan.phases[0].schedule.split_k == SplitK::cluster; }
 

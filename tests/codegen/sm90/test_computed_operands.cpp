@@ -19,6 +19,7 @@
 #include "support/compiling.hpp"
 #include "support/devices.hpp"
 #include "support/plan_steps.hpp"
+#include "support/plans.hpp"
 #include "support/tensors.hpp"
 
 using namespace tessera::internal;
@@ -61,25 +62,16 @@ auto matmul_of(const MatmulTiles& tiles, const Make& make) {
 
 /// `apart`: row strides of left operands are a multiple of this number of bytes; 16 makes them TMA-addressable.
 Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes = {}, bool clusters = false, int apart = 16) {
-  const Graph graph = run_passes(traced);
-  Variant variant = dense_variant(graph);
-  variant.split_k = clusters ? SplitK::cluster : SplitK::none;
-  for (std::size_t i = 0; i < unit_axes.size(); ++i)
-    variant.tensors[i].contiguous_axis = static_cast<std::int8_t>(unit_axes[i]);
-  for (const std::size_t left : {0, 1}) {
-    if (apart == 16) continue;
-    variant.tensors[left].alignment = variant.tensors[left].row_alignment = static_cast<std::int8_t>(apart);
-    variant.tensors[left].tma_addressable = false;
-  }
-  return make_plan(graph, variant, Arch::sm_90a, {.verify = true});
-}
-bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
-std::string why_not(const Plan& plan) {
-  if (has_roles(plan)) return {};
-  for (const std::string& note : notes(plan))
-    if (constexpr std::string_view prefix = "not warp-specialized: "; note.starts_with(prefix))
-      return note.substr(prefix.size());
-  return "(no note)";
+  return plan_with(traced, [&](Variant& variant) {
+    variant.split_k = clusters ? SplitK::cluster : SplitK::none;
+    for (std::size_t i = 0; i < unit_axes.size(); ++i)
+      variant.tensors[i].contiguous_axis = static_cast<std::int8_t>(unit_axes[i]);
+    for (const std::size_t left : {0, 1}) {
+      if (apart == 16) continue;
+      variant.tensors[left].alignment = variant.tensors[left].row_alignment = static_cast<std::int8_t>(apart);
+      variant.tensors[left].tma_addressable = false;
+    }
+  });
 }
 
 struct Sizes {

@@ -16,6 +16,7 @@
 #include "support/compiling.hpp"
 #include "support/devices.hpp"
 #include "support/plan_steps.hpp"
+#include "support/plans.hpp"
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"
 
@@ -78,11 +79,7 @@ auto attention(const AttentionTiles& of, Mask mask, int group, Kind kind = {}) {
   });
 }
 
-Plan plan_of(const Graph& traced) {
-  const Graph graph = run_passes(traced);
-  return codegen::make_plan(graph, dense_variant(graph), Arch::sm_90a, {.verify = true});
-}
-std::string why_not(const Plan& plan) { return notes(plan).empty() ? "" : notes(plan).front(); }
+std::string first_note(const Plan& plan) { return notes(plan).empty() ? "" : notes(plan).front(); }
 
 struct Sizes {
   int heads = 1, group = 1, queries = 0, keys = 0;
@@ -122,8 +119,8 @@ void check(const AttentionTiles& tiles, Mask mask, const Sizes& of, bool shared 
   CAPTURE(tiles.m, tiles.n, tiles.d, static_cast<int>(mask), of.heads, of.group, of.queries, of.keys);
   const Kind kind{.keys = of.room == 0 ? Kind::all : of.has_key ? Kind::one : Kind::some};
   const auto k = attention<T>(tiles, mask, of.group, kind);
-  const Plan plan = plan_of(k.graph());
-  INFO(why_not(plan));
+  const Plan plan = plan_with(k.graph());
+  INFO(first_note(plan));
   CHECK((plan.phases[0].roles.size() > 1) == shared);
   const int d = tiles.d, of_keys = of.heads / of.group;
   const auto q = random_values<T>(of.heads * of.queries * d, 1), keys = random_values<T>(of_keys * of.keys * d, 2),
@@ -222,7 +219,7 @@ namespace {
 
 /// Three warp groups, or two whose iterations overlap.
 Plan causal_plan(bool overlaps = false) {
-  return plan_of(attention<bf16>({overlaps ? 128 : 192, 64, 64}, Mask::causal, 1, {.looks = !overlaps}).graph());
+  return plan_with(attention<bf16>({overlaps ? 128 : 192, 64, 64}, Mask::causal, 1, {.looks = !overlaps}).graph());
 }
 
 struct Planted {
@@ -293,7 +290,7 @@ TEST_CASE("the verifier reports errors of fused matmuls", "[plan]") {
 namespace {
 
 /// Attention on a cache's first keys, with overlapping iterations.
-Plan cached_plan() { return plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::one}).graph()); }
+Plan cached_plan() { return plan_with(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::one}).graph()); }
 StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
   return {place.body, static_cast<std::size_t>(static_cast<std::ptrdiff_t>(place.index) + by)};
 }
@@ -366,10 +363,10 @@ TEST_CASE("a fused matmul's tiles may be of a slice with a constant start", "[pl
   CHECK(says(cached_plan(), "k-iterations overlap"));
   CHECK(!says(cached_plan(), "blocks overlap"));
   // Without keys there is no iteration, so warp groups would not reach the barriers.
-  const Plan some = plan_of(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::some}).graph());
+  const Plan some = plan_with(attention<bf16>({128, 64, 64}, Mask::causal, 1, {.keys = Kind::some}).graph());
   CHECK((some.phases[0].roles.size() == 2 && !says(some, "overlap")));
   const auto sliced = [](const auto& start) {
-    return plan_of(trace_kernel("sliced", [=](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> at, tessera::internal::Out<f32, 2> o) {
+    return plan_with(trace_kernel("sliced", [=](In<bf16, 2> q, In<bf16, 2> k, In<i32, 1> at, tessera::internal::Out<f32, 2> o) {
       Index m = blocks(cdiv(q.extent(0), 64));
       const auto [first, last] = start(at, m);
       const auto keys = k.slice(0, first, last);
@@ -397,7 +394,7 @@ TEST_CASE("a fused matmul retains queries, has pipelines for keys and for values
   CHECK(plan.phases[0].roles[1].warps == 12);
   REQUIRE(plan.pipelines.size() == 3);
   CHECK(plan.pipelines[codegen::PipelineId{0}].stages == 2);  // the next block's queries come meanwhile
-  CHECK(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph()).pipelines[codegen::PipelineId{0}].stages ==
+  CHECK(plan_with(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph()).pipelines[codegen::PipelineId{0}].stages ==
         1);
   CHECK((plan.pipelines[codegen::PipelineId{1}].stages == 4 && plan.pipelines[codegen::PipelineId{2}].stages == 4));
   CHECK((the<codegen::Wgmma>(plan, 0).overwrites && !the<codegen::Wgmma>(plan, 0).left));
@@ -408,7 +405,7 @@ TEST_CASE("a fused matmul retains queries, has pipelines for keys and for values
   CHECK(text.find("const int block0 = grid0 - 1 - place.column;") != std::string::npos);
   // Terms have the same order, whatever compiler built Tessera.
   CHECK(text.find("const bool logical_and0 = ((-2147483648ll) <=") != std::string::npos);
-  const auto of = [](Mask mask) { return plan_of(attention<bf16>({192, 64, 64}, mask, 1, {.looks = true}).graph()); };
+  const auto of = [](Mask mask) { return plan_with(attention<bf16>({192, 64, 64}, mask, 1, {.looks = true}).graph()); };
   CHECK(!of(Mask::full).phases[0].schedule.snake_order);
   CHECK(count<codegen::Branch>(of(Mask::distance)) == 1);
   CHECK((count<codegen::Branch>(of(Mask::window)) == 1 && count<codegen::Branch>(of(Mask::full)) == 1));
@@ -435,7 +432,7 @@ TEST_CASE("L2 groups of different CTAs are few lines whose CTAs fill whole waves
 TEST_CASE("a mask whose expression is too long for bounds is evaluated for each element", "[plan]") {
   const auto branches = [](int doublings, int ones) {
     return count<codegen::Branch>(
-        plan_of(trace_kernel("long", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o) {
+        plan_with(trace_kernel("long", [=](In<bf16, 2> q, In<bf16, 2> k, tessera::internal::Out<f32, 2> o) {
       Index m = blocks(cdiv(q.extent(0), 64));
       Tile queries = load(q, {m, 0}, {64, 64});
       Var top = full<f32>({64, 1}, -1e30), acc = zeros<f32>({64, 64});
@@ -470,8 +467,8 @@ TEST_CASE("fused matmul: loops other than attention", "[cpu]") {
     }
     store(y, {m, 0}, sums + more);
   });
-  const Plan plan = plan_of(scaled.graph());
-  INFO(why_not(plan));
+  const Plan plan = plan_with(scaled.graph());
+  INFO(first_note(plan));
   CHECK(plan.phases[0].roles.size() == 2);
   constexpr int m = 70, n = 64, k = 136;
   std::mt19937 rng(3);
@@ -517,7 +514,7 @@ TEST_CASE("fused matmul: a slice with a constant start", "[cpu]") {
     }
     store(o, {m, 0}, acc);
   });
-  CHECK(plan_of(sliced.graph()).phases[0].roles.size() == 2);
+  CHECK(plan_with(sliced.graph()).phases[0].roles.size() == 2);
   constexpr int m = 64, rows = 150;
   for (const int n : {0, 1, 64, 100, 145, 200}) {
     INFO(n);
@@ -547,8 +544,8 @@ TEST_CASE("fused matmul: a slice with a constant start", "[cpu]") {
 
 TEST_CASE("variants of fused matmuls that are warp-specialized", "[plan]") {
   const auto roles = [](const Graph& graph) {
-    const Plan plan = plan_of(graph);
-    UNSCOPED_INFO(why_not(plan));
+    const Plan plan = plan_with(graph);
+    UNSCOPED_INFO(first_note(plan));
     return plan.phases[0].roles.size();
   };
   // Keys that are values, too; a condition that is used twice; and accumulators that are read within the loop.
@@ -573,7 +570,7 @@ TEST_CASE("variants of fused matmuls that are warp-specialized", "[plan]") {
   for (const int bm : {64, 128, 192})
     for (const bool looks : {false, true}) {
       CHECK(roles(asked(bm, looks)) == 2);
-      CHECK(plan_of(asked(bm, looks)).pipelines.size() == 2);  // queries, and keys
+      CHECK(plan_with(asked(bm, looks)).pipelines.size() == 2);  // queries, and keys
     }
   // A tile that is both operands of a matmul.
   CHECK(roles(trace_kernel("square", [](In<bf16, 2> x, In<bf16, 2> w, tessera::internal::Out<f32, 2> y) {
@@ -596,7 +593,7 @@ TEST_CASE("variants of fused matmuls that are warp-specialized", "[plan]") {
     }
     store(y, {m, 0}, acc);
   });
-  CHECK(why_not(plan_of(wide)) == "not warp-specialized: 384 rows are more than a TMA box has");
+  CHECK(first_note(plan_with(wide)) == "not warp-specialized: 384 rows are more than a TMA box has");
 }
 
 TEST_CASE("fused matmul: an atomic of twelve warps is performed once", "[cpu]") {
@@ -611,7 +608,7 @@ TEST_CASE("fused matmul: an atomic of twelve warps is performed once", "[cpu]") 
     store(o, {m, 0}, acc);
     atomic_add(count, {m}, full<f32>({64}, 1));
   });
-  CHECK(plan_of(counted.graph()).phases[0].roles.size() == 2);
+  CHECK(plan_with(counted.graph()).phases[0].roles.size() == 2);
   const auto q = tensor<bf16, 2>({192, 64}, std::vector<bf16>(192 * 64, bf16(1.0f))),
              k = tensor<bf16, 2>({64, 64}, std::vector<bf16>(64 * 64, bf16(0.0f)));
   const auto o = tensor<f32, 2>({192, 64}, std::vector<f32>(192 * 64, 3.0f));
@@ -632,7 +629,7 @@ TEST_CASE("two warp groups overlap an iteration's second matmul with the next it
     pending.push_back(place.step().action.get<codegen::WgmmaWait>().pending);
   CHECK(pending == std::vector<int>{0, 1, 0, 0});
   // There is room beside 128 columns of accumulators, too: the first iteration's results are not kept.
-  CHECK(count<codegen::Wgmma>(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())) == 4);
+  CHECK(count<codegen::Wgmma>(plan_with(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())) == 4);
   const auto is_named = [&](const std::function<void(Plan&)>& plant, const char* words) {
     Plan wrong = causal_plan(true);
     plant(wrong);
@@ -666,9 +663,9 @@ TEST_CASE("two warp groups overlap an iteration's second matmul with the next it
 }
 
 TEST_CASE("a tile's last sums are multiplied along with the next tile's first scores", "[plan]") {
-  const auto full_plan = [] { return plan_of(attention<bf16>({128, 128, 128}, Mask::full, 1).graph()); };
+  const auto full_plan = [] { return plan_with(attention<bf16>({128, 128, 128}, Mask::full, 1).graph()); };
   Plan plan = full_plan();
-  REQUIRE(why_not(plan) != "");
+  REQUIRE(first_note(plan) != "");
   const std::vector<StepPlace> matmuls = places_of<codegen::Wgmma>(plan);
   REQUIRE(matmuls.size() == 5);  // scores of the first tile; scores and sums; the last sums, and the next scores
   CHECK(matmuls[0].body == &plan.phases[0].roles[1].body);
@@ -687,11 +684,11 @@ TEST_CASE("a tile's last sums are multiplied along with the next tile's first sc
     return stages;
   };
   CHECK(stages(plan) == std::vector<int>{2, 3, 2});
-  CHECK(stages(plan_of(attention<bf16>({192, 128, 64}, Mask::full, 1).graph())) == std::vector<int>{2, 4, 4});
+  CHECK(stages(plan_with(attention<bf16>({192, 128, 64}, Mask::full, 1).graph())) == std::vector<int>{2, 4, 4});
   // No overlap of tiles where two tiles' queries leave too little room for keys, or where a tile may have no iteration.
   const auto runs_on = [](const Plan& of) { return count<codegen::Wgmma>(of) == 5; };
-  CHECK(!runs_on(plan_of(attention<bf16>({128, 176, 128}, Mask::full, 1).graph())));
-  CHECK(!runs_on(plan_of(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())));
+  CHECK(!runs_on(plan_with(attention<bf16>({128, 176, 128}, Mask::full, 1).graph())));
+  CHECK(!runs_on(plan_with(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())));
   const Graph graph = run_passes(attention<bf16>({128, 128, 128}, Mask::full, 1).graph());
   Variant empty = dense_variant(graph);
   empty.tensors[1].has_elements = false;
@@ -739,7 +736,7 @@ TEST_CASE("a tile's last sums are multiplied along with the next tile's first sc
 
 TEST_CASE("the reason why a fused matmul is not warp-specialized is reported", "[plan]") {
   const auto note = [](const AttentionTiles& tiles) {
-    const std::vector<std::string> all = notes(plan_of(attention<bf16>(tiles, Mask::causal, 1).graph()));
+    const std::vector<std::string> all = notes(plan_with(attention<bf16>(tiles, Mask::causal, 1).graph()));
     const auto found = std::ranges::find_if(all, [](const std::string& one) { return one.starts_with("one role"); });
     return found == all.end() ? std::string() : *found;
   };
@@ -751,7 +748,7 @@ TEST_CASE("the reason why a fused matmul is not warp-specialized is reported", "
 TEST_CASE("attention with other tiles compiles without spills", "[generate]") {
   std::vector<KernelSource> sources;
   const auto add = [&](const Plan& plan) {
-    INFO(why_not(plan));
+    INFO(first_note(plan));
     CHECK(plan.phases[0].roles.size() == 2);
     sources.push_back(kernel_source(plan));
   };
@@ -762,7 +759,7 @@ TEST_CASE("attention with other tiles compiles without spills", "[generate]") {
         AttentionTiles{128, 176, 64}, AttentionTiles{128, 160, 64}})
     for (const Mask mask : {Mask::causal, Mask::full, Mask::documents})
       if (mask != Mask::documents || tiles.n == 128 || tiles.n == 176)
-        add(plan_of(attention<bf16>(tiles, mask, 1).graph()));
+        add(plan_with(attention<bf16>(tiles, mask, 1).graph()));
   std::vector<std::string> wrong(sources.size());
   in_parallel(wrong.size(), [&](std::size_t i) {
     if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);

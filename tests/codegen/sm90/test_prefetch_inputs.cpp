@@ -12,6 +12,7 @@
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/plan_steps.hpp"
+#include "support/plans.hpp"
 #include "support/variants.hpp"
 #include "tessera/tessera.hpp"
 #ifdef TESSERA_HAS_EMULATOR
@@ -23,16 +24,8 @@ using namespace tessera::internal::codegen;
 
 namespace {
 
-using Changes = std::function<void(Variant&)>;
 using X = In<bf16, 2>;
 using Y = tessera::internal::Out<f32, 2>;
-
-Plan plan_of(const Graph& traced, const Changes& change = {}, Arch arch = Arch::sm_90a) {
-  const Graph graph = run_passes(traced);
-  Variant variant = dense_variant(graph);
-  if (change) change(variant);
-  return make_plan(graph, variant, arch, {.verify = true});
-}
 
 /// A matmul with tiles of 64, and no epilogue.
 template <class W>
@@ -76,24 +69,24 @@ bool waits_in_roles(const Plan& plan) {
 
 TEST_CASE("right operands are prefetched before the wait where threads do not read tensors", "[plan]") {
   for (const SplitK split_k : {SplitK::none, SplitK::cluster}) {
-    const Plan plan = plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); });
+    const Plan plan = plan_with(plain<X>(), [&](Variant& v) { shares(v, split_k); });
     CHECK(plan.prefetched_before_wait() == std::vector{1});
     CHECK(waits_in_roles(plan));
     CHECK(plan.waits_for_previous());
     CHECK(count<PrefetchBeforeWait>(plan) == 1);
     CHECK(plan.parameters.back().kind == KernelParameter::Kind::may_prefetch);
   }
-  CHECK(plan_of(gated()).prefetched_before_wait() == std::vector{1, 2});
+  CHECK(plan_with(gated()).prefetched_before_wait() == std::vector{1, 2});
   // Rows of 50257 elements are copied by threads.
-  CHECK(plan_of(plain<X>(), [](Variant& v) { v.tensors[1].tma_addressable = false; }).prefetched_before_wait().empty());
-  CHECK(plan_of(plain<X>(), [](Variant& v) { shares(v, SplitK::stream_k); }).prefetched_before_wait().empty());
-  CHECK(plan_of(plain<InOut<bf16, 2>>()).prefetched_before_wait().empty());
-  CHECK(plan_of(plain<X>(), {}, Arch::sm_80).prefetched_before_wait().empty());
-  const Plan biased = plan_of(kernels::linear<bf16, bf16>({64, 64, 64}).executable().graph());
+  CHECK(plan_with(plain<X>(), [](Variant& v) { v.tensors[1].tma_addressable = false; }).prefetched_before_wait().empty());
+  CHECK(plan_with(plain<X>(), [](Variant& v) { shares(v, SplitK::stream_k); }).prefetched_before_wait().empty());
+  CHECK(plan_with(plain<InOut<bf16, 2>>()).prefetched_before_wait().empty());
+  CHECK(plan_with(plain<X>(), {}, Arch::sm_80).prefetched_before_wait().empty());
+  const Plan biased = plan_with(kernels::linear<bf16, bf16>({64, 64, 64}).executable().graph());
   CHECK(biased.phases[0].roles.size() == 2);
   CHECK(biased.prefetched_before_wait().empty());
   CHECK_FALSE(biased.waits_for_previous());
-  CHECK(kernel_source(plan_of(plain<X>())).prefetched_before_wait == std::vector{1});
+  CHECK(kernel_source(plan_with(plain<X>())).prefetched_before_wait == std::vector{1});
 }
 
 TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]") {
@@ -175,7 +168,7 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
       p.parameters.push_back({kind, 0, 0});
   }, "other grid tiles"},
   };
-  const Plan right = plan_of(plain<X>());
+  const Plan right = plan_with(plain<X>());
   CHECK(violations(right).empty());
   for (const Fault& fault : faults) {
     Plan plan = right;
@@ -229,7 +222,7 @@ TEST_CASE("prefetches before the wait load the same data", "[emulator]") {
   const Graph graph = run_passes(plain<X>());
   std::vector<KernelSource> sources;
   for (const SplitK split_k : {SplitK::none, SplitK::cluster})
-    sources.push_back(kernel_source(plan_of(plain<X>(), [&](Variant& v) { shares(v, split_k); })));
+    sources.push_back(kernel_source(plan_with(plain<X>(), [&](Variant& v) { shares(v, split_k); })));
   const Emulator emulator = Emulator::compile(sources);
   // Fewer k-iterations than stages, as many, more; ragged in each way.
   for (const std::int64_t k : {40, 64 * 12, 64 * 13 + 8})
@@ -275,7 +268,7 @@ TEST_CASE("faults in prefetches before the wait are found without the verifier",
   const Graph graph = run_passes(plain<X>());
   std::vector<KernelSource> sources;
   for (const Planted& planted : all) {
-    Plan plan = plan_of(plain<X>());
+    Plan plan = plan_with(plain<X>());
     planted.plant(plan);
     sources.push_back(kernel_source(plan));
   }

@@ -14,6 +14,7 @@
 #include "support/compiled_device.hpp"
 #include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
+#include "support/plans.hpp"
 #include "support/support.hpp"
 #include "support/variants.hpp"
 #include "tessera/jit/choose.hpp"
@@ -47,8 +48,7 @@ Variant shared_variant(const Graph& graph) {
   return variant;
 }
 Plan plan_of(const Graph& traced) {
-  const Graph graph = run_passes(traced);
-  return make_plan(graph, shared_variant(graph), Arch::sm_90a, {.verify = true});
+  return plan_with(traced, [](Variant& variant) { variant.split_k = SplitK::stream_k; });
 }
 
 constexpr int multiprocessors = 132;

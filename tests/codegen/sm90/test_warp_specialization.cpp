@@ -10,6 +10,7 @@
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/plan_steps.hpp"
+#include "support/plans.hpp"
 #include "support/variants.hpp"
 
 using namespace tessera::internal;
@@ -17,25 +18,9 @@ using namespace tessera::internal::codegen;
 
 namespace {
 
-using Changes = std::function<void(Variant&)>;
-
-Plan plan_of(const Graph& traced, const Changes& change = {}, Arch arch = Arch::sm_90a) {
-  const Graph graph = run_passes(traced);
-  Variant variant = dense_variant(graph);
-  if (change) change(variant);
-  return make_plan(graph, variant, arch, {.verify = true});
-}
-bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
 
 /// Why a kernel has a single role; nothing if it has several.
-std::string why_not(const Graph& traced, const Changes& change = {}) {
-  const Plan plan = plan_of(traced, change);
-  if (has_roles(plan)) return {};
-  for (const std::string& note : notes(plan))
-    if (constexpr std::string_view prefix = "not warp-specialized: "; note.starts_with(prefix))
-      return note.substr(prefix.size());
-  return "(no note)";
-}
+std::string why_not(const Graph& traced, const Changes& change = {}) { return ::why_not(plan_with(traced, change)); }
 
 using X = In<bf16, 2>;
 using Y = Out<f32, 2>;
@@ -97,7 +82,7 @@ TEST_CASE("a kernel of one matmul in a loop over k is warp-specialized, on sm_90
   CHECK(why_not(with_rounds([](const X& x, const Index&, const Scalar<i32>&) { return cdiv(x.extent(1), 64); })) == "");
   CHECK(why_not(with_rounds([](const X&, const Index&, const Scalar<i32>&) { return 3; })) == "");
   for (const char* arch : {"sm_80", "sm_90", "sm_100", "sm_120"}) {
-    const Plan plan = plan_of(plain(tile), {}, Arch::parse(arch));
+    const Plan plan = plan_with(plain(tile), {}, Arch::parse(arch));
     INFO(arch);
     CHECK(!has_roles(plan));
     CHECK(notes(plan).empty());
@@ -353,7 +338,7 @@ TEST_CASE("consumer groups, warp groups, stages and raster order follow from the
                              {{128, 128, 128}, 1, 2, 2, 16},
                              {{64, 64, 256}, 1, 2, 3, 16}}) {
     INFO(fmt::format("[{},{}] by {}", share.tiles.m, share.tiles.n, share.tiles.k));
-    const Plan plan = plan_of(plain(share.tiles));
+    const Plan plan = plan_with(plain(share.tiles));
     REQUIRE(has_roles(plan));
     const Role &producer = plan.phases[0].roles[0], &consumer = plan.phases[0].roles[1];
     CHECK(producer.warps == 4);
@@ -406,7 +391,7 @@ TEST_CASE("the schedule pass reports how warp specialization divides the work, o
 }
 
 TEST_CASE("a warp-specialized kernel waits for the previous launch before its first access", "[plan]") {
-  const Plan plan = plan_of(plain({128, 128, 64}));
+  const Plan plan = plan_with(plain({128, 128, 64}));
   CHECK(plan.waits_for_previous());
   std::string order;
   for (const Step& step : plan.phases[0].prologue) {
@@ -423,12 +408,12 @@ TEST_CASE("a warp-specialized kernel waits for the previous launch before its fi
     }));
     CHECK(wait < role.body.end() - 1);
   }
-  CHECK_FALSE(plan_of(plain({128, 128, 64}), {}, Arch::sm_80).waits_for_previous());
+  CHECK_FALSE(plan_with(plain({128, 128, 64}), {}, Arch::sm_80).waits_for_previous());
 }
 
 TEST_CASE("a warp-specialized kernel whose threads read a bias lets the next launch start early, but not itself",
           "[plan]") {
-  const Plan plan = plan_of(gelu({128, 128, 64}));
+  const Plan plan = plan_with(gelu({128, 128, 64}));
   CHECK(plan.phases[0].roles.size() > 1);
   CHECK_FALSE(plan.waits_for_previous());
   CHECK(std::ranges::any_of(plan.phases[0].prologue,
@@ -440,7 +425,7 @@ TEST_CASE("threads' loads stay behind the PDL wait", "[plan]") {
     Index i = blocks(x.extent(0));
     store(y, {i, 0}, load(x, {i, 0}, {1, 768}) * load(weight, {0}, {768}));
   });
-  Plan plan = plan_of(row.graph());
+  Plan plan = plan_with(row.graph());
   CHECK(plan.waits_for_previous());
   CHECK(violations(plan).empty());
   bool all = true;
@@ -454,25 +439,25 @@ TEST_CASE("threads' loads stay behind the PDL wait", "[plan]") {
   const std::vector<std::string> found = violations(plan);
   REQUIRE(!found.empty());
   CHECK(found[0].find("may be read before the grid dependency wait") != std::string::npos);
-  Plan kept = plan_of(row.graph());
+  Plan kept = plan_with(row.graph());
   for (const StepPlace& place : steps_of(kept))
     each_read(place.step(), [&](const Sweep&, TileAccess& read) { read.padding = read.kept; });
   CHECK(violations(kept).front().find("is read with evict_last, but not in order by 16-byte") != std::string::npos);
   // For unaligned rows copies are plain loads.
   const auto bytes = [](Variant& variant) { for (TensorClass& tensor : variant.tensors) tensor.alignment = 2; };
-  CHECK_FALSE(plan_of(plain({32, 32, 32}), bytes).waits_for_previous());
-  Plan copied = plan_of(plain({32, 32, 32}));
+  CHECK_FALSE(plan_with(plain({32, 32, 32}), bytes).waits_for_previous());
+  Plan copied = plan_with(plain({32, 32, 32}));
   CHECK((copied.waits_for_previous() && violations(copied).empty()));
   the<Fetch>(copied).tiles.front().copy = Fetch::Copy::vector;
   REQUIRE(!violations(copied).empty());
   CHECK(violations(copied)[0].find("by plain loads in a launch that may begin before") != std::string::npos);
-  CHECK_FALSE(plan_of(row.graph(), {}, Arch::sm_80).waits_for_previous());
-  CHECK_FALSE(plan_of(row.graph(), {}, Arch::parse("sm_120")).waits_for_previous());
+  CHECK_FALSE(plan_with(row.graph(), {}, Arch::sm_80).waits_for_previous());
+  CHECK_FALSE(plan_with(row.graph(), {}, Arch::parse("sm_120")).waits_for_previous());
 }
 
 TEST_CASE("rows that no box fills are cleared before they are read", "[plan]") {
   for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {128, 256, 64}}) {
-    const Plan whole = plan_of(plain(tiles));
+    const Plan whole = plan_with(plain(tiles));
     INFO(tree_text(whole));
     CHECK(whole.pipelines[PipelineId{0}].clipped == std::vector<ClippedRows>{{BufferId{0}, 0, 0}, {BufferId{1}, 1, 0}});
     // Two consumer groups synchronize by their ping-pong turns.
@@ -513,7 +498,7 @@ TEST_CASE("rows that no box fills are cleared before they are read", "[plan]") {
 TEST_CASE("tile coordinates that may exceed 32 bits", "[plan]") {
   using I = Index;
   const auto far = [](const Graph& graph) {
-    Plan plan = plan_of(graph);
+    Plan plan = plan_with(graph);
     CHECK(has_roles(plan));
     std::ptrdiff_t count = 0;
     const auto add = [&](const std::vector<TileCoordinate>& at) {
@@ -564,7 +549,7 @@ TEST_CASE("tile coordinates that may exceed 32 bits", "[plan]") {
 
 TEST_CASE("a bias is read before the loop if registers hold it, else part by part", "[plan]") {
   const auto steps = [](MatmulTiles tiles) {
-    Plan plan = plan_of(gelu(tiles));
+    Plan plan = plan_with(gelu(tiles));
     std::string order;
     each_step(plan.phases[0].roles[1].body, [&](StepPlace at) {
       const Load* const load = at.step().action.as<Load>();
@@ -587,7 +572,7 @@ TEST_CASE("TMA stores whole tiles of accumulators, of one type, where nothing el
     bool operator==(const Stores&) const = default;
   };
   const auto stores = [](const Graph& graph, const Changes& change = {}) {
-    const Plan plan = plan_of(graph, change);
+    const Plan plan = plan_with(graph, change);
     CHECK(has_roles(plan));
     return Stores{count<TmaStore>(plan), count<Store>(plan)};
   };
@@ -661,7 +646,7 @@ TEST_CASE("a warp-specialized matmul is short to read, and a comment at its star
       const std::string own = source.text.substr(source.text.find("extern \"C\" __global__"));
       INFO(source.plan << own);
       CHECK(std::ranges::count(own, '\n') < 220);
-      const Plan plan = plan_of(gemm.graph());
+      const Plan plan = plan_with(gemm.graph());
       const Pipeline& pipeline = plan.pipelines[PipelineId{0}];
       const auto says = [&](const std::string& what) { return source.plan.find(what) != std::string::npos; };
       CHECK(says(fmt::format("pipeline: {} stages, mbarriers at {}, ", pipeline.stages, pipeline.offset)));

@@ -16,6 +16,7 @@
 #include "support/catch.hpp"
 #include "support/devices.hpp"
 #include "support/plan_steps.hpp"
+#include "support/plans.hpp"
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 
@@ -25,11 +26,10 @@ namespace {
 
 /// For sm_90a, with tensors whose contiguous axes are given, by parameter.
 codegen::Plan plan_of(const Graph& traced, const std::vector<int>& unit_axes) {
-  const Graph graph = run_passes(traced);
-  Variant variant = dense_variant(graph);
-  for (std::size_t i = 0; i < unit_axes.size(); ++i)
-    variant.tensors[i].contiguous_axis = static_cast<std::int8_t>(unit_axes[i]);
-  return codegen::make_plan(graph, variant, Arch::sm_90a, {.verify = true});
+  return plan_with(traced, [&](Variant& variant) {
+    for (std::size_t i = 0; i < unit_axes.size(); ++i)
+      variant.tensors[i].contiguous_axis = static_cast<std::int8_t>(unit_axes[i]);
+  });
 }
 
 /// Is the kernel warp-specialized?

@@ -22,6 +22,7 @@
 #include "support/compiling.hpp"
 #include "support/devices.hpp"
 #include "support/plan_steps.hpp"
+#include "support/plans.hpp"
 #include "support/tensors.hpp"
 
 using namespace tessera::internal;
@@ -31,25 +32,15 @@ namespace {
 
 using F = In<f32, 2>;
 using Sums = Out<f32, 2>;
-using Changes = std::function<void(Variant&)>;
 
 /// For sm_90a, where the right operand w [k,n], parameter 1, is contiguous along k.
 Plan plan_of(const Graph& traced, const Changes& change = {}) {
-  const Graph graph = run_passes(traced);
-  Variant variant = dense_variant(graph);
-  variant.tensors[1].contiguous_axis = 0;
-  if (change) change(variant);
-  return make_plan(graph, variant, Arch::sm_90a, {.verify = true});
+  return plan_with(traced, [&](Variant& variant) {
+    variant.tensors[1].contiguous_axis = 0;
+    if (change) change(variant);
+  });
 }
-bool has_roles(const Plan& plan) { return plan.phases[0].roles.size() > 1; }
-std::string why_not(const Plan& plan) {
-  if (has_roles(plan)) return {};
-  for (const std::string& note : notes(plan))
-    if (constexpr std::string_view prefix = "not warp-specialized: "; note.starts_with(prefix))
-      return note.substr(prefix.size());
-  return "(no note)";
-}
-std::string why_not(const Graph& traced, const Changes& change = {}) { return why_not(plan_of(traced, change)); }
+std::string why_not(const Graph& traced, const Changes& change = {}) { return ::why_not(plan_of(traced, change)); }
 Changes along(std::size_t tensor, int axis) {
   return [=](Variant& variant) { variant.tensors[tensor].contiguous_axis = static_cast<std::int8_t>(axis); };
 }
