@@ -21,6 +21,8 @@
 #include "emulator/prelude.hpp"
 #endif
 
+namespace test_generate {
+
 using namespace tessera::internal;
 
 namespace {
@@ -447,3 +449,5 @@ TEST_CASE("a kernel's own text is plain C++", "[generate]") {
   }
 }
 #endif
+
+}  // namespace test_generate

@@ -24,6 +24,8 @@
 #include "emulator/emulator.hpp"
 #endif
 
+namespace test_generated {
+
 using namespace tessera::internal;
 
 namespace {
@@ -56,7 +58,7 @@ class Random {
         value = static_cast<T>(std::uniform_int_distribution(-1000, 1000)(engine_));
       else
         value = T(std::normal_distribution<float>()(engine_));
-    return ::twins<T, R>(extents, values);
+    return test_generated::twins<T, R>(extents, values);
   }
 
  private:
@@ -439,3 +441,5 @@ TEST_CASE("a grid may take several launches", "[emulator][planted]") {
     }
 }
 #endif
+
+}  // namespace test_generated

@@ -16,6 +16,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_growth {
+
 using namespace tessera::internal;
 
 namespace {
@@ -123,3 +125,5 @@ TEST_CASE("too deep nesting is rejected", "[graph][growth]") {
   CHECK(views(100) == "(no error)");
   CHECK(says(views(101), {"kernel 'sliced', ", "test_growth.cpp:", "views are nested more than 100 deep"}));
 }
+
+}  // namespace test_growth

@@ -5,6 +5,8 @@
 #include "support/oracle.hpp"
 #include "support/tensors.hpp"
 
+namespace test_sanitize {
+
 using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
@@ -304,3 +306,5 @@ TEST_CASE("loops, branches and effects in order", "[cpu][sanitize][emulated]") {
   CHECK(x.to_vector() == memory);
   CHECK(y.to_vector() == totals);
 }
+
+}  // namespace test_sanitize

@@ -7,6 +7,8 @@
 #include "support/patterns.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_text {
+
 using namespace tessera::internal;
 
 namespace {
@@ -151,3 +153,5 @@ TEST_CASE("the bound of a loop is computed once, before any loop", "[generate]")
   CHECK(has(text, " = cdiv(in0_extent0, 16);"));
   CHECK_FALSE(has(text, "wrap_neg"));
 }
+
+}  // namespace test_text

@@ -12,6 +12,8 @@
 #include "support/oracle.hpp"
 #include "support/support.hpp"
 
+namespace test_accuracy {
+
 using namespace tessera::internal;
 using oracle::Array;
 using oracle::Real;
@@ -249,3 +251,5 @@ TEST_CASE("functions of f32 keep their bounds over their domain, and rise where 
 TEST_CASE("functions of f64 keep their bounds over their domain, and rise where they should", "[cpu][accuracy]") {
   check_all<f64>();
 }
+
+}  // namespace test_accuracy

@@ -21,6 +21,8 @@ std::vector<f32> normal_values(std::int64_t, unsigned) { return {}; }
 double largest_error(const std::vector<double>&, const std::vector<double>&) { return 0; }
 }  // namespace gallery
 
+namespace test_atomics {
+
 namespace {
 
 template <class T>
@@ -407,3 +409,5 @@ TEST_CASE("atomics whose shapes do not fit", "[language]") {
   });
   CHECK(places.find("atomic_max_elements: shapes [4] and [3] do not broadcast") != std::string::npos);
 }
+
+}  // namespace test_atomics

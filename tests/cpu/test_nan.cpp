@@ -15,6 +15,8 @@
 #include "support/variants.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_nan {
+
 using namespace tessera::internal;
 
 namespace {
@@ -181,3 +183,5 @@ TEST_CASE("no comparison of reals that would be false for NaN reaches ptxas, nor
   CHECK(finds(ptx_of([](const auto& a, const auto& b) { return minimum_nan(abs(a), b); }), R"(min\.NaN\.f32)"));
   CHECK(finds(ptx_of([](const auto& a, const auto& b) { return maximum_nan(abs(a), b); }), R"(max\.NaN\.f32)"));
 }
+
+}  // namespace test_nan

@@ -7,6 +7,8 @@
 #include "support/oracle.hpp"
 #include "support/support.hpp"
 
+namespace test_ops_elementwise {
+
 using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
@@ -1411,3 +1413,5 @@ TEST_CASE("random_uniform is strictly inside (0, 1), and uniform", "[cpu]") {
     }
   }
 }
+
+}  // namespace test_ops_elementwise

@@ -5,6 +5,8 @@
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 
+namespace test_ops_structural {
+
 using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
@@ -1334,3 +1336,5 @@ TEST_CASE("random graphs return exactly the results of their ops", "[cpu]") {
     CHECK(RandomGraph(seed).check() == "");
   }
 }
+
+}  // namespace test_ops_structural

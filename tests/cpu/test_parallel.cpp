@@ -16,6 +16,8 @@
 #include "cpu/parallel.hpp"
 #include "support/catch.hpp"
 
+namespace test_parallel {
+
 using namespace tessera::internal;
 
 namespace {
@@ -146,3 +148,5 @@ TEST_CASE("nested loops end", "[cpu]") {
   });
   CHECK(sum == 8 * 4950);
 }
+
+}  // namespace test_parallel

@@ -10,6 +10,8 @@
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 
+namespace test_reference {
+
 using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
@@ -677,3 +679,5 @@ TEST_CASE("bounds are as tight as the ops", "[reference]") {
   CHECK(widest(expected(1, k, {}, x, y, whole)) < 4e-6L);  // 2 (3e-7 twice, 2e-7, 7 sums, a difference of up to 4)
   CHECK(widest(expected(2, k, {}, x, y, whole)) == 0);
 }
+
+}  // namespace test_reference

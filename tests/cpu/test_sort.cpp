@@ -9,6 +9,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_sort {
+
 using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
@@ -382,3 +384,5 @@ TEST_CASE("lines that are sorted are entirely in the registers of one warp", "[p
   CHECK_FALSE(sorts_from(sorted_layout({4, 1024}, 0, ElementType::f32, 4), sorted, 1));
   CHECK_FALSE(sorts_from(blocked_layout({4, 1024}, 0, 4, 4), sorted, 1));
 }
+
+}  // namespace test_sort

@@ -6,6 +6,8 @@
 #include "tessera/graph/graph.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_branches {
+
 using namespace tessera::internal;
 
 TEST_CASE("if_ and else_ leave values in Vars", "[cpu]") {
@@ -152,3 +154,5 @@ TEST_CASE("values that only a branch needs are computed in it", "[graph]") {
                                                   // compute it in each iteration
   CHECK(home(Op::mul, 0) == RegionKind::branch);
 }
+
+}  // namespace test_branches

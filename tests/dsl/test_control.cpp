@@ -6,6 +6,8 @@
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 
+namespace test_control {
+
 using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
@@ -796,3 +798,5 @@ TEST_CASE("random programs of loops, branches, Vars and effects", "[cpu]") {
     CHECK(RandomProgram(seed).check() == "");
   }
 }
+
+}  // namespace test_control

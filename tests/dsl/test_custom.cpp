@@ -12,6 +12,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_custom {
+
 using namespace tessera::internal;
 
 namespace {
@@ -225,3 +227,5 @@ TEST_CASE("the function of a cuda_op cannot launch, copy by a kernel, or fill, i
   launch(cpu.stream(), inner, x.reshaped({64 * 64}), y.reshaped({64 * 64}));
   CHECK(y.to_vector() == std::vector<float>(64 * 64, 2));
 }
+
+}  // namespace test_custom

@@ -14,6 +14,8 @@
 #pragma GCC diagnostic ignored "-Wunused-variable"
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 
+namespace test_functions {
+
 using namespace tessera;
 
 TEST_CASE("the examples on the page of ops can be traced", "[language]") {
@@ -122,3 +124,5 @@ TEST_CASE("device functions return several results, as a tuple or as an array", 
   CHECK(in_order.to_vector() == three);
   CHECK(steps.to_vector() == four);
 }
+
+}  // namespace test_functions

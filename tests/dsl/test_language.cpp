@@ -10,6 +10,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_language {
+
 using namespace tessera::internal;
 
 namespace {
@@ -587,3 +589,5 @@ TEST_CASE("C++ numbers keep their value", "[language]") {
   static_assert(cdiv(7, 2) == 4 && cdiv(8, 2) == 4 && cdiv(-7, 2) == -3 && cdiv(0, 5) == 0 &&
                 cdiv(2147483647, 64) == 33554432);
 }
+
+}  // namespace test_language

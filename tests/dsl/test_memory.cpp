@@ -8,6 +8,8 @@
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 
+namespace test_memory {
+
 using namespace tessera::internal;
 using oracle::Array;
 using oracle::Extents;
@@ -829,3 +831,5 @@ TEST_CASE("an output that overlaps another argument is rejected", "[cpu]") {
          x.slice(0, 4, 4));  // inputs may be the same; neighbors do not overlap
   CHECK(x.to_vector() == std::vector<i32>{0, 1, 2, 3, 0, 2, 4, 6, 8, 9, 10, 11});
 }
+
+}  // namespace test_memory

@@ -6,6 +6,8 @@
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_parts {
+
 using namespace tessera::internal;
 
 namespace {
@@ -154,3 +156,5 @@ TEST_CASE("a view as tiles of one shape", "[cpu]") {
   CHECK(y.to_vector() == expected);
   CHECK(counts.to_vector() == std::vector<i32>{302});
 }
+
+}  // namespace test_parts

@@ -8,6 +8,8 @@
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_views {
+
 using namespace tessera::internal;
 
 namespace {
@@ -352,3 +354,5 @@ TEST_CASE("the stride of an axis of one element does not affect flattening", "[c
   launch(device.stream(), written, ones, column);
   for (int i = 0; i < 12; i += 2) CHECK(memory.to_vector()[static_cast<std::size_t>(i)] == 1);
 }
+
+}  // namespace test_views

@@ -5,6 +5,8 @@
 #include "support/support.hpp"
 #include "tessera/dsl/control.hpp"
 
+namespace test_graph {
+
 using namespace tessera::internal;
 
 namespace {
@@ -270,3 +272,5 @@ TEST_CASE("a kernel may be a hundred thousand ops deep", "[graph]") {
   });
   CHECK(count(graph, Op::add) == 100066);
 }
+
+}  // namespace test_graph

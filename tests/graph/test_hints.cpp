@@ -12,6 +12,8 @@
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_hints {
+
 using namespace tessera::internal;
 
 namespace {
@@ -142,3 +144,5 @@ TEST_CASE("a plan follows its hints, or reports those that it does not follow", 
   const std::string by_roles = plan(roles, Arch::sm_90a);
   CHECK(has(by_roles, left + "2 warps"));
 }
+
+}  // namespace test_hints

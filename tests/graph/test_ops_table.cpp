@@ -10,6 +10,8 @@
 #include "tessera/graph/error.hpp"
 #include "tessera/graph/graph.hpp"
 
+namespace test_ops_table {
+
 using namespace tessera::internal;
 
 namespace {
@@ -215,3 +217,5 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
     CHECK(found.contains(file));
   }
 }
+
+}  // namespace test_ops_table

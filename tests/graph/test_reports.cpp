@@ -12,6 +12,8 @@
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_reports {
+
 using namespace tessera::internal;
 
 namespace {
@@ -212,3 +214,5 @@ TEST_CASE("a full mailbox is reported", "[graph][reports]") {
   CHECK(says(told.failed, {"kernel 'full', ", "check failed: few (block 4294967303)"}));
   CHECK(std::count(board.begin(), board.end(), 0u) == static_cast<std::ptrdiff_t>(board.size()));
 }
+
+}  // namespace test_reports

@@ -23,6 +23,8 @@
 #include "support/share.hpp"
 #include "support/support.hpp"
 
+namespace test_cache {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 
@@ -854,3 +856,5 @@ TEST_CASE("The least recently used entries are removed first", "[cache]") {
   CHECK(code == 0);
   ::close(lock);
 }
+
+}  // namespace test_cache

@@ -24,6 +24,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_compiler {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 
@@ -573,3 +575,5 @@ TEST_CASE("A kernel has the stages that TESSERA_DUMP lists", "[jit]") {
     CHECK(has(error, "choose from " + list));
   }
 }
+
+}  // namespace test_compiler

@@ -14,6 +14,8 @@
 #include "tessera/api/sequence.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_cuda_kernel {
+
 using namespace tessera::internal;
 
 namespace {
@@ -385,3 +387,5 @@ TEST_CASE("a source of any name compiles, and errors name it", "[cpu]") {
   launch(device.stream(), by_hand, y);
   if (test_device_name() != "compiled") CHECK(y.to_vector() == std::vector<float>(64, 1));
 }
+
+}  // namespace test_cuda_kernel

@@ -17,6 +17,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace device_tests {
+
 using namespace tessera::internal;
 
 namespace {
@@ -770,7 +772,7 @@ TEST_CASE("a tensor map describes a tensor's layout in memory", "[jit]") {
   check(Tensor<f16, 2>(device, {8, 32}), small, {32, 8}, {64}, 6);
   check(Tensor<f32, 2>(device, {8, 32}), small, {32, 8}, {128}, 7);
   TmaTensor rounded = small;
-  rounded.rounds = true;
+  rounded.to_tf32 = true;
   check(Tensor<f32, 2>(device, {8, 32}), rounded, {32, 8}, {128}, 11);  // to tf32
 }
 
@@ -1124,3 +1126,5 @@ TEST_CASE("a kernel runs on the CPU and on a GPU", "[jit]") {
   CHECK(y.to_vector() == counted(5));
   CHECK(machine.fake.launches.size() == 1);
 }
+
+}  // namespace device_tests

@@ -10,6 +10,11 @@
 
 #ifdef TESSERA_HAS_DLPACK
 #include <dlpack/dlpack.h>
+#endif
+
+namespace test_dlpack {
+
+#ifdef TESSERA_HAS_DLPACK
 
 using namespace tessera::internal;
 
@@ -272,4 +277,7 @@ TEST_CASE("without DLPack's header its functions report that", "[api]") {
   CHECK(says(error_of([] { tessera::internal::to_dlpack(tessera::internal::Tensor<float, 1>()); }),
              {"built without DLPack", "libdlpack-dev"}));
 }
+
 #endif
+
+}  // namespace test_dlpack

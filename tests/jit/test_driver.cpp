@@ -8,6 +8,8 @@
 #include "support/patterns.hpp"
 #include "support/support.hpp"
 
+namespace test_driver {
+
 using namespace tessera::internal;
 using cuda::Driver;
 
@@ -176,3 +178,5 @@ TEST_CASE("a device that cannot be opened leaks nothing", "[jit]") {
     CHECK(fake.contexts + fake.streams + fake.events == 0);
   }
 }
+
+}  // namespace test_driver

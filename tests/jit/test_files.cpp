@@ -14,6 +14,8 @@
 #include "support/catch.hpp"
 #include "support/support.hpp"
 
+namespace test_files {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 
@@ -190,3 +192,5 @@ TEST_CASE("Temporary files are recognized by their names", "[jit]") {
     CHECK_FALSE(is_temporary_name(other));
   }
 }
+
+}  // namespace test_files

@@ -16,6 +16,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_gpu {
+
 using namespace tessera::internal;
 
 namespace {
@@ -259,7 +261,7 @@ TEST_CASE("a GPU's driver encodes maps of all TMA-addressable tensors", "[cuda]"
       graph.parameters = {{.access = Access::in, .type = type, .rank = c.rank}};
       CHECK(classify(graph.parameters[0], argument).tma_addressable);
       const TmaTensor tma_tensors{
-          .axes = c.axes, .box = {16 / info(type).bytes, 8, 1, 1, 1}, .rounds = type == ElementType::f32};
+          .axes = c.axes, .box = {16 / info(type).bytes, 8, 1, 1, 1}, .to_tf32 = type == ElementType::f32};
       TensorMaps maps(*backend, graph, {{tma_tensors, 0}});
       alignas(64) std::array<std::byte, 128> block{};
       CHECK(error_of([&] { maps.write(std::span(&argument, 1), block.data()); }) == "(no error)");
@@ -273,7 +275,7 @@ TEST_CASE("a GPU computes a matmul by TMA and wgmma", "[cuda]") {
   for (const RoleTile& tile : role_tiles) {
     CudaSettings settings;
     settings.compile = settings.recompile = [&](const Graph&, const Variant&, Arch arch) {
-      return Compiler::instance().compile(kernel_source(product_by_roles(tile)), arch);
+      return Compiler::instance().compile(kernel_source(warp_specialized_matmul(tile)), arch);
     };
     const Device device(CudaDevices({"libcuda.so.1"}, settings).first());
     const auto product = kernel("product", [&](In<bf16, 2> a, In<bf16, 2> b, Out<bf16, 2> c) {
@@ -332,3 +334,5 @@ TEST_CASE("a launch on a GPU takes the host little time", "[cuda]") {
   INFO(best << " us");
   CHECK(best < 10);
 }
+
+}  // namespace test_gpu

@@ -14,6 +14,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_launch {
+
 using namespace tessera::internal;
 
 namespace {
@@ -518,3 +520,5 @@ TEST_CASE("the page of environment variables matches the table of options", "[ji
     CHECK(page.find(row) != std::string::npos);
   }
 }
+
+}  // namespace test_launch

@@ -10,6 +10,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_lock_free_list {
+
 using namespace tessera::internal;
 
 TEST_CASE("A growing list makes values of different keys concurrently", "[jit]") {
@@ -62,3 +64,5 @@ TEST_CASE("A value that cannot be made is tried again", "[jit]") {
   CHECK(list.find_or_make(1, [] { return 5; }) == 5);
   CHECK(list.find_or_make(1, [] { return 6; }) == 5);
 }
+
+}  // namespace test_lock_free_list

@@ -14,6 +14,8 @@
 #include "support/compiling.hpp"
 #include "support/support.hpp"
 
+namespace test_nvrtc {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 
@@ -379,3 +381,5 @@ TEST_CASE("Equal requests give equal bytes, in any thread", "[nvrtc]") {
   with_lines.line_info = true;
   CHECK(nvrtc->compile(with_lines).image.size() > first.image.size());
 }
+
+}  // namespace test_nvrtc

@@ -21,6 +21,8 @@
 #include "emulator/emulator.hpp"
 #endif
 
+namespace test_races {
+
 using namespace tessera::internal;
 using fuzz::Given;
 
@@ -131,3 +133,5 @@ TEST_CASE("kernels whose threads communicate through shared memory", "[cpu][race
     CHECK_FALSE(failure);
   }
 }
+
+}  // namespace test_races

@@ -8,6 +8,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_sequence {
+
 using namespace tessera::internal;
 
 namespace {
@@ -238,3 +240,5 @@ TEST_CASE("a sequence keeps its kernels and its tensors' memory", "[jit]") {
   sequence = Sequence(Device::cpu());
   CHECK(memory.expired());
 }
+
+}  // namespace test_sequence

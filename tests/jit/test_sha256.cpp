@@ -6,6 +6,8 @@
 
 #include <string>
 
+namespace test_sha256 {
+
 using namespace tessera::internal;
 
 TEST_CASE("SHA-256 computes the digests of FIPS 180-4", "[cache]") {
@@ -44,3 +46,5 @@ TEST_CASE("SHA-256 computes the digests of FIPS 180-4", "[cache]") {
     CHECK(hex == digest);
   }
 }
+
+}  // namespace test_sha256

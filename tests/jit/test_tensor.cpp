@@ -9,6 +9,8 @@
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_tensor {
+
 using namespace tessera::internal;
 
 namespace {
@@ -413,3 +415,5 @@ TEST_CASE("a copy without a stream is not part of another thread's capture", "[j
     if (call.starts_with("cuMemcpyAsync 256")) CHECK(!says(call, {"stream2"}));
   REQUIRE(machine.fake.launches.size() == 1);
 }
+
+}  // namespace test_tensor

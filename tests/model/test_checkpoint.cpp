@@ -8,6 +8,8 @@
 #include "support/support.hpp"
 #include "tessera/model/gpt2.hpp"
 
+namespace test_checkpoint {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 
@@ -531,3 +533,5 @@ TEST_CASE("settings and weights too large to be meant are rejected unread", "[mo
   fs::resize_file(folder / "model.safetensors", 8 + size + (std::uintmax_t{1} << 42));
   folder.check_open_refused({"of the wrong shape: wte.weight [1099511627776]"});
 }
+
+}  // namespace test_checkpoint

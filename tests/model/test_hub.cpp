@@ -9,6 +9,8 @@
 #include "tessera/model/checkpoint.hpp"
 #include "tessera/model/hub.hpp"
 
+namespace test_hub {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 
@@ -143,3 +145,5 @@ TEST_CASE("an unresolved name reports where it was searched, and that nothing is
   CHECK(
       says(message, {(snapshot / "model.safetensors").native(), "no such file", "it is a broken link"}));
 }
+
+}  // namespace test_hub

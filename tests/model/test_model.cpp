@@ -13,6 +13,8 @@
 #include "support/support.hpp"
 #include "tessera/model/gpt2.hpp"
 
+namespace test_model {
+
 using namespace tessera::internal;
 using Tokens = std::vector<std::int32_t>;
 
@@ -595,3 +597,5 @@ TEST_CASE("sessions reject invalid calls, and stay unchanged", "[model]") {
        {Sampling{-1}, Sampling{1, -1}, Sampling{1, 0, 0}, Sampling{1, 0, 1.5f}, Sampling{1, 0, 1, 0}, Sampling{NAN}})
     CHECK(error_of([&] { session.sample(bad); }) != "(no error)");
 }
+
+}  // namespace test_model

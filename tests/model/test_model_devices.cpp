@@ -10,6 +10,8 @@
 #include "support/devices.hpp"
 #include "tessera/model/gpt2.hpp"
 
+namespace test_model_devices {
+
 using namespace tessera::internal;
 using Tokens = std::vector<std::int32_t>;
 
@@ -145,3 +147,5 @@ TEST_CASE("tiles suit every width and device", "[model]") {
                                         {32768, 32768}})
         check({.gpu = gpu, .operands = operands, .width = width, .head_width = head});
 }
+
+}  // namespace test_model_devices

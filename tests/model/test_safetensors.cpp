@@ -15,6 +15,8 @@
 #include "support/support.hpp"
 #include "tessera/model/safetensors.hpp"
 
+namespace test_safetensors {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 
@@ -565,3 +567,5 @@ TEST_CASE("several threads may write one file", "[model]") {
   CHECK(data == std::string(10'000, data.at(0)));
   CHECK(std::distance(fs::directory_iterator(folder.path()), {}) == 1);
 }
+
+}  // namespace test_safetensors

@@ -9,6 +9,8 @@
 #include "support/catch.hpp"
 #include "support/devices.hpp"
 
+namespace test_sampling {
+
 using namespace tessera::internal;
 
 namespace {
@@ -364,3 +366,5 @@ TEST_CASE("samples do not depend on the rows beside them", "[model]") {
   const auto some = draw(logits, seen, {}, 7, 1);
   CHECK(std::equal(some.begin(), some.end(), many.begin()));
 }
+
+}  // namespace test_sampling

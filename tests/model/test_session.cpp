@@ -9,6 +9,8 @@
 #include "support/support.hpp"
 #include "tessera/model/gpt2.hpp"
 
+namespace test_session {
+
 using namespace tessera::internal;
 using Tokens = std::vector<std::int32_t>;
 
@@ -250,3 +252,5 @@ TEST_CASE("a session or model that cannot be made is an error", "[model]") {
     CHECK(n > 10);
   }
 }
+
+}  // namespace test_session

@@ -10,6 +10,8 @@
 #include "support/support.hpp"
 #include "tessera/model/gpt2.hpp"
 
+namespace test_shards {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -292,3 +294,5 @@ TEST_CASE("a single file takes precedence over an index, as with transformers", 
   const Checkpoint opened = Checkpoint::open(model.path());  // and a warning reports it
   CHECK(opened.file.path() == model / "model.safetensors");
 }
+
+}  // namespace test_shards

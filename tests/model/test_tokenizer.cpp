@@ -19,6 +19,8 @@
 #include "tessera/model/tokenizer.hpp"
 #include "tessera/model/utf8.hpp"
 
+namespace test_tokenizer {
+
 using namespace tessera::internal;
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -931,3 +933,5 @@ TEST_CASE("tokenizers load quickly", "[model]") {
   CHECK(seconds_of([] { Tokenizer::open(storyteller_folder); }) < 2);
   if (fs::exists(gpt2_folder / "vocab.json")) CHECK(seconds_of([] { Tokenizer::open(gpt2_folder); }) < 10);
 }
+
+}  // namespace test_tokenizer

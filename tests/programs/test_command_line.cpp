@@ -16,6 +16,8 @@
 #include "support/running.hpp"
 #include "support/support.hpp"
 
+namespace test_command_line {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -317,3 +319,5 @@ TEST_CASE("The commands on pages and in scripts exist", "[programs]") {
     CHECK(fs::exists(fs::path(TESSERA_BIN_DIR) / name));
   }
 }
+
+}  // namespace test_command_line

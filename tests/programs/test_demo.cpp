@@ -3,6 +3,8 @@
 #include "support/running.hpp"
 #include "support/support.hpp"
 
+namespace test_demo {
+
 namespace {
 
 std::string shown(const Arguments& environment) {
@@ -82,3 +84,5 @@ TEST_CASE("The demo uses colors on a terminal, unless NO_COLOR is set or it cann
   CHECK(shown({"TERM=dumb"}).find('\x1b') == std::string::npos);
   CHECK(output("demo", {"kernel"}).find('\x1b') == std::string::npos);
 }
+
+}  // namespace test_demo

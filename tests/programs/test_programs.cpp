@@ -22,6 +22,8 @@
 #include "tessera/model/tokenizer.hpp"
 #include "tessera/model/utf8.hpp"
 
+namespace test_programs {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -903,3 +905,5 @@ TEST_CASE("programs start where there is no CUDA: they name none of its librarie
   }
   CHECK(programs > 5);
 }
+
+}  // namespace test_programs

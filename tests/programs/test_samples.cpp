@@ -24,6 +24,9 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wunused-variable"
+
+namespace test_samples {
+
 // Their own checks stay unused; the names belong to this file.
 namespace {
 #include "common/lessons.hpp"
@@ -460,3 +463,5 @@ TEST_CASE("gallery: other kernels, for any extents", "[cpu][samples]") {
     expect(y, expected, 1e-5);
   }
 }
+
+}  // namespace test_samples

@@ -13,6 +13,8 @@
 #include "tessera/model/safetensors.hpp"
 #include "tessera/model/tokenizer.hpp"
 
+namespace test_score {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -162,3 +164,5 @@ TEST_CASE("Windows that make no sense are rejected, and nothing is printed", "[p
                 {"token 101 is not in the vocabulary, which has 0 to 100"});
   CHECK_FALSE(fs::exists(folder / "logits"));
 }
+
+}  // namespace test_score

@@ -20,6 +20,8 @@
 #include "tessera/model/safetensors.hpp"
 #include "tessera/model/tokenizer.hpp"
 
+namespace test_texts {
+
 using namespace tessera::internal;
 namespace fs = std::filesystem;
 using nlohmann::json;
@@ -614,3 +616,5 @@ TEST_CASE("Progress is shown in a terminal that can erase it, in color unless NO
   CHECK(dumb.rest().find("loading") == std::string::npos);
   for (Talk* talk : {&color, &plain, &dumb}) CHECK(talk->status() == 0);
 }
+
+}  // namespace test_texts

@@ -24,6 +24,8 @@
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"
 
+namespace test_fuzz {
+
 using namespace tessera::internal;
 using fuzz::Body;
 using fuzz::Failure;
@@ -570,3 +572,5 @@ TEST_CASE("random programs agree with the reference, which knows most of their r
   CAPTURE(unknown, elements);
   CHECK(unknown * 20 < elements);
 }
+
+}  // namespace test_fuzz

@@ -23,6 +23,8 @@
 #include "jit/compile/cache_key.hpp"
 #include "support/tensors.hpp"
 
+namespace test_mutants {
+
 using namespace tessera::internal;
 
 namespace {
@@ -959,3 +961,5 @@ TEST_CASE("an op with a constant broadcasts its operand", "[cpu][emulated][plant
   const std::vector<i32> got = y.to_vector();
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == static_cast<i32>(i % 4) + 5);
 }
+
+}  // namespace test_mutants

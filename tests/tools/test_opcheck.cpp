@@ -12,6 +12,8 @@
 #include "support/support.hpp"
 #include "tessera/graph/op.hpp"
 
+namespace test_opcheck {
+
 using namespace tessera::internal;
 using nlohmann::json;
 
@@ -200,3 +202,5 @@ TEST_CASE("docs/ops.md is what opcheck makes, and the page of coverage has every
   CHECK(std::ranges::count_if(lines, [](const std::string& line) { return line.ends_with("| every case | ok | ok |"); }) ==
         std::ssize(ops));
 }
+
+}  // namespace test_opcheck

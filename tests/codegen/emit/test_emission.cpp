@@ -3,6 +3,8 @@
 #include "codegen/plan/plan.hpp"
 #include "support/catch.hpp"
 
+namespace test_emission {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -142,3 +144,5 @@ TEST_CASE("phases follow one another, each with its own grid and warps", "[gener
 }
 )");
 }
+
+}  // namespace test_emission

@@ -4,6 +4,8 @@
 #include "codegen/emit/emit_index.hpp"
 #include "support/catch.hpp"
 
+namespace test_index_expression {
+
 using namespace tessera::internal::codegen;
 
 namespace {
@@ -171,3 +173,5 @@ TEST_CASE("a quotient is folded where the bound of its left side makes it 0", "[
   CHECK((warp / -4).text() == "warp / -4");
   CHECK((warp / 0).text() == "warp / 0");
 }
+
+}  // namespace test_index_expression

@@ -18,6 +18,8 @@
 #include "support/variants.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_emulated_fp8_matmul {
+
 using namespace tessera::internal;
 
 namespace {
@@ -180,3 +182,5 @@ TEST_CASE("byte matmuls spill nothing", "[generate]") {
   });
   for (const std::string& one : wrong) CHECK(one == "");
 }
+
+}  // namespace test_emulated_fp8_matmul

@@ -10,6 +10,8 @@
 #include "support/catch.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_emulated_mma_sync {
+
 using namespace tessera::internal;
 
 namespace {
@@ -108,3 +110,5 @@ TEST_CASE("eight neighboring bytes are not stored as 16 bytes", "[emulator]") {
     CHECK(source.text.find("by quad exchange") == std::string::npos);
   }
 }
+
+}  // namespace test_emulated_mma_sync

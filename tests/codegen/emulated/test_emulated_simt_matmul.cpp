@@ -12,6 +12,8 @@
 #include "support/catch.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_emulated_simt_matmul {
+
 using namespace tessera::internal;
 
 namespace {
@@ -114,3 +116,5 @@ TEST_CASE("SIMT matmuls take operands of other types, and computed ones", "[emul
   });
   CHECK(wrong<f32, f32>(computed, tiles, {128, 140, 52}, [](float x) { return std::max(x, 0.0f); }) == "");
 }
+
+}  // namespace test_emulated_simt_matmul

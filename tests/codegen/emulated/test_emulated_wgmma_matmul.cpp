@@ -11,6 +11,8 @@
 #include "support/share.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_emulated_wgmma_matmul {
+
 namespace {
 
 using namespace tessera::internal;
@@ -148,3 +150,5 @@ TEST_CASE("cluster split-K matmuls equal those of the CPU", "[emulator]") {
   check_matmul<bf16>(many, {64, 64, 64}, 48, 200, 1096);
   check_matmul<bf16>(many, {64, 128, 64}, 64, 128, 256);
 }
+
+}  // namespace test_emulated_wgmma_matmul

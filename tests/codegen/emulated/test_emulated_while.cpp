@@ -8,6 +8,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_emulated_while {
+
 using namespace tessera::internal;
 
 TEST_CASE("the emulator reports a while_ that does not end", "[emulator]") {
@@ -45,3 +47,5 @@ TEST_CASE("untouched parts of a large tensor take no memory", "[emulator]") {
   launch(device.stream(), k, x, y);
   CHECK(resident() < before + bytes / 4);
 }
+
+}  // namespace test_emulated_while

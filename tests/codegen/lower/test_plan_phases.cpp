@@ -20,6 +20,8 @@
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"
 
+namespace test_plan_phases {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -148,3 +150,5 @@ TEST_CASE("a phase waits for the one before it, and its CTAs for each other", "[
   third.erase(std::prev(reduction));
   CHECK(!violations(plan).empty());
 }
+
+}  // namespace test_plan_phases

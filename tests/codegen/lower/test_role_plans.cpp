@@ -15,6 +15,8 @@
 #include "support/role_plans.hpp"
 #include "support/support.hpp"
 
+namespace test_role_plans {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -164,3 +166,5 @@ TEST_CASE("The verifier reports errors between roles", "[plan]") {
                       [&](const std::string& text) { return text.find(fault.says) != text.npos; }));
   }
 }
+
+}  // namespace test_role_plans

@@ -9,6 +9,8 @@
 #include "support/plan_steps.hpp"
 #include "tessera/dsl/control.hpp"
 
+namespace test_row_plans {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -181,3 +183,5 @@ TEST_CASE("scans along a row stay in registers, and warps exchange only totals",
   Plan columns = scan(256, 64, 0);
   CHECK(count<StoreScratch>(columns) + count<LoadScratch>(columns) == 0);
 }
+
+}  // namespace test_row_plans

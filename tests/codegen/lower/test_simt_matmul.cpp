@@ -14,6 +14,8 @@
 #include "support/variants.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_simt_matmul {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -168,3 +170,5 @@ TEST_CASE("SIMT matmuls spill nothing", "[generate]") {
   });
   for (const std::string& one : wrong) CHECK(one == "");
 }
+
+}  // namespace test_simt_matmul

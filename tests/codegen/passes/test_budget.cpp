@@ -18,6 +18,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_budget {
+
 using namespace tessera::internal;
 
 namespace {
@@ -320,3 +322,5 @@ TEST_CASE("no-hoist loads are used where ptxas would move too many inputs ahead"
     }
   }
 }
+
+}  // namespace test_budget

@@ -5,6 +5,8 @@
 #include "support/catch.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_passes {
+
 using namespace tessera::internal;
 
 namespace {
@@ -219,3 +221,5 @@ TEST_CASE("passes do not change a kernel's results", "[passes]") {
   };
   CHECK(run(graph) == run(passed));
 }
+
+}  // namespace test_passes

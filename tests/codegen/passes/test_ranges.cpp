@@ -8,6 +8,8 @@
 #include "support/catch.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_ranges {
+
 using namespace tessera::internal;
 
 namespace {
@@ -82,3 +84,5 @@ TEST_CASE("bounds of an expression that is long, or doubled often", "[plan]") {
     CHECK(found.least <= 0);
   }
 }
+
+}  // namespace test_ranges

@@ -15,6 +15,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_remarks {
+
 using namespace tessera::internal;
 
 namespace {
@@ -660,3 +662,5 @@ TEST_CASE("the alternatives that docs/speed.md suggests use wgmma", "[plan]") {
            .executable()
            .graph());
 }
+
+}  // namespace test_remarks

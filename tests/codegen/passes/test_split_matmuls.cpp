@@ -14,6 +14,8 @@
 #include "support/emulated_device.hpp"
 #endif
 
+namespace test_split_matmuls {
+
 using namespace tessera::internal;
 
 namespace {
@@ -318,3 +320,5 @@ TEST_CASE("a generated kernel computes in strips", "[passes]") {
   CHECK(run(kernel, 1300, false, emulated_device()) == run(kernel, 1300, false, Device::cpu()));
 }
 #endif
+
+}  // namespace test_split_matmuls

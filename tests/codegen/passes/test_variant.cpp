@@ -8,6 +8,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_variant {
+
 using namespace tessera::internal;
 
 namespace {
@@ -140,3 +142,5 @@ TEST_CASE("offsets are 32-bit where neither tensors nor tiles reach 2^30 element
   CHECK(dense_variant(run_passes(stepped(1 << 27))).index64);
   CHECK_FALSE(dense_variant(run_passes(stepped(1 << 26))).index64);
 }
+
+}  // namespace test_variant

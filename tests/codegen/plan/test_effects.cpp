@@ -11,6 +11,8 @@
 
 #include "support/catch.hpp"
 
+namespace test_effects {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -102,3 +104,5 @@ TEST_CASE("steps report the shared memory that they read and write", "[plan]") {
     CHECK(said(plan, step.action) == step.effects);
   }
 }
+
+}  // namespace test_effects

@@ -22,6 +22,8 @@
 #include "support/support.hpp"
 #include "support/variants.hpp"
 
+namespace test_plan_passes {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -565,3 +567,5 @@ TEST_CASE("a launch fills in the parameters that the plan names", "[plan]") {
   const Lines beyond = parameters("beyond", dense_variant(plan_graph("beyond")));
   CHECK(Lines(beyond.end() - 3, beyond.end()) == Lines{"stride 2 0", "blocks 0 0", "workspace 0 0"});
 }
+
+}  // namespace test_plan_passes

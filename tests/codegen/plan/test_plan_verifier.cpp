@@ -9,6 +9,8 @@
 #include "support/plan_kernels.hpp"
 #include "support/plan_steps.hpp"
 
+namespace test_plan_verifier {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -1189,3 +1191,5 @@ TEST_CASE("no step can be left out of a plan", "[plan]") {
   }
   CHECK(tried > 150);
 }
+
+}  // namespace test_plan_verifier

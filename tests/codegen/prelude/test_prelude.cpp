@@ -23,6 +23,8 @@
 #include "support/share.hpp"
 #include "support/support.hpp"
 
+namespace test_prelude {
+
 using namespace tessera::internal;
 
 namespace {
@@ -1227,3 +1229,5 @@ TEST_CASE("The ops' expressions compile, and exist exactly for the operands that
     CHECK(code.report.clean());
   }
 }
+
+}  // namespace test_prelude

@@ -17,6 +17,8 @@
 #include "support/support.hpp"
 #include "support/variants.hpp"
 
+namespace test_clusters {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -190,3 +192,5 @@ TEST_CASE("the verifier reports errors between the CTAs of a cluster", "[plan]")
     CHECK(all.find(fault.says) != std::string::npos);
   }
 }
+
+}  // namespace test_clusters

@@ -22,6 +22,8 @@
 #include "support/plans.hpp"
 #include "support/tensors.hpp"
 
+namespace test_computed_operands {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -573,3 +575,5 @@ TEST_CASE("faults in a left operand in registers are found without the verifier"
   }
 }
 #endif
+
+}  // namespace test_computed_operands

@@ -20,6 +20,8 @@
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_fused_matmul {
+
 using namespace tessera::internal;
 using codegen::Plan;
 
@@ -766,3 +768,5 @@ TEST_CASE("attention with other tiles compiles without spills", "[generate]") {
   });
   for (const std::string& one : wrong) CHECK(one == "");
 }
+
+}  // namespace test_fused_matmul

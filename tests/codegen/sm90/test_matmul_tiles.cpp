@@ -10,6 +10,8 @@
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
+namespace test_matmul_tiles {
+
 using namespace tessera::internal;
 
 namespace {
@@ -165,3 +167,5 @@ TEST_CASE("the highest tier of instructions is an option", "[generate]") {
   CHECK(strip_comments(with.text) != strip_comments(without.text));  // the text that the cache hashes
   CHECK(without.tma_tensors.empty());
 }
+
+}  // namespace test_matmul_tiles

@@ -25,6 +25,8 @@
 #include "emulator/emulator.hpp"
 #endif
 
+namespace test_planted_barriers {
+
 using namespace tessera::internal;
 using fuzz::Fill;
 using fuzz::Given;
@@ -234,3 +236,5 @@ TEST_CASE("warp-specialized kernels of each kind", "[cpu][sanitize]") {
     DYNAMIC_SECTION(sample.name) { CHECK(sample.wrong() == 0); }
   }
 }
+
+}  // namespace test_planted_barriers

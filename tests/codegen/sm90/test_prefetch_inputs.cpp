@@ -19,6 +19,8 @@
 #include "emulator/emulator.hpp"
 #endif
 
+namespace test_prefetch_inputs {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -286,3 +288,5 @@ TEST_CASE("faults in prefetches before the wait are found without the verifier",
   }
 }
 #endif
+
+}  // namespace test_prefetch_inputs

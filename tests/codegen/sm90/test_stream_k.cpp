@@ -19,6 +19,8 @@
 #include "support/variants.hpp"
 #include "tessera/jit/choose.hpp"
 
+namespace test_stream_k {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -225,3 +227,5 @@ TEST_CASE("the verifier reports errors between the CTAs of stream-K", "[plan]") 
     CHECK(all.find(fault.says) != std::string::npos);
   }
 }
+
+}  // namespace test_stream_k

@@ -18,6 +18,8 @@
 #include "support/plan_steps.hpp"
 #include "support/support.hpp"
 
+namespace test_tma_operands {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -232,3 +234,5 @@ TEST_CASE("faults in copies by the producer's threads are found without the veri
   finds("a stage is written before it is released", "once too often", [](Plan& p) { place_of<WaitEmpty>(p).drop(); });
 }
 #endif
+
+}  // namespace test_tma_operands

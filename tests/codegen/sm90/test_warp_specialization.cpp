@@ -13,6 +13,8 @@
 #include "support/plans.hpp"
 #include "support/variants.hpp"
 
+namespace test_warp_specialization {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -20,7 +22,8 @@ namespace {
 
 
 /// Why a kernel has a single role; nothing if it has several.
-std::string why_not(const Graph& traced, const Changes& change = {}) { return ::why_not(plan_with(traced, change)); }
+using ::why_not;
+std::string why_not(const Graph& traced, const Changes& change = {}) { return why_not(plan_with(traced, change)); }
 
 using X = In<bf16, 2>;
 using Y = Out<f32, 2>;
@@ -659,3 +662,5 @@ TEST_CASE("a warp-specialized matmul is short to read, and a comment at its star
       CHECK(says(" rows per warp group by "));
     }
 }
+
+}  // namespace test_warp_specialization

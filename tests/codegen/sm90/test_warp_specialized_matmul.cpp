@@ -20,6 +20,8 @@
 #include "support/support.hpp"
 #include "support/tensors.hpp"
 
+namespace test_warp_specialized_matmul {
+
 using namespace tessera::internal;
 
 namespace {
@@ -909,3 +911,5 @@ TEST_CASE("warp-specialized matmul: accumulators that are transposed, combined, 
   launch(test_device().stream(), looped, problem.x, problem.w, u);
   CHECK(problem.difference(u, [](int, int, double sum) { return 8 * sum; }) == "");
 }
+
+}  // namespace test_warp_specialized_matmul

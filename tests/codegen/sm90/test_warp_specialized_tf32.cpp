@@ -25,6 +25,8 @@
 #include "support/plans.hpp"
 #include "support/tensors.hpp"
 
+namespace test_warp_specialized_tf32 {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -40,7 +42,8 @@ Plan plan_of(const Graph& traced, const Changes& change = {}) {
     if (change) change(variant);
   });
 }
-std::string why_not(const Graph& traced, const Changes& change = {}) { return ::why_not(plan_of(traced, change)); }
+using ::why_not;
+std::string why_not(const Graph& traced, const Changes& change = {}) { return why_not(plan_of(traced, change)); }
 Changes along(std::size_t tensor, int axis) {
   return [=](Variant& variant) { variant.tensors[tensor].contiguous_axis = static_cast<std::int8_t>(axis); };
 }
@@ -614,3 +617,5 @@ TEST_CASE("a tensor map that does not convert is found by the results", "[emulat
   }
 }
 #endif
+
+}  // namespace test_warp_specialized_tf32

@@ -27,6 +27,8 @@
 #include "tessera/graph/element.hpp"
 #include "tessera/graph/graph.hpp"
 
+namespace test_emulator {
+
 using namespace tessera::internal;
 
 namespace {
@@ -739,3 +741,5 @@ TEST_CASE("where there is no memory for an emulated kernel, the error names what
   CHECK(says(error_of([] { emulator::Mapping(std::size_t{1} << 62, "a copy of argument 1"); }),
              {"the emulator has no memory for a copy of argument 1, 4611686018427387904 bytes: "}));
 }
+
+}  // namespace test_emulator

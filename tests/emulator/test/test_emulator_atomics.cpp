@@ -8,6 +8,8 @@
 #include "support/raw_cuda.hpp"
 #include "support/support.hpp"
 
+namespace test_emulator_atomics {
+
 using namespace tessera::internal;
 
 TEST_CASE("atomics with block scope race with those of other blocks", "[emulator][atomics]") {
@@ -106,3 +108,5 @@ TEST_CASE("atomic maximum and minimum of reals lose no value", "[emulator][atomi
   check_extremes<float>("float");
   check_extremes<double>("double");
 }
+
+}  // namespace test_emulator_atomics

@@ -6,6 +6,8 @@
 #include "support/catch.hpp"
 #include "support/raw_cuda.hpp"
 
+namespace test_emulator_clusters {
+
 namespace {
 
 using tessera::internal::Fault;
@@ -134,3 +136,5 @@ TEST_CASE("blocks that share tiles see each other's writes before a flag is set"
   CHECK(seen(waits_for_later, Fault::Kind::deadlock, 1) == 8);
   CHECK(seen(waits_for_later, Fault::Kind::deadlock, 2) == 0);
 }
+
+}  // namespace test_emulator_clusters

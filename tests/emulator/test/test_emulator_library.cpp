@@ -17,6 +17,8 @@
 #include "support/support.hpp"
 #include "tessera/jit/version.hpp"
 
+namespace test_emulator_library {
+
 using namespace tessera::internal;
 
 namespace {
@@ -205,3 +207,5 @@ TEST_CASE("a text that the host compiler rejects is kept in a file of its own", 
   CHECK(text.find("nonsense") != text.npos);
   CHECK(read_text(folder / "victim") == "untouched");
 }
+
+}  // namespace test_emulator_library

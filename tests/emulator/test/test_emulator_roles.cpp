@@ -20,6 +20,8 @@
 #include "support/support.hpp"
 #include "tessera/graph/element.hpp"
 
+namespace test_emulator_roles {
+
 using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
@@ -571,3 +573,5 @@ TEST_CASE("faults in warp-specialized kernels are found without the verifier", "
     }
   }
 }
+
+}  // namespace test_emulator_roles
