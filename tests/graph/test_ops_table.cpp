@@ -162,6 +162,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
        {"bitcast", "broadcast", "cast", "constant", "custom", "extract", "permute", "reshape", "select"}},
       {"src/codegen/passes/graph/hoist_reshapes.cpp", {"broadcast", "reshape"}},
       {"src/codegen/passes/graph/promote_fp8.cpp", {"cast", "mma"}},
+      {"src/codegen/passes/graph/unbatch_mma.cpp", {"concat", "extract", "mma", "reshape"}},
       {"src/codegen/plan/effects.cpp", {"atomic_compare_exchange", "atomic_exchange"}},
       {"src/codegen/plan/plan_text.cpp", {"bitcast", "broadcast", "cast", "custom"}},
       {"src/codegen/plan/sweep.hpp", {"broadcast"}},

@@ -224,7 +224,7 @@ TEST_CASE("an invalid config.json is rejected", "[model]") {
   refused("<!DOCTYPE html>", "not JSON at byte 1");
   refused("version https://git-lfs.github.com/spec/v1\n", "not JSON at byte 1");
   refused(std::string(1 << 20, '['), "not JSON at byte");
-  refused("{\"a\":\"" + std::string(1 << 20, 'x') + "\"}", "more than 1048576 bytes");
+  refused("{\"a\":\"" + std::string(1 << 20, 'x') + "\"}", "more than the limit of 1048576 bytes");
   fs::remove(folder / "config.json");
   const std::string missing = error_of([&] { read_config(folder.path()); });
   CHECK(says(missing, {(folder / "config.json").native(), "No such file"}));
@@ -521,7 +521,7 @@ TEST_CASE("settings and weights too large to be meant are rejected unread", "[mo
   for (const char* name : {"config.json", "generation_config.json"}) {
     const std::string before = read_text(folder / name);
     fs::resize_file(folder / name, std::uintmax_t{1} << 33);  // sparse
-    folder.check_open_refused({"8589934592 bytes", "more than 1048576 bytes"}, name);
+    folder.check_open_refused({"8589934592 bytes", "more than the limit of 1048576 bytes"}, name);
     write_text(folder / name, before);
   }
   fs::resize_file(folder / "model.safetensors", std::uintmax_t{1} << 42);

@@ -84,7 +84,7 @@ TEST_CASE("a file is read, or rejected by name and reason", "[model]") {
   CHECK(says(error_of([&] { moved.text(5, 3); }), {(folder / "file").native(), "truncated", "1 bytes are missing"}));
   CHECK(read_whole(folder / "file", 7) == "content");
   CHECK(says(error_of([&] { read_whole(folder / "file", 6); }),
-             {(folder / "file").native(), "7 bytes", "more than 6 bytes"}));
+             {(folder / "file").native(), "7 bytes", "more than the limit of 6 bytes"}));
 
   refused(folder / "missing", "No such file");
   refused(folder.path(), "folder");

@@ -152,7 +152,7 @@ TEST_CASE("an index that is not valid is rejected in one sentence", "[model]") {
   refused(R"({"weight_map":{"a":"x","\u0061":"y"}})", "has tensor 'a' twice");
   model.write_index("{}");
   fs::resize_file(model / index_name, (std::uintmax_t{1} << 26) + 1);
-  CHECK(says(model.refusal(), {"67108865 bytes", "more than 67108864 bytes"}));
+  CHECK(says(model.refusal(), {"67108865 bytes", "more than the limit of 67108864 bytes"}));
   fs::remove(model / index_name);
   fs::create_directory(model / index_name);
   CHECK(says(model.refusal(), {"folder"}));

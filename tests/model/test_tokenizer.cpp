@@ -916,7 +916,7 @@ TEST_CASE("files too large to be meant are rejected unread", "[model]") {
   Folder folder;
   folder.write(file, "{}");
   fs::resize_file(folder / file, std::uintmax_t{1} << 33);  // sparse
-  CHECK(seconds_of([&] { folder.check_refused(file, {"8589934592 bytes", "more than 67108864 bytes"}); }) < 2);
+  CHECK(seconds_of([&] { folder.check_refused(file, {"8589934592 bytes", "more than the limit of 67108864 bytes"}); }) < 2);
 }
 
 TEST_CASE("hostile JSON uses no stack", "[model]") {

@@ -104,6 +104,7 @@ struct OperandFields : FieldVisitor {
   void operand(const Operand& operand) {
     if (operand.kind == Operand::Kind::value) ids.push_back(operand.value);
   }
+  void element(const Operand& operand) { this->operand(operand); }
   void access(const TileAccess& access, Use) { copy(access); }
   void copy(const TileAccess& access) {
     if (access.rows) ids.push_back(access.rows);

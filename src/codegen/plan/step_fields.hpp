@@ -19,7 +19,8 @@ enum class Use : std::uint8_t { read, write };
 struct FieldVisitor {
   void value(ValueId) {}   ///< registers that the step reads
   void result(ValueId) {}  ///< registers that it makes or changes
-  void operand(const Operand&) {}
+  void operand(const Operand&) {}  ///< one value or literal
+  void element(const Operand&) {}  ///< an operand for each element of the sweep
   void sweep(const Sweep&) {}
   void access(const TileAccess&, Use) {}  ///< by the threads that hold the sweep's elements
   void copy(const TileAccess&) {}         ///< read asynchronously, by any thread

@@ -116,7 +116,7 @@ struct Atomic {
   static void fields(S& s, auto&& f) {
     f.sweep(s.sweep);
     f.access(s.access, Use::write);
-    if (s.expected) f.operand(*s.expected);
+    if (s.expected) f.element(*s.expected);
     if (s.out) f.result(s.out);
   }
 };

@@ -532,16 +532,16 @@ TEST_CASE("warps follow from tiles as docs/speed.md has it", "[plan]") {
     Graph graph;
   };
   for (const auto& [name, arch, graph] : std::initializer_list<Case>{
-           {"product 64x64 of bf16", Arch::sm_80, matmul(64, 64, 64)},
-           {"product 128x128 of bf16", Arch::sm_80, matmul(128, 128, 64)},
-           {"product 128x256 of bf16", Arch::sm_80, matmul(128, 256, 64)},
-           {"product 64x64 of f32", Arch::sm_80, matmul<f32>(64, 64, 32)},
-           {"product 128x128 of f32", Arch::sm_80, matmul<f32>(128, 128, 32)},
+           {"matmul 64x64 of bf16", Arch::sm_80, matmul(64, 64, 64)},
+           {"matmul 128x128 of bf16", Arch::sm_80, matmul(128, 128, 64)},
+           {"matmul 128x256 of bf16", Arch::sm_80, matmul(128, 256, 64)},
+           {"matmul 64x64 of f32", Arch::sm_80, matmul<f32>(64, 64, 32)},
+           {"matmul 128x128 of f32", Arch::sm_80, matmul<f32>(128, 128, 32)},
            {"attention of 16 rows", Arch::sm_80, attention({16, 64, 64})},
            {"attention of 64 rows", Arch::sm_80, attention({64, 64, 64})},
            {"attention of 128 rows", Arch::sm_80, attention({128, 64, 64})},
-           {"product 128x128 of bf16", Arch::sm_90a, matmul(128, 128, 64)},
-           {"product 128x256 of bf16", Arch::sm_90a, matmul(128, 256, 64)},
+           {"matmul 128x128 of bf16", Arch::sm_90a, matmul(128, 128, 64)},
+           {"matmul 128x256 of bf16", Arch::sm_90a, matmul(128, 256, 64)},
            {"attention of 64 rows", Arch::sm_90a, attention({64, 64, 64})},
            {"attention of 192 rows", Arch::sm_90a, attention({192, 64, 64})},
            {"elementwise, 1024 of f32", Arch::sm_80, scaled(1, 1024)},

@@ -658,6 +658,11 @@ std::set<std::string_view> words_of(std::string_view text) {
   return words;
 }
 
+std::string_view without_comment(std::string_view item) {
+  while (item.starts_with("//")) item.remove_prefix(item.find('\n') + 1);
+  return item;
+}
+
 std::string names_in(std::string_view prelude) {
   std::string names;
   for (const PreludeItem& item : prelude_items()) {
@@ -685,7 +690,7 @@ TEST_CASE("Every prelude item is one named declaration in the folder where it be
     CHECK(declarations == 1);
 
     // Features that only a device has: intrinsics, builtin variables, PTX, the functions of CUDA.
-    const std::set<std::string_view> words = words_of(item.text.substr(item.text.find("\n__device__ ") + 1));
+    const std::set<std::string_view> words = words_of(without_comment(item.text));
     CHECK(words.contains(item.name));
     const bool needs_device = std::any_of(words.begin(), words.end(), [](std::string_view word) {
       return (word.starts_with("__") && word != "__device__") || word == "asm" ||
@@ -995,7 +1000,7 @@ constexpr Kernel hopper_kernels[] = {
     {"walks", R"(  float* const part = reinterpret_cast<float*>(l);
   u32* const flags = reinterpret_cast<u32*>(l + 4096);
   float d[8] = {}, e[64] = {};
-  for (WorkRange span = first_span(i[0], i[1], i[2]); span.rounds > 0; next_span(span, i[0], i[1], i[2])) {
+  for (WorkRange span = first_span(i[0], i[1], i[2]); span.k_iterations > 0; next_span(span, i[0], i[1], i[2])) {
     i[span.block] = span.first;
     if (thread_index() == 0) set_flag(flags + block_index());
     for (Peers others = peers_of(span, i[0], i[1], i[2]); others.left > 0; next_of(others, i[0], i[1], i[2])) {

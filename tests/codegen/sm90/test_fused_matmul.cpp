@@ -654,9 +654,9 @@ TEST_CASE("two warp groups overlap an iteration's second matmul with the next it
   CHECK((turns[1].body == matmuls[1].body && turns[1].index < matmuls[1].index));
   CHECK((turns[2].body == matmuls[1].body && turns[2].index > matmuls[2].index));
   is_named([](Plan& p) { place_of<OrderedBarrier>(p, 0).drop(); }, "no turn has begun");
-  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 1).drop(); }, "it is not the group's turn");
+  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 1).drop(); }, "it is not the warp group's turn");
   is_named([](Plan& p) { place_of<OrderedBarrier>(p, 2).drop(); }, "not passed on before the body ends");
-  is_named([](Plan& p) { the<OrderedBarrier>(p, 2).kind = OrderedBarrier::Kind::wait; }, "already the group's turn");
+  is_named([](Plan& p) { the<OrderedBarrier>(p, 2).kind = OrderedBarrier::Kind::wait; }, "already the warp group's turn");
   is_named([](Plan& p) { the<OrderedBarrier>(p, 1).kind = OrderedBarrier::Kind::begin; }, "begin 2 times");
   is_named([](Plan& p) { the<OrderedBarrier>(p, 1).id = 15; }, "there is no named barrier 16");
   is_named([](Plan& p) {
@@ -739,7 +739,7 @@ TEST_CASE("a tile's last sums are multiplied along with the next tile's first sc
 TEST_CASE("the reason why a fused matmul is not warp-specialized is reported", "[plan]") {
   const auto note = [](const AttentionTiles& tiles) {
     const std::vector<std::string> all = notes(plan_with(attention<bf16>(tiles, Mask::causal, 1).graph()));
-    const auto found = std::ranges::find_if(all, [](const std::string& one) { return one.starts_with("one role"); });
+    const auto found = std::ranges::find_if(all, [](const std::string& one) { return one.starts_with("not warp-specialized"); });
     return found == all.end() ? std::string() : *found;
   };
   CHECK(note({64, 32, 64}) == "not warp-specialized: no fused wgmma schedule for tiles of [64,64] x [64,32]");

@@ -84,7 +84,7 @@ TEST_CASE("the emulator reports faults of a program as errors with kernel and li
   const std::string report = said("", program + " race");
   CAPTURE(report);
   CHECK(report.find("kernel 'race' in the emulator") != report.npos);
-  CHECK(report.find("mistakes.cpp:15") != report.npos);
+  CHECK(report.find("mistakes.cpp:16") != report.npos);
   CHECK(report.find("block") != report.npos);
 }
 
@@ -162,7 +162,7 @@ TEST_CASE("the emulator leaves nothing in TMPDIR, whatever that is called", "[em
   CHECK(std::filesystem::is_empty(among));
   const std::string race = said(quoted, program + " race");
   CAPTURE(race);
-  CHECK(race.find("mistakes.cpp:15") != race.npos);  // found although the library's file has been removed
+  CHECK(race.find("mistakes.cpp:16") != race.npos);  // found although the library's file has been removed
   CHECK(std::filesystem::is_empty(among));
 }
 
