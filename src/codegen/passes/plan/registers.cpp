@@ -5,18 +5,6 @@
 #include "codegen/passes/plan/no_hoist_loads.hpp"
 #include "codegen/passes/plan/planning.hpp"
 
-namespace tessera::internal::lowering {
-namespace {
-
-Location location_of(const GraphAnalysis& analysis, const ScheduleCandidate& candidate) {
-  if (const auto* const how = std::get_if<WarpSpecializedGemm>(&candidate)) return analysis[how->matmuls[0]].location;
-  return analysis[std::get<FusedMatmul>(candidate).matmuls[0].id].location;
-}
-
-}  // namespace
-
-}  // namespace tessera::internal::lowering
-
 namespace tessera::internal::plan_pass {
 
 using namespace lowering;

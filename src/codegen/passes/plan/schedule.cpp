@@ -14,17 +14,17 @@ std::pair<int, int> warp_groups(const ScheduleCandidate& candidate) {
   return {std::get<FusedMatmul>(candidate).groups, 1};
 }
 
-Location location_of(const GraphAnalysis& analysis, const ScheduleCandidate& candidate) {
-  if (const auto* const how = std::get_if<WarpSpecializedGemm>(&candidate)) return analysis[how->matmuls[0]].location;
-  return analysis[std::get<FusedMatmul>(candidate).matmuls[0].id].location;
-}
-
 SplitK split_k_of(const ScheduleCandidate* candidate) {
   const auto* const how = candidate ? std::get_if<WarpSpecializedGemm>(candidate) : nullptr;
   return how ? how->split_k : SplitK::none;
 }
 
 }  // namespace
+
+Location location_of(const GraphAnalysis& analysis, const ScheduleCandidate& candidate) {
+  if (const auto* const how = std::get_if<WarpSpecializedGemm>(&candidate)) return analysis[how->matmuls[0]].location;
+  return analysis[std::get<FusedMatmul>(candidate).matmuls[0].id].location;
+}
 
 bool reject_candidate(Planning& planning, std::string why, Location where) {
   planning.why_not = std::move(why);
