@@ -110,7 +110,7 @@ TEST_CASE("a barrier taken out of a kernel is a race", "[emulator]") {
         const Report report = emulator.run(i, graph, memory.arguments(), {}, {.seed = seed});
         const auto race = std::ranges::find(report.faults, Fault::Kind::race, &Fault::kind);
         if (race == report.faults.end()) return false;
-        REQUIRE(race->line.starts_with("tests/jit/test_races.cpp:"));
+        REQUIRE(race->line.starts_with("tests/codegen/test_races.cpp:"));
         CHECK(std::stoi(race->line.substr(race->line.find(':') + 1)) < end_of_kernels);  // the author's, each of many
         return true;
       });
