@@ -3,6 +3,8 @@
 // in the order in which the step uses them. Effects, operands, results, bodies, checks of ids and walks over a plan
 // follow from that. A kind without fields that name anything has no such function.
 #pragma once
+#include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "codegen/plan/sweep.hpp"
@@ -15,7 +17,8 @@ using Body = std::vector<Step>;
 /// Is shared memory, or a tensor, read or written?
 enum class Use : std::uint8_t { read, write };
 
-/// Sees no field; visitors override those that they need.
+/// Sees no field. A visitor redeclares the functions that it needs, with these parameters; none is virtual, so that a name
+/// that is not listed here is never called.
 struct FieldVisitor {
   void value(ValueId) {}   ///< registers that the step reads
   void result(ValueId) {}  ///< registers that it makes or changes

@@ -49,7 +49,7 @@ std::span<const PlanPass> plan_passes();
 
 /// The candidate of the current attempt; nullptr: one role does everything.
 const ScheduleCandidate* candidate_of(const Planning& planning);
-/// The author's place of its first matmul.
+/// The author's place of a candidate's first matmul.
 Location location_of(const GraphAnalysis& analysis, const ScheduleCandidate& candidate);
 /// Records why the current attempt is impossible, and goes on to the next one. Returns false, for the pass to return.
 bool reject_candidate(Planning& planning, std::string why, Location where);
