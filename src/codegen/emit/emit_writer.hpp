@@ -77,13 +77,13 @@ struct Writer {
   void unroll(bool unrolled);
   void unroll(const Sweep& sweep);
   void unroll_by(int factor);  ///< 0: full unroll
-  /// Calls each(counter) in a fully unrolled loop of `factor` iterations; a single iteration needs no loop.
+  /// Calls each(counter) in a fully unrolled loop of `count` iterations; a single iteration needs no loop.
   template <class Each>
-  void unrolled(const char* counter, int factor, const Each& each) {
-    if (factor == 1) return each(IndexExpression(0));
+  void unrolled(const char* counter, int count, const Each& each) {
+    if (count == 1) return each(IndexExpression(0));
     unroll_by(0);
-    open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, factor);
-    each(IndexExpression::variable(counter, factor));
+    open("for (int {0} = 0; {0} < {1}; ++{0}) {{", counter, count);
+    each(IndexExpression::variable(counter, count));
     close();
   }
 

@@ -40,8 +40,8 @@ void each_term(const Body& steps, std::int64_t copies, const Visit& visit) {
       for (const Term& term : sweep->expression.terms) visit(term, copies * written_out);
     }
     const Loop* const loop = step.action.as<Loop>();
-    const std::int64_t chunks = loop ? std::max(1, loop->unrolled) : 1;
-    each_body(step, [&](const Body& body) { each_term(body, copies * chunks, visit); });
+    const std::int64_t iterations = loop ? std::max(1, loop->unrolled) : 1;
+    each_body(step, [&](const Body& body) { each_term(body, copies * iterations, visit); });
   }
 }
 template <class Visit>

@@ -267,8 +267,8 @@ class Consumer final : public PipelineRole {
     push(steps, WaitFull{state_});
     if (!shared_.how.computed.empty()) return fragments_.mma(steps, id, std::exchange(pending_, {})), true;
     push(steps, WgmmaFence{});
-    const std::vector<PendingWgmma> iteration = std::exchange(pending_, {});
-    for (std::size_t i = 0; i < iteration.size(); ++i) steps.push(matmuls[i], iteration[i].wgmma);
+    const std::vector<PendingWgmma> pending = std::exchange(pending_, {});
+    for (std::size_t i = 0; i < pending.size(); ++i) steps.push(matmuls[i], pending[i].wgmma);
     push(steps, WgmmaCommit{});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
     push(steps, WgmmaWait{1});

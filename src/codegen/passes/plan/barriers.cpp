@@ -126,11 +126,11 @@ class Barriers {
     if (loop.stages > 1 && !loop.arrive.back().action.is<Barrier>())
       loop.arrive.push_back({Barrier{}});  // all see what has arrived, and are done with the stage that is filled next
     SharedState state = before;
-    for (int per_chunk = 0; per_chunk < 2; ++per_chunk) {
+    for (int iteration = 0; iteration < 2; ++iteration) {
       if (loop.stages > 1) state = {};
       body(loop.body, state);
       state.forget_shifted();
-      if (per_chunk == 0) state.merge(before);
+      if (iteration == 0) state.merge(before);
     }
     Known& after = known_[loop.loop];
     if (after.inserted != inserted_) after = {inserted_, {}};

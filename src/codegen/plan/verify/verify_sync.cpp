@@ -106,12 +106,12 @@ class BarrierRules {
                            "a barrier is missing between its first fetch and uses of {}", what(effect));
     for (const Effect& effect : ahead) state.add(effect);
     SharedState inside = state;
-    for (int per_chunk = 0; per_chunk < 2; ++per_chunk) {
+    for (int iteration = 0; iteration < 2; ++iteration) {
       for (const Step& step : loop.arrive)
         if (step.action.is<Barrier>()) inside = {};
       body(loop.body, inside, false);
       inside.forget_shifted();
-      if (per_chunk == 0) inside.merge(state);
+      if (iteration == 0) inside.merge(state);
     }
     known_[loop.loop].emplace_back(entry, inside);
     state.merge(inside);
