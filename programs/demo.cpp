@@ -243,7 +243,7 @@ auto plain_matmul() {
       for (int l = 0; l < k; ++l) sum += a[(long long)i * k + l] * b[(long long)l * n + j];
       c[(long long)i * n + j] = sum;
     })";
-  return cuda_kernel("plain_product", text, [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> c) {
+  return cuda_kernel("plain_matmul", text, [](In<f32, 2> a, In<f32, 2> b, Out<f32, 2> c) {
     return CudaLaunch{.blocks = {cdiv(c.extent(1), 32), cdiv(c.extent(0), 8)},
                       .threads = {32, 8},
                       .numbers = {a.extent(0), b.extent(1), a.extent(1)}};

@@ -23,8 +23,9 @@ using internal::Element, internal::Operand, internal::Stored, internal::TileExpr
 // Kernels and launches.
 using internal::choose, internal::MatmulFamily, internal::MatmulShape, internal::MatmulTiles;
 using internal::cuda_kernel, internal::cuda_source, internal::CudaLaunch, internal::CudaSource, internal::In,
-    internal::InOut, internal::Kernel, internal::kernel, internal::KernelInfo, internal::launch, internal::Out,
-    internal::plan_text, internal::Remark, internal::Scalar, internal::Sequence, internal::to_json, internal::to_string;
+    internal::InOut, internal::Kernel, internal::kernel, internal::KernelInfo, internal::launch, internal::Optional,
+    internal::Out, internal::plan_text, internal::Remark, internal::Scalar, internal::Sequence, internal::to_json,
+    internal::to_string;
 
 // The host.
 using internal::Arch, internal::CapturedGraph, internal::Device, internal::DeviceInfo, internal::Error,
@@ -36,16 +37,16 @@ using internal::blocks, internal::check, internal::Hints, internal::hints, inter
     internal::range, internal::require, internal::same_extents, internal::while_;
 
 // Values.
-using internal::Index, internal::Tile, internal::Var;
+using internal::argmax, internal::argmin, internal::argsort, internal::histogram, internal::inverse_permutation,
+    internal::max_with_index, internal::mean, internal::min_with_index, internal::put_along_axis, internal::reduce,
+    internal::scan, internal::sort, internal::sort_with_index, internal::take_along_axis, internal::top_k;
 using internal::axis, internal::bitcast, internal::broadcast, internal::cast, internal::concat, internal::constant,
     internal::cuda_op, internal::expand_dims, internal::extract, internal::flip, internal::full, internal::gelu,
     internal::gelu_tanh, internal::inf, internal::insert, internal::interleave, internal::iota, internal::item,
     internal::log2e, internal::mma, internal::Nan, internal::permute, internal::reshape, internal::roll,
     internal::sigmoid, internal::silu, internal::slice, internal::split, internal::squeeze, internal::transpose,
     internal::where, internal::zeros;
-using internal::argmax, internal::argmin, internal::argsort, internal::histogram, internal::max_with_index,
-    internal::mean, internal::min_with_index, internal::reduce, internal::scan, internal::sort,
-    internal::sort_with_index, internal::top_k;
+using internal::Index, internal::Tile, internal::Var;
 using internal::ScanOptions, internal::SortOptions, internal::TopKOptions;
 
 // Memory.

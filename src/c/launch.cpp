@@ -19,7 +19,10 @@ class Arguments {
       return number(position, parameter.type, value);
     }
     if (!is_tensor) refuse(position, "is a number, but the parameter takes a tensor");
-    const detail::AnyTensor& tensor = *std::get<const detail::AnyTensor*>(value);
+    const auto* const given = std::get<const detail::AnyTensor*>(value);
+    if (!given && parameter.optional) return {};
+    if (!given) refuse(position, "is null");
+    const detail::AnyTensor& tensor = *given;
     if (tensor.type != parameter.type)
       refuse(position, "is a tensor " + tensor.text() +
                            ", with a different element "

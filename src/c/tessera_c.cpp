@@ -132,7 +132,7 @@ Function python(const char* name) {
 c::LaunchValue value_of(const tessera_argument& argument, std::size_t position) {
   switch (argument.kind) {
     case TESSERA_TENSOR:
-      return &use(argument.value.tensor).tensor;
+      return argument.value.tensor ? &use(argument.value.tensor).tensor : nullptr;  // an Optional one may be left out
     case TESSERA_INTEGER:
       return argument.value.integer;
     case TESSERA_UNSIGNED:

@@ -15,6 +15,7 @@
 #include "cpu/reduce.hpp"
 #include "cpu/sort.hpp"
 #include "cpu/strides.hpp"
+#include "cpu/take_along_axis.hpp"
 #include "cpu/tape.hpp"
 #include "cpu/view_ref.hpp"
 #include "graph/math.hpp"
@@ -48,6 +49,12 @@ class Frame {
   void run(const Body& body);
   void run_node(const Step& step);
   void run_chain(const Chain& chain);
+  void run_step(const Chain::Step& step, int count) {
+    const void* in[CustomFunction::most_operands];
+    for (std::size_t i = 0; i < std::size(in); ++i) in[i] = step.in[i] < 0 ? nullptr : registers_[at(step.in[i])];
+    step.function(registers_[at(step.out)], in, count);
+  }
+  Lines lines(Id in, const Node& along) { return {ref(in).data, ref(in).stride, node(in).shape, along.axis()}; }
   void run_loop(const Loop& loop, Id first);
   void load(Id id);
   void gather(Id id, int plan);
@@ -213,10 +220,7 @@ void Frame::run_chain(const Chain& chain) {
   if (chain.single) {
     for (std::size_t i = 0; i < inputs; ++i) registers_[i] = refs_[chain.inputs[i].value].data;
     for (const auto& output : chain.outputs) registers_[at(output.reg)] = slot(output.value);
-    for (const Chain::Step& step : chain.steps) {
-      const auto operand = [&](int r) { return r < 0 ? nullptr : registers_[at(r)]; };
-      step.function(registers_[at(step.out)], operand(step.a), operand(step.b), operand(step.c), 1);
-    }
+    for (const Chain::Step& step : chain.steps) run_step(step, 1);
     return;
   }
   StripPlan& plan = plans_[at(chain.plan)];
@@ -234,10 +238,7 @@ void Frame::run_chain(const Chain& chain) {
   for (;;) {
     for (const auto& output : chain.outputs)
       registers_[at(output.reg)] = slot(output.value) + walk.first() * host_bytes(output.type);
-    for (const Chain::Step& step : chain.steps) {
-      const auto operand = [&](int reg) { return reg < 0 ? nullptr : registers_[at(reg)]; };
-      step.function(registers_[at(step.out)], operand(step.a), operand(step.b), operand(step.c), walk.count());
-    }
+    for (const Chain::Step& step : chain.steps) run_step(step, walk.count());
     walk.next();
     if (walk.done()) return;
     for (std::size_t i = 0; i < inputs; ++i)
@@ -618,14 +619,15 @@ void Frame::run_node(const Step& step) {
       return concat(id);
     case Op::extract:
       return extract(id);
+    case Op::take_along_axis:
+      return take_along_axis(host_type(node.type), lines(node.in[0], node), lines(node.in[1], node), slot(id));
     case Op::mma:
       return mma(id);
     default:
       break;
   }
-  const Ref& in = ref(node.in[0]);
   const Node& operand = this->node(node.in[0]);
-  const Lines lines{in.data, in.stride, operand.shape, node.axis()};
+  const Lines lines = this->lines(node.in[0], node);
   if (is_reduction(node.op)) return reduce(node.op, operand.type, lines, slot(id));
   if (node.op == Op::argmax) return argmax(operand.type, lines, reinterpret_cast<std::int32_t*>(slot(id)));
   if (is_scan(node.op)) return scan(node.op, operand.type, lines, node.scan_options(), slot(id));
@@ -639,6 +641,7 @@ void Frame::run_node(const Step& step) {
                 reinterpret_cast<std::int32_t*>(slot_of(Op::argsort)));
   }
   if (node.op == Op::histogram) return histogram(lines, extent, whole);
+  if (node.op == Op::inverse_permutation) return inverse_permutation(lines, extent, whole);
   throw InternalError("the CPU executor does not know " + std::string(name(node.op)));
 }
 

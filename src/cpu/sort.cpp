@@ -146,20 +146,37 @@ void sort(ElementType type, const Lines& lines, SortOptions options, int kept, c
             [&]<class T>(T) { sort_as<T>(lines, options, kept, reinterpret_cast<T*>(values), indices); });
 }
 
-void histogram(const Lines& lines, int bins, std::int32_t* out) {
+namespace {
+
+// For each number of each line that is 0, 1, ..., extent - 1: update(its element of the result, its position).
+template <class Update>
+void each_number(const Lines& lines, int extent, std::int32_t* out, Update update) {
   const std::int64_t count = lines.shape[lines.axis];
-  const ResultLines result(lines, bins);
-  std::fill_n(out, lines.shape.size() / count * bins, 0);
+  const ResultLines result(lines, extent);
   each_line(lines, [&](std::int64_t offset, std::int64_t line) {
     const std::int32_t* const in = reinterpret_cast<const std::int32_t*>(lines.data) + offset;
-    std::int32_t* const counts = out + result.first(line);
+    std::int32_t* const to = out + result.first(line);
     with_strides(lines.stride[at(lines.axis)], result.inner, [=](auto stride, auto inner) {
       for (std::int64_t i = 0; i < count; ++i) {
-        const std::int32_t bin = in[i * stride];
-        if (bin >= 0 && bin < bins) ++counts[bin * inner];
+        const std::int32_t number = in[i * stride];
+        if (number >= 0 && number < extent) update(to[number * inner], static_cast<std::int32_t>(i));
       }
     });
   });
+}
+// Elements of a result that has `extent` elements in place of each line.
+std::int64_t elements(const Lines& lines, int extent) { return lines.shape.size() / lines.shape[lines.axis] * extent; }
+
+}  // namespace
+
+void histogram(const Lines& lines, int bins, std::int32_t* out) {
+  std::fill_n(out, elements(lines, bins), 0);
+  each_number(lines, bins, out, [](std::int32_t& count, std::int32_t) { ++count; });
+}
+
+void inverse_permutation(const Lines& lines, int extent, std::int32_t* out) {
+  std::fill_n(out, elements(lines, extent), -1);
+  each_number(lines, extent, out, [](std::int32_t& position, std::int32_t i) { position = i; });
 }
 
 }  // namespace tessera::internal::cpu

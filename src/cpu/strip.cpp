@@ -16,7 +16,7 @@ namespace {
 #define TESSERA_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 template <Op op, class T>
-void run(void* out, const void* a, const void* b, const void* c, int n) {
+void run(void* out, const void* const* in, int n) {
   using R = decltype([] {
     if constexpr (is_unary(op))
       return math::Host<op>::apply(T{});
@@ -27,9 +27,9 @@ void run(void* out, const void* a, const void* b, const void* c, int n) {
   }());
   using Stored = std::conditional_t<std::is_same_v<R, bool>, std::int32_t, R>;
   auto* result = static_cast<Stored*>(out);
-  const auto* x = static_cast<const T*>(a);
-  [[maybe_unused]] const auto* y = static_cast<const T*>(b);
-  [[maybe_unused]] const auto* z = static_cast<const T*>(c);
+  const auto* x = static_cast<const T*>(in[0]);
+  [[maybe_unused]] const auto* y = static_cast<const T*>(in[1]);
+  [[maybe_unused]] const auto* z = static_cast<const T*>(in[2]);
   TESSERA_INDEPENDENT
   for (int i = 0; i < n; ++i) {
     if constexpr (is_unary(op))
@@ -42,23 +42,23 @@ void run(void* out, const void* a, const void* b, const void* c, int n) {
 }
 
 template <class T>
-void run_select(void* out, const void* condition, const void* a, const void* b, int n) {
+void run_select(void* out, const void* const* in, int n) {
   auto* result = static_cast<T*>(out);
-  const auto* c = static_cast<const std::int32_t*>(condition);
-  const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
+  const auto* c = static_cast<const std::int32_t*>(in[0]);
+  const auto *x = static_cast<const T*>(in[1]), *y = static_cast<const T*>(in[2]);
   TESSERA_INDEPENDENT
   for (int i = 0; i < n; ++i) result[i] = c[i] != 0 ? x[i] : y[i];
 }
 
 template <ElementType to, class From>
-void run_cast(void* out, const void* a, const void*, const void*, int n) {
+void run_cast(void* out, const void* const* in, int n) {
   auto* result = static_cast<decltype(math::cast_to<to>(From{}))*>(out);
-  const auto* x = static_cast<const From*>(a);
+  const auto* x = static_cast<const From*>(in[0]);
   TESSERA_INDEPENDENT
   for (int i = 0; i < n; ++i) result[i] = math::cast_to<to>(x[i]);
 }
-void run_round_f16(void* out, const void* a, const void*, const void*, int n) {
-  round_to_f16(static_cast<float*>(out), static_cast<const float*>(a), n);
+void run_round_f16(void* out, const void* const* in, int n) {
+  round_to_f16(static_cast<float*>(out), static_cast<const float*>(in[0]), n);
 }
 
 template <Op op>
@@ -86,9 +86,9 @@ StripFunction cast_from(ElementType to) {
 }
 
 template <ElementType from, ElementType to>
-void run_bitcast(void* out, const void* a, const void*, const void*, int n) {
+void run_bitcast(void* out, const void* const* in, int n) {
   auto* result = static_cast<math::host_form<to>*>(out);
-  const auto* x = static_cast<const math::host_form<from>*>(a);
+  const auto* x = static_cast<const math::host_form<from>*>(in[0]);
   TESSERA_INDEPENDENT
   for (int i = 0; i < n; ++i) result[i] = math::bitcast_to<from, to>(x[i]);
 }

@@ -8,8 +8,8 @@ namespace tessera::internal::cpu {
 /// Values in one strip.
 inline constexpr int strip_length = 512;
 
-/// out[i] = op(a[i], b[i], c[i]) for i < n, in host form. `out` may be one of the operands.
-using StripFunction = void (*)(void* out, const void* a, const void* b, const void* c, int n);
+/// out[i] = op(in[0][i], in[1][i], ...) for i < n, in host form. `out` may be one of the operands.
+using StripFunction = void (*)(void* out, const void* const* in, int n);
 
 /// A unary, binary or ternary op on operands of the type, or select of results of the type.
 StripFunction strip_function(Op op, ElementType operand);

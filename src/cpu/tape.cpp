@@ -269,9 +269,8 @@ class TapeBuilder {
     for (std::size_t i = 0; i < group.members.size(); ++i) {
       const Id id = group.members[i];
       const Node& node = graph_[id];
-      const auto operand = [&](std::size_t k) { return k < node.in.size() ? reg[value(node.in[k])] : -1; };
       Chain::Step step{};
-      step.a = operand(0), step.b = operand(1), step.c = operand(2);
+      for (std::size_t k = 0; k < step.in.size(); ++k) step.in[k] = k < node.in.size() ? reg[value(node.in[k])] : -1;
       step.function = is_conversion(node)     ? conversion(node)
                       : node.op == Op::custom ? graph_.functions[node.function()].run
                       : node.op == Op::select ? strip_function(Op::select, node.type)
@@ -546,7 +545,7 @@ class TapeBuilder {
       bool done = false;
       for (const Chain::Step& op : chain.steps) {
         const int reg = static_cast<int>(i);
-        if (done && (op.a == reg || op.b == reg || op.c == reg)) return false;
+        if (done && std::ranges::count(op.in, reg) > 0) return false;
         done = done || op.out == written;
       }
     }

@@ -30,7 +30,8 @@ struct Chain {
   };
   struct Step {
     StripFunction function;
-    int out, a, b, c;
+    int out;
+    std::array<int, CustomFunction::most_operands> in;  // -1: none
   };
   struct Output {
     int reg;

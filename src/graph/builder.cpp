@@ -210,7 +210,8 @@ std::int64_t GraphBuilder::add_function(const CustomFunction& function, Location
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   });
   if (!is_identifier) fail(location, fmt::format("cuda_op: '{}' is not a valid name; use letters, digits and _", name));
-  if (function.expression.empty()) fail(location, fmt::format("cuda_op '{}': it has no expression of a, b and c", name));
+  if (function.expression.empty())
+    fail(location, fmt::format("cuda_op '{}': it has no expression of its operands a, b, c and d", name));
   std::vector<CustomFunction>& functions = graph_.functions;
   for (const CustomFunction& other : functions) {
     // The same lambda in a template is a different function in each of its instances.

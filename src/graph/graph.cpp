@@ -15,7 +15,8 @@ std::string to_string(const Parameter& parameter) {
   constexpr std::string_view access[] = {"In", "Out", "InOut", "Scalar"};
   const auto kind = access[static_cast<int>(parameter.access)];
   if (parameter.access == Access::scalar) return fmt::format("{}<{}>", kind, name(parameter.type));
-  return fmt::format("{}<{}, {}>", kind, name(parameter.type), parameter.rank);
+  const std::string text = fmt::format("{}<{}, {}>", kind, name(parameter.type), parameter.rank);
+  return parameter.optional ? fmt::format("Optional<{}>", text) : text;
 }
 
 std::string type_text(const Node& node) {

@@ -285,7 +285,16 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
       }
       return requested;
     case Op::histogram:
+    case Op::inverse_permutation:
       return with_extent(op, shape(0), axis(), requested, std::numeric_limits<int>::max());
+    case Op::take_along_axis: {
+      Shape line = shape(0);
+      if (line.rank() == shape(1).rank()) line[axis()] = shape(1)[axis()];
+      if (line != shape(1))
+        mismatch("take_along_axis: positions {} in a tile {}; only the extent along axis {} may differ",
+                 to_string(shape(1)), to_string(shape(0)), axis());
+      return line;
+    }
     case Op::mma: {
       const Shape &a = shape(0), &b = shape(1), &c = shape(2);
       const int rank = c.rank(), m = rank - 2, n = rank - 1;  // axes
@@ -335,7 +344,7 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
       return require(bitcasts(operand(0), type));
     case Op::custom:
       for (std::size_t i = 0; i < in.size(); ++i) require(operand(i) == type);
-      return require(type == ElementType::f32 || type == ElementType::i32);
+      return require(info(type).stored);
     case Op::iota:
     case Op::block:
     case Op::extent:
@@ -347,7 +356,10 @@ void check_types(const Graph& graph, Op op, ElementType type, std::span<const Id
     case Op::argsort:
       return require(type == ElementType::i32 && info(operand(0)).computes);
     case Op::histogram:
+    case Op::inverse_permutation:
       return require(type == ElementType::i32 && operand(0) == ElementType::i32);
+    case Op::take_along_axis:
+      return require(type == operand(0) && operand(1) == ElementType::i32);
     case Op::slice:
     case Op::permute_view:
     case Op::unfold_view:

@@ -121,6 +121,9 @@ class Verifier {
              "a scalar reads a scalar parameter, a tensor a tensor parameter");
         return rule(node.type == parameter.type, "its type is the parameter's");
       }
+      case Attribute::number:
+        return rule(node.type != ElementType::pred || node.attr[0] == 0 || node.attr[0] == 1,
+                    "a number of pred is 0 or 1");
       case Attribute::grid_axis:
         return rule(names_one_of(graph_.grid), "a block index names an axis of the grid");
       case Attribute::scan:

@@ -238,7 +238,7 @@ int main(int argc, char** argv) {
   arguments[0] = real(1);
   REFUSED(tessera_launch(stream, scaled, arguments, 3), "argument 1 is a number", "In<f32, 2>");
   arguments[0] = tensor(NULL);
-  REFUSED(tessera_launch(stream, scaled, arguments, 3), "the tensor is null", "");
+  REFUSED(tessera_launch(stream, scaled, arguments, 3), "argument 1 is null", "");
   arguments[0] = tensor(y);
   REFUSED(tessera_launch(stream, scaled, arguments, 3), "argument 2 is written and overlaps argument 1", "");
   arguments[0].kind = 9;

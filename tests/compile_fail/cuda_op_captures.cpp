@@ -1,4 +1,4 @@
-// expect: the function of a cuda_op is a lambda without captures, of floats or of ints
+// expect: the function of a cuda_op is a lambda without captures, of numbers of one element type
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,5 @@
-// expect: tessera: the function of a cuda_op takes one to three floats and returns a float, or takes ints and returns an int
+// expect: tessera: the function of a cuda_op takes one to four numbers of one element type, such as float, int or bf16,
+// and returns one of that type
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

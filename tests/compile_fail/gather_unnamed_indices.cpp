@@ -1,4 +1,4 @@
-// expect: named i32 Tiles of one rank
+// expect: named Tiles of i32, or of i64, of one rank
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

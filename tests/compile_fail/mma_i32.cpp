@@ -1,4 +1,4 @@
-// expect: mma takes f32, tf32, f16, bf16, f8e4m3, f8e5m2, f64, i8 or u8 operands
+// expect: tessera: the operand types of mma are f32 f64 f16 bf16 tf32 f8e4m3 f8e5m2 i8 u8
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

@@ -1,4 +1,4 @@
-// expect: row indices are an i32 tile of rank 1
+// expect: row indices are a tile of i32 or i64, of rank 1
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

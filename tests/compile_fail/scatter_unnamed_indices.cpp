@@ -1,4 +1,5 @@
-// expect: tessera: scatter takes named i32 Tiles of one rank as indices: Tile i = ...; scatter(y, {i, j}, x)
+// expect: tessera: scatter takes named Tiles of i32, or of i64, of one rank as indices: Tile i = ...; scatter(y, {i,
+// j}, x)
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

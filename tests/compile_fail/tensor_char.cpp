@@ -1,4 +1,4 @@
-// expect: tessera: tensors hold f32
+// expect: tessera: the element types of tensors are f32 f64 f16
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

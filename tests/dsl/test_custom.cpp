@@ -1,6 +1,7 @@
 // User-defined elementwise ops: cuda_op.
 #include <atomic>
 #include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "codegen/generate.hpp"
@@ -75,6 +76,64 @@ TEST_CASE("user-defined ops are elementwise ops", "[cpu]") {
   }
 }
 
+namespace {
+
+template <class T, class F>
+void check_type(const char* expression, const F& function) {
+  const auto op = cuda_op("of_type", expression, function);
+  const auto k = kernel("types", [&](In<T, 1> x, Out<T, 1> y) {
+    Tile t = load(x, {0}, {64});
+    store(y, {0}, op(op(t, t), t));  // the first result is rounded to the type
+  });
+  std::vector<T> x, expected;
+  for (int i = 0; i < 50; ++i) {
+    x.push_back(static_cast<T>(static_cast<float>(i % 13) + 1));
+    expected.push_back(function(function(x.back(), x.back()), x.back()));
+  }
+  const Tensor<T, 1> tx(test_device(), {50}), ty(test_device(), {50});
+  tx.copy_from(x);
+  launch(test_device().stream(), k, tx, ty);
+  const auto y = ty.to_vector();
+  INFO(name(element_type<T>));
+  for (int i = 0; i < 50; ++i) CHECK(std::memcmp(&y[i], &expected[i], sizeof(T)) == 0);
+}
+
+}  // namespace
+
+TEST_CASE("user-defined ops take every element type", "[cpu]") {
+  check_type<f32>("a * 3.0f - b", [](f32 a, f32 b) { return std::fma(a, 3.0f, -b); });
+  check_type<f64>("a / 3.0 - b", [](f64 a, f64 b) { return a / 3 - b; });
+  check_type<f16>("a * 0.3f + 4096.0f * b", [](f16 a, f16 b) { return f16(float(a) * 0.3f + 4096 * float(b)); });
+  check_type<bf16>("a * 0.3f + 4096.0f * b", [](bf16 a, bf16 b) { return bf16(float(a) * 0.3f + 4096 * float(b)); });
+  check_type<f8e4m3>("a * 1.1f + b", [](f8e4m3 a, f8e4m3 b) { return f8e4m3(float(a) * 1.1f + float(b)); });
+  check_type<f8e5m2>("a * 1.1f + b", [](f8e5m2 a, f8e5m2 b) { return f8e5m2(float(a) * 1.1f + float(b)); });
+  check_type<i8>("a * 100 + b", [](i8 a, i8 b) { return static_cast<i8>(a * 100 + b); });
+  check_type<u16>("a * 10000 - b", [](u16 a, u16 b) { return static_cast<u16>(a * 10000 - b); });
+  check_type<i64>("(a << 40) ^ b", [](i64 a, i64 b) -> i64 { return static_cast<i64>(static_cast<u64>(a) << 40) ^ b; });
+  check_type<u32>("a * 2654435761u + b", [](u32 a, u32 b) -> u32 { return a * 2654435761u + b; });
+  check_type<u64>("a * 11400714819323198485ull + b",
+                  [](u64 a, u64 b) -> u64 { return a * 11400714819323198485ull + b; });
+  check_type<pred>("a && !b", [](pred a, pred b) { return pred(a && !b); });
+}
+
+TEST_CASE("user-defined ops take four operands", "[cpu]") {
+  const auto between = cuda_op("between", "a > b && a < c ? a : d",
+                               [](float a, float b, float c, float d) { return a > b && a < c ? a : d; });
+  const auto k = kernel("four", [&](In<f32, 2> x, In<f32, 1> w, Out<f32, 2> y) {
+    Tile t = load(x, {0, 0}, {4, 32});
+    store(y, {0, 0}, between(t, 3, load(w, {0}, {32}), t * -1));
+  });
+  std::vector<f32> x(4 * 32), w(32), expected;
+  for (int i = 0; i < 128; ++i) x[i] = static_cast<f32>(i % 11);
+  for (int i = 0; i < 32; ++i) w[i] = static_cast<f32>(i % 9);
+  for (int i = 0; i < 128; ++i) expected.push_back(x[i] > 3 && x[i] < w[i % 32] ? x[i] : -x[i]);
+  const auto tx = test_device().tensor<f32>({4, 32}, x);
+  const auto tw = test_device().tensor<f32>({32}, w);
+  const Tensor<f32, 2> ty(test_device(), {4, 32});
+  launch(test_device().stream(), k, tx, tw, ty);
+  CHECK(ty.to_vector() == expected);
+}
+
 TEST_CASE("a user-defined op is one function of the text, fused with its neighbors", "[graph]") {
   const auto body = [](In<f32, 1> x, Out<f32, 1> y) {
     Tile a = load(x, {0}, {64});
@@ -140,7 +199,8 @@ TEST_CASE("invalid user-defined ops are rejected", "[graph]") {
   CHECK(says(refused(cuda_op("two words", "2.0f * a", twice)),
              {"kernel 'custom'", "test_custom.cpp:",
               "cuda_op: 'two words' is not a valid name; use letters, digits and _"}));
-  CHECK(says(refused(cuda_op("twice", "", twice)), {"cuda_op 'twice': it has no expression of a, b and c"}));
+  CHECK(says(refused(cuda_op("twice", "", twice)),
+             {"cuda_op 'twice': it has no expression of its operands a, b, c and d"}));
   CHECK(says(refused(cuda_op("softsign", "2.0f * a", twice)),
              {"cuda_op 'softsign': the kernel has another cuda_op of this name, 'a / (1.0f + fabsf(a))'"}));
   CHECK(says(error_of([] {

@@ -21,6 +21,13 @@ std::span<const Custom> customs() {
       CUSTOM(i32, 1, "transposed", "~a", [](int a) { return ~a; }),
       CUSTOM(i32, 2, "differing", "a ^ b", [](int a, int b) { return a ^ b; }),
       CUSTOM(i32, 3, "mixed", "(a & b) | (~a & c)", [](int a, int b, int c) { return (a & b) | (~a & c); }),
+      CUSTOM(f32, 4, "either", "a < b ? c : d", [](float a, float b, float c, float d) { return a < b ? c : d; }),
+      CUSTOM(f64, 2, "closer", "fabs(a) < fabs(b) ? a : b",
+             [](double a, double b) { return std::fabs(a) < std::fabs(b) ? a : b; }),
+      CUSTOM(i64, 4, "spliced", "(a & ~b) ^ (c | d)",
+             [](std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d) { return (a & ~b) ^ (c | d); }),
+      CUSTOM(bf16, 2, "greater", "a < b ? b : a", [](bf16 a, bf16 b) { return float(a) < float(b) ? b : a; }),
+      CUSTOM(u32, 1, "flipped", "a ^ 1u", [](std::uint32_t a) { return a ^ 1u; }),
   };
   return all;
 }

@@ -105,7 +105,8 @@ ElementType Generator::stored_type() {
                                 ElementType::u8,
                                 ElementType::u16,
                                 ElementType::u32,
-                                ElementType::u64};
+                                ElementType::u64,
+                                ElementType::pred};
   return one_of(types);
 }
 

@@ -175,6 +175,7 @@ class Generator {
   Name cast_from_any(ElementType type, const Extents& shape, int depth);
   Name make_structural(ElementType type, const Extents& shape, int depth);
   Name make_order(Op op, ElementType type, const Extents& shape, int depth);
+  Name make_taken(ElementType type, const Extents& shape, int depth);
   Name make_number(ElementType type, const Extents& shape, int depth);
   Name make_real(ElementType type, const Extents& shape, int depth);
   Name make_custom(ElementType type, const Extents& shape, int depth);

@@ -306,8 +306,11 @@ class Printer {
       case Op::argsort:
         return sorted(s);
       case Op::histogram:
-        return fmt::format("histogram({}, {}, {})", in(0), s.shape[static_cast<std::size_t>(s.attributes[0])],
+      case Op::inverse_permutation:
+        return fmt::format("{}({}, {}, {})", name(s.op), in(0), s.shape[static_cast<std::size_t>(s.attributes[0])],
                            s.attributes[0]);
+      case Op::take_along_axis:
+        return fmt::format("take_along_axis({}, {}, {})", in(0), in(1), s.attributes[0]);
       case Op::select: {
         const bool literals = !both_constant(s.from[1], s.from[2]);
         return fmt::format("where({}, {}, {})", in(0), literals ? literal_or_value(s.from[1]) : in(1),

@@ -203,7 +203,7 @@ std::int64_t Generator::padding_of(ElementType type) {
     }
     padding = type == ElementType::f64 ? cell_of(value) : cell_of(static_cast<float>(value));
   } else if (padded) {
-    padding = decode(type, between(lowest(type) == 0 ? 0 : -3, 127));
+    padding = decode(type, between(lowest(type) == 0 ? 0 : -3, type == ElementType::pred ? 1 : 127));
   }
   return encode(type, padding);
 }
@@ -377,9 +377,15 @@ Name Generator::reuse(ElementType type, const Extents& shape) {
   return std::find(vars_.begin(), vars_.end(), name) != vars_.end() ? read(name) : name;
 }
 
+namespace {
+bool is_custom(ElementType type) {
+  return std::ranges::any_of(customs(), [&](const Custom& custom) { return custom.function.type == type; });
+}
+}  // namespace
+
 Name Generator::make(ElementType type, const Extents& shape, int depth) {
   if (chance(35)) return make_structural(type, shape, depth);
-  if ((type == ElementType::f32 || type == ElementType::i32) && chance(5)) return make_custom(type, shape, depth);
+  if (is_custom(type) && chance(exact_ || !is_real(type) ? 5 : 2)) return make_custom(type, shape, depth);
   if (type == ElementType::pred) return make_logical(shape, depth);
   if (computes(type) && is_real(type) && chance(50)) return make_real(type, shape, depth);
   if (type == ElementType::i32 && chance(35)) return make_integer(type, shape, depth);
@@ -404,7 +410,9 @@ Name Generator::cast_from_any(ElementType type, const Extents& shape, int depth)
 
 Name Generator::make_structural(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
-  switch (between(0, 10)) {
+  switch (between(0, 11)) {
+    case 11:
+      return rank > 0 ? make_taken(type, shape, depth) : nothing;
     case 0: {
       if (rank < 2) return nothing;
       const std::vector<int> axes = shuffled(rank);
@@ -492,24 +500,37 @@ Name Generator::make_structural(ElementType type, const Extents& shape, int dept
   }
 }
 
-/// The first elements of longer lines after sorting, or their indices, or the histogram.
+/// Elements of longer or shorter lines, at computed positions.
+Name Generator::make_taken(ElementType type, const Extents& shape, int depth) {
+  const int axis = between(0, static_cast<int>(shape.size()) - 1);
+  Extents tile = shape;
+  if (chance(50)) tile[static_cast<std::size_t>(axis)] = extent();
+  if (size_of(tile) > 4096) return nothing;
+  const Name a = want(type, tile, depth);
+  const Name positions = chance(40) ? make_order(chance(60) ? Op::argsort : Op::inverse_permutation, ElementType::i32,
+                                                 shape, std::min(depth, 2))
+                                    : want(ElementType::i32, shape, depth);
+  if (positions == nothing) return nothing;
+  return emit({.op = Op::take_along_axis, .type = type, .shape = shape, .from = {a, positions}, .attributes = {axis}},
+              of(a).most);
+}
+
+/// The first elements of longer lines after sorting, or their indices, or the histogram or the inverse permutation.
 Name Generator::make_order(Op op, ElementType type, const Extents& shape, int depth) {
+  const bool counts = op == Op::histogram || op == Op::inverse_permutation;
   const int axis = between(0, static_cast<int>(shape.size()) - 1);
   Extents operand = shape;
   int& length = operand[static_cast<std::size_t>(axis)];
-  if (op == Op::histogram)
+  if (counts)
     length = chance(20) ? between(1, 1300) : extent();
   else if (chance(50))
     length += chance(30) ? between(0, 2600) : between(0, 40);
   if (size_of(operand) > 4096) return nothing;
   constexpr std::array types = {ElementType::f32, ElementType::f32, ElementType::f64,
                                 ElementType::i32, ElementType::i64, ElementType::u64};
-  const Name a = want(op == Op::histogram ? ElementType::i32
-                      : op == Op::argsort ? one_of(types)
-                                          : type,
-                      operand, depth);
+  const Name a = want(counts ? ElementType::i32 : op == Op::argsort ? one_of(types) : type, operand, depth);
   Statement s{.op = op, .type = type, .shape = shape, .from = {a}, .attributes = {axis}};
-  if (op != Op::histogram) s.attributes.push_back(between(0, 1));
+  if (!counts) s.attributes.push_back(between(0, 1));
   const double most = op == Op::sort ? of(a).most : length;
   return emit(std::move(s), most);
 }
@@ -695,7 +716,10 @@ Name Generator::make_real(ElementType type, const Extents& shape, int depth) {
 }
 
 Name Generator::make_custom(ElementType type, const Extents& shape, int depth) {
-  const int kind = between(0, 2) + (type == ElementType::i32 ? 3 : 0);
+  std::vector<int> kinds;
+  for (std::size_t i = 0; i < customs().size(); ++i)
+    if (customs()[i].function.type == type) kinds.push_back(static_cast<int>(i));
+  const int kind = one_of(kinds);
   const CustomFunction& function = customs()[static_cast<std::size_t>(kind)].function;
   Statement s{.op = Op::custom, .type = type, .shape = shape, .attributes = {kind}};
   double most = 1;
@@ -703,7 +727,7 @@ Name Generator::make_custom(ElementType type, const Extents& shape, int depth) {
     s.from.push_back(want(type, i == 0 || chance(60) ? shape : narrower(shape), depth));
     most = std::max(most, of(s.from.back()).most);
   }
-  return emit(std::move(s), type == ElementType::i32 ? std::min(4 * most + 2, largest_of(type)) : most);
+  return emit(std::move(s), is_real(type) ? most : std::min(4 * most + 2, largest_of(type)));
 }
 
 Name Generator::make_bits(ElementType type, const Extents& shape, int depth) {
@@ -739,7 +763,9 @@ Name Generator::make_bits(ElementType type, const Extents& shape, int depth) {
 
 Name Generator::make_integer(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
-  if (rank > 0 && chance(25)) return make_order(chance(60) ? Op::argsort : Op::histogram, type, shape, depth);
+  if (rank > 0 && chance(25))
+    return make_order(one_of(std::array{Op::argsort, Op::argsort, Op::histogram, Op::inverse_permutation}), type, shape,
+                      depth);
   switch (between(0, 4)) {
     case 0: {
       if (rank == 0) return nothing;

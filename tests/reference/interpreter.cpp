@@ -183,6 +183,10 @@ Tile Interpreter::compute(const Node& node) const {
       return argsort(in(0), node.axis(), node.sort_options(), node.shape);
     case Op::histogram:
       return histogram(in(0), node.axis(), node.shape);
+    case Op::inverse_permutation:
+      return inverse_permutation(in(0), node.axis(), node.shape);
+    case Op::take_along_axis:
+      return take_along_axis(in(0), in(1), node.axis());
     case Op::mma:
       return mma(in(0), in(1), in(2));
     case Op::result:

@@ -122,4 +122,21 @@ Tile histogram(const Tile& a, int axis, const Shape& shape) {
   return out;
 }
 
+Tile inverse_permutation(const Tile& a, int axis, const Shape& shape) {
+  Tile out(ElementType::i32, shape, Element::of(-1));
+  const LinePair lines(a.shape, shape, axis);
+  const Real last = static_cast<Real>(lines.result) - 1;
+  lines.each([&](const auto& at, const auto& to) {
+    for (std::size_t i = 0; i < lines.extent; ++i) {
+      const Element& x = a.elements[at(i)];
+      for (Real number = std::max(x.low, Real(0)); number <= std::min(x.high, last); ++number) {
+        Element& position = out.elements[to(static_cast<std::size_t>(number))];
+        position.high = static_cast<Real>(i);
+        if (x.exact()) position.low = position.high;
+      }
+    }
+  });
+  return out;
+}
+
 }  // namespace tessera::internal::reference

@@ -147,27 +147,25 @@ Tile custom(const CustomFunction& function, std::span<const Tile* const> in) {
   std::vector<Tile> all;
   for (const Tile* tile : in) all.push_back(broadcast(*tile, shape));
   Tile result = all[0];
-  const bool real = function.type == ElementType::f32;
+  const bool real = numbers::is_real(function.type);
   for (std::size_t i = 0; i < result.elements.size(); ++i) {
-    float reals[4] = {};
-    std::int32_t wholes[4] = {};
-    bool known = true;
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      const Element& x = all[k].elements[i];
-      known = known && (x.exact() || (x.empty() && real));
-      if (!known) break;
-      if (real)
-        reals[k] = x.empty() ? std::numeric_limits<float>::quiet_NaN() : static_cast<float>(x.low);
-      else
-        wholes[k] = static_cast<std::int32_t>(x.low);
-    }
-    Element& to = result.elements[i];
-    if (!known)
-      to = real ? Element::anything() : Element{-0x1p31L, 0x1p31L - 1};
-    else if (real)
-      function.run(&reals[3], &reals[0], &reals[1], &reals[2], 1), to = Element::of(static_cast<Real>(reals[3]));
-    else
-      function.run(&wholes[3], &wholes[0], &wholes[1], &wholes[2], 1), to = Element::of(static_cast<Real>(wholes[3]));
+    const bool known = std::ranges::all_of(
+        all, [&](const Tile& tile) { return tile.elements[i].exact() || (tile.elements[i].empty() && real); });
+    result.elements[i] =
+        real ? Element::anything()
+             : Element{static_cast<Real>(lowest(function.type)), static_cast<Real>(highest(function.type))};
+    if (!known) continue;
+    with_host(host_type(function.type), [&]<class T>(T result_of_function) {
+      T numbers[CustomFunction::most_operands];
+      const void* in[CustomFunction::most_operands];
+      for (std::size_t k = 0; k < all.size(); ++k) {
+        const Element& x = all[k].elements[i];
+        numbers[k] = x.empty() ? static_cast<T>(std::numeric_limits<double>::quiet_NaN()) : static_cast<T>(x.low);
+        in[k] = &numbers[k];
+      }
+      function.run(&result_of_function, in, 1);
+      result.elements[i] = Element::of(static_cast<Real>(result_of_function));
+    });
   }
   return result;
 }
@@ -224,6 +222,30 @@ Tile extract(const Tile& a, std::span<const Element> first, std::span<const std:
       from += place * strides[axis];
     }
     result.elements[i] = inside ? a.elements[static_cast<std::size_t>(from)] : Element::of(0);
+  }
+  return result;
+}
+
+Tile take_along_axis(const Tile& a, const Tile& positions, int axis) {
+  Tile result(a.type, positions.shape);
+  const std::vector<std::int64_t> extents(positions.shape.begin(), positions.shape.end()),
+      of_tile(a.shape.begin(), a.shape.end());
+  const std::vector<std::int64_t> strides = row_major(of_tile);
+  const auto along = static_cast<std::size_t>(axis);
+  const Real last = static_cast<Real>(a.shape[axis]) - 1;
+  for (std::size_t i = 0; i < result.elements.size(); ++i) {
+    std::vector<std::int64_t> at = coordinates(static_cast<std::int64_t>(i), extents);
+    const Element& position = positions.elements[i];
+    Element taken = Element::no_number();
+    taken.nan = false;  // of no element yet
+    if (position.low < 0 || position.high > last) taken = Element::of(0);
+    for (Real p = std::max(position.low, Real(0)); p <= std::min(position.high, last); ++p) {
+      at[along] = static_cast<std::int64_t>(p);
+      std::int64_t from = 0;
+      for (std::size_t k = 0; k < at.size(); ++k) from += at[k] * strides[k];
+      taken = hull(taken, a.elements[static_cast<std::size_t>(from)]);
+    }
+    result.elements[i] = taken;
   }
   return result;
 }

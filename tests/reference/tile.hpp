@@ -40,6 +40,8 @@ Tile permute(const Tile& a, std::span<const std::int64_t> axes);
 Tile concat(std::span<const Tile* const> parts, int axis);
 /// Elements first + i * step along each axis; 0 outside of the tile. Unknown indices may be any.
 Tile extract(const Tile& a, std::span<const Element> first, std::span<const std::int64_t> steps, const Shape& shape);
+/// Elements at positions along the axis, 0 outside of the tile.
+Tile take_along_axis(const Tile& a, const Tile& positions, int axis);
 Tile reduce(Op op, const Tile& a, int axis);
 Tile argmax(const Tile& a, int axis);
 Tile scan(Op op, const Tile& a, int axis, ScanOptions options);
@@ -48,6 +50,8 @@ Tile sort(const Tile& a, int axis, SortOptions options, const Shape& shape);
 Tile argsort(const Tile& a, int axis, SortOptions options, const Shape& shape);
 /// The histogram of each line, for as many numbers as the shape has.
 Tile histogram(const Tile& a, int axis, const Shape& shape);
+/// The last position in each line of each of these numbers, or -1.
+Tile inverse_permutation(const Tile& a, int axis, const Shape& shape);
 Tile mma(const Tile& a, const Tile& b, const Tile& c);
 
 }  // namespace tessera::internal::reference

@@ -141,6 +141,12 @@ void add_reductions(Kernels& kernels) {
     store(y, {0, 0}, value);
     store(at, {0, 0}, place);
   });
+  kernels.add("taken", [](In<f32, 2> x, In<i32, 2> p, Out<f32, 2> y) {
+    store(y, {0, 0}, take_along_axis(load(x, {0, 0}, {8, 256}), load(p, {0, 0}, {8, 512}), 1));
+  });
+  kernels.add("inverse", [](In<i32, 2> p, Out<i32, 2> y) {
+    store(y, {0, 0}, inverse_permutation(load(p, {0, 0}, {4, 512}), 100, 1));
+  });
   kernels.add("bins", [](In<i32, 1> x, Out<i32, 1> y) { store(y, {0}, histogram(load(x, {0}, {4096}), 64)); });
   kernels.add("normalized", [](In<f32, 2> x, Out<f32, 2> y) {
     Index i = blocks(x.extent(0));

@@ -189,7 +189,7 @@ TEST_CASE("a seed always gives the same program", "[fuzz]") {
 }
 
 TEST_CASE("random programs cover the whole language", "[fuzz]") {
-  constexpr std::uint64_t programs = sanitized ? 80 : 1100;
+  constexpr std::uint64_t programs = sanitized ? 80 : 1300;
   std::map<std::string, int> seen;
   for (std::uint64_t seed = 1; seed <= programs; ++seed) {
     const Program program = fuzz::generate(seed);

@@ -61,7 +61,8 @@ template <ElementType type>
 void fill_with(const Field& field, const Argument& argument, Random& random) {
   using T = typename detail::TypeOf<type>::type;
   if constexpr (info(type).stored)
-    fill<T, std::conditional_t<std::is_arithmetic_v<T>, T, f32>>(field, argument, random);
+    fill<T, std::conditional_t<std::is_arithmetic_v<T>, T, std::conditional_t<std::is_same_v<T, pred>, i32, f32>>>(
+        field, argument, random);
   else
     throw InternalError(fmt::format("there are no tensors of {}", name(type)));
 }

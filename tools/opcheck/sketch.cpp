@@ -18,6 +18,7 @@ std::vector<Parameter> parameters(const std::vector<Field>& fields) {
 /// The next number of the type.
 Cell cell(ElementType type, double value) {
   if (info(type).kind == ElementKind::real) return evaluate_cast(ElementType::f64, type, cell_of(value));
+  if (type == ElementType::pred) return cell_of(std::int32_t{value != 0});
   return with_host(host_type(type), [&]<class T>(T) { return cell_of(static_cast<T>(value)); });
 }
 

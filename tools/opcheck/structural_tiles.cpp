@@ -137,14 +137,38 @@ std::vector<Case> select(ElementType type, Purpose purpose) {
   return cases;
 }
 
+namespace {
+/// The greater of two numbers, for any other type that tensors hold.
+Case custom_of_type(const Setting& setting, ElementType type) {
+  std::optional<Case> result;
+  const auto with = [&]<class T>(T) {
+    if (type == element_type<T>)
+      result = custom_of<T, 2>(setting, "a < b ? b : a", [](T a, T b) {
+        if constexpr (std::is_arithmetic_v<T>)
+          return a < b ? b : a;
+        else
+          return float(a) < float(b) ? b : a;
+      });
+  };
+#define TYPE(name, bytes, kind, held, computes, stored, multiplies) \
+  if constexpr (stored) with(std::conditional_t<stored, tessera::internal::name, float>());
+#include "tessera/graph/types.def"
+  return *result;
+}
+}  // namespace
+
 std::vector<Case> custom(ElementType type, Purpose purpose) {
   std::vector<Case> cases;
   for (const Setting& setting : settings(purpose)) {
     if (type == ElementType::f32) {
       cases.push_back(custom_of<f32, 1>(setting, "a > 0.5f ? 0.5f : a", [](float a) { return a > 0.5f ? 0.5f : a; }));
       cases.push_back(custom_of<f32, 3>(setting, "a < b ? c : a", [](float a, float b, float c) { return a < b ? c : a; }));
+      cases.push_back(custom_of<f32, 4>(setting, "a < b ? c : d",
+                                        [](float a, float b, float c, float d) { return a < b ? c : d; }));
     } else if (type == ElementType::i32) {
       cases.push_back(custom_of<tessera::internal::i32, 2>(setting, "a ^ b", [](int a, int b) { return a ^ b; }));
+    } else if (info(type).stored) {
+      cases.push_back(custom_of_type(setting, type));
     }
   }
   return cases;
@@ -355,13 +379,13 @@ std::vector<Case> orders(Op op, ElementType type) {
 }
 
 /// Numbers of a few bins, in the type's representation.
-Case counts(const Shape& tile, int axis, int bins, Values values) {
+Case counts(Op op, const Shape& tile, int axis, int bins, Values values) {
   Shape result = tile;
   result[axis] = bins;
   Sketch sketch({input(i32, extents_of(tile), Layout::dense, values), output(i32, extents_of(result))});
   const Id x = sketch.load(0, i32, sketch.origin(tile.rank()), tile);
-  sketch.store(1, sketch.origin(tile.rank()), sketch.apply(Op::histogram, i32, {x}, {axis}, result));
-  return sketch.finish(Op::histogram, i32, fmt::format("{} bins along axis {} of {}", bins, axis, to_string(tile)));
+  sketch.store(1, sketch.origin(tile.rank()), sketch.apply(op, i32, {x}, {axis}, result));
+  return sketch.finish(op, i32, fmt::format("{} bins along axis {} of {}", bins, axis, to_string(tile)));
 }
 
 /// The shape to measure: rows of 1024, one CTA for each four.
@@ -388,14 +412,49 @@ std::vector<Case> sort(ElementType type, Purpose purpose) { return orders_of(Op:
 
 std::vector<Case> argsort(ElementType type, Purpose purpose) { return orders_of(Op::argsort, type, purpose); }
 
-std::vector<Case> histogram(ElementType type, Purpose purpose) {
+namespace {
+
+std::vector<Case> counts(Op op, ElementType type, Purpose purpose) {
   std::vector<Case> cases;
   if (type != ElementType::i32 || purpose != Purpose::test) return cases;
   for (const Shape& tile : {Shape{1}, Shape{700}, Shape{8, 64}, Shape{5, 33}, Shape{2, 3, 50}})
     for (int axis = 0; axis < tile.rank(); ++axis)
-      for (const int bins : {1, 10, 300}) cases.push_back(counts(tile, axis, bins, {.low = -2, .high = 12}));
-  cases.push_back(counts({5000}, 0, 4, {.low = 0, .high = 3}));
-  cases.push_back(counts({200}, 0, 20000, {.low = -100, .high = 20100, .edges = true}));
+      for (const int bins : {1, 10, 300}) cases.push_back(counts(op, tile, axis, bins, {.low = -2, .high = 12}));
+  cases.push_back(counts(op, {5000}, 0, 4, {.low = 0, .high = 3}));
+  cases.push_back(counts(op, {200}, 0, 20000, {.low = -100, .high = 20100, .edges = true}));
+  return cases;
+}
+
+}  // namespace
+
+std::vector<Case> histogram(ElementType type, Purpose purpose) { return counts(Op::histogram, type, purpose); }
+
+std::vector<Case> inverse_permutation(ElementType type, Purpose purpose) {
+  return counts(Op::inverse_permutation, type, purpose);
+}
+
+std::vector<Case> take_along_axis(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (purpose != Purpose::test) return cases;
+  const auto add = [&](const Shape& tile, int axis, int extent, Values positions) {
+    Shape result = tile;
+    result[axis] = extent;
+    positions.whole = true;
+    Sketch sketch({input(type, extents_of(tile)), input(i32, extents_of(result), Layout::dense, positions),
+                   output(type, extents_of(result))});
+    const std::vector<Id> at = sketch.origin(tile.rank());
+    const Id x = sketch.load(0, type, at, tile), p = sketch.load(1, i32, at, result);
+    sketch.store(2, at, sketch.apply(Op::take_along_axis, type, {x, p}, {axis}));
+    cases.push_back(sketch.finish(
+        Op::take_along_axis, type,
+        fmt::format("{} along axis {} of {}{}", extent, axis, to_string(tile), positions.edges ? ", extreme" : "")));
+  };
+  for (const Shape& tile : {Shape{1}, Shape{8, 64}, Shape{5, 33}, Shape{40, 3}, Shape{2, 3, 50}})
+    for (int axis = 0; axis < tile.rank(); ++axis)
+      for (const int extent : {1, tile[axis], 70})
+        add(tile, axis, extent, {.low = -2, .high = static_cast<double>(tile[axis]) + 1});
+  add({3, 1000}, 1, 1000, {.low = 0, .high = 999});
+  add({200}, 0, 300, {.low = -100, .high = 300, .edges = true});
   return cases;
 }
 

@@ -50,6 +50,34 @@ template <class T>
 struct IsTensor : std::false_type {};
 template <class T, int R>
 struct IsTensor<Tensor<T, R>> : std::true_type {};
+// An Optional parameter takes a tensor, std::nullopt, or a std::optional of a tensor.
+template <class A>
+struct TensorIn {
+  using type = A;
+};
+template <class T, int R>
+struct TensorIn<std::optional<Tensor<T, R>>> {
+  using type = Tensor<T, R>;
+};
+template <class A>
+constexpr bool has_tensor(const A& value) {
+  if constexpr (std::is_same_v<A, std::nullopt_t>)
+    return false;
+  else if constexpr (IsTensor<A>::value)
+    return true;
+  else
+    return value.has_value();
+}
+template <class A>
+inline constexpr bool may_be_absent =
+    std::is_same_v<A, std::nullopt_t> || !std::is_same_v<A, typename TensorIn<A>::type>;
+template <class A>
+const auto& tensor_in(const A& value) {
+  if constexpr (IsTensor<A>::value)
+    return value;
+  else
+    return *value;
+}
 
 // Reports what is wrong with an argument, at most one thing; the compiler's output shows which one, counted from 1.
 template <std::size_t argument, class P, class A>
@@ -62,8 +90,14 @@ constexpr bool check_argument() {
                   "tessera: an integer Scalar takes an integer; convert the number first; which argument: see "
                   "`argument = N` above");
     return number;
+  } else if constexpr (P::parameter.optional && std::is_same_v<A, std::nullopt_t>) {
+    return true;
+  } else if constexpr (P::parameter.optional && may_be_absent<A>) {
+    return check_argument<argument, P, typename TensorIn<A>::type>();
   } else {
-    static_assert(IsTensor<A>::value,
+    static_assert(P::parameter.optional || !may_be_absent<A>,
+                  "tessera: only an Optional parameter may be left out; which argument: see `argument = N` above");
+    static_assert(IsTensor<A>::value || may_be_absent<A>,
                   "tessera: an In, Out or InOut parameter takes a Tensor; which argument: see `argument = N` above");
     if constexpr (IsTensor<A>::value) {
       static_assert(std::is_same_v<typename A::type, typename P::type>,
@@ -88,7 +122,8 @@ Argument argument_for(const std::string& kernel, const A& value) {
   Argument argument;
   if constexpr (!check_argument<number, P, A>()) {
   } else if constexpr (P::parameter.access != Access::scalar) {
-    argument = value.argument();
+    if constexpr (!std::is_same_v<A, std::nullopt_t>)
+      if (has_tensor(value)) argument = tensor_in(value).argument();
   } else if constexpr (std::is_floating_point_v<typename P::type>) {
     using T = typename P::type;
     argument.scalar = cell_of(static_cast<T>(value));
@@ -111,7 +146,9 @@ Argument argument_for(const std::string& kernel, const A& value) {
 // Kernels can only access memory of the stream's device. A tensor without memory has no device.
 template <class A>
 void check_device(const std::string& kernel, std::size_t position, const A& value, const Stream& stream) {
-  if constexpr (IsTensor<A>::value) {
+  if constexpr (may_be_absent<A> && !std::is_same_v<A, std::nullopt_t>) {
+    if (value) check_device(kernel, position, *value, stream);
+  } else if constexpr (IsTensor<A>::value) {
     if (!value.has_device())
       throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(position + 1) +
                   " is a tensor without memory; make one with Device::tensor");
@@ -187,7 +224,10 @@ std::string plan_text(const Kernel<P...>& kernel, Arch arch) {
 
 /// Runs a kernel over its grid. Wrong types or a wrong number of arguments do not compile. The kernel's requirements
 /// are checked here; a violation throws Error. Asynchronous where the device is; the arguments' memory may be freed
-/// immediately.
+/// immediately. An Optional parameter takes a tensor, std::nullopt or a std::optional of a tensor.
+///
+/// One tensor may be both an In and an Out argument, so that the kernel runs in place, if each block writes exactly the
+/// tile that it reads there, after it has read it; otherwise an Out shares no memory with other arguments.
 template <class... P, class... A>
 void launch(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
   kernel.executable().launch(stream, detail::arguments_for(stream, kernel, values...));

@@ -12,6 +12,8 @@ template <class A>
 std::shared_ptr<void> memory_of(const A& value) {
   if constexpr (IsTensor<A>::value)
     return value.memory();
+  else if constexpr (IsTensor<typename TensorIn<A>::type>::value)
+    return value ? value->memory() : nullptr;
   else
     return nullptr;
 }

@@ -43,13 +43,16 @@ struct Braces<V, 0> {
 // The bits of a number as an element.
 template <Stored T, class N>
 std::uint64_t filling(N number) {
-  constexpr bool is_number = std::is_arithmetic_v<N> && !std::is_same_v<N, bool> && !std::is_same_v<N, char>;
+  constexpr bool is_pred = std::is_same_v<T, pred>;
+  constexpr bool is_number =
+      std::is_arithmetic_v<N> && !is_pred && !std::is_same_v<N, bool> && !std::is_same_v<N, char>;
   constexpr bool is_integer = info(element_type<T>).kind == ElementKind::integer;
-  static_assert(is_number || std::is_same_v<N, T>, "tessera: a tensor is filled with a number");
+  static_assert(is_number || std::is_same_v<N, T> || (is_pred && std::is_same_v<N, bool>),
+                "tessera: a tensor is filled with a number, one of pred with true or false");
   static_assert(!is_number || !is_integer || std::is_integral_v<N>,
                 "tessera: a tensor of integers is filled with an integer; convert the number first");
   T element{};
-  if constexpr (std::is_same_v<N, T>) {
+  if constexpr (std::is_same_v<N, T> || is_pred) {
     element = number;
   } else if constexpr (is_number && is_integer && std::is_integral_v<N>) {
     if (!std::in_range<T>(number)) refuse_filling(element_type<T>, text_of(number));
@@ -77,8 +80,7 @@ std::uint64_t filling(N number) {
 /// stream they are enqueued in its order, and may be recorded.
 template <class T, int R>
 class Tensor {
-  static_assert(Stored<T>,
-                "tessera: tensors hold f32, f64, f16, bf16, f8e4m3, f8e5m2 and integers, i8 to i64 and u8 to u64");
+  static_assert(detail::check_stored<T>());
   static_assert(R >= 1 && R <= max_rank, "tessera: a tensor has 1 to 6 axes");
 
  public:
@@ -123,8 +125,11 @@ class Tensor {
     std::copy_n(tensor.place.stride.begin(), R, strides_.begin());
   }
   /// From values in as many levels of nested braces as there are axes: `Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})`.
-  /// Values of f16, bf16, f8e4m3 and f8e5m2 are written as doubles. Error if rows differ in length.
-  using Braces = typename detail::Braces<std::conditional_t<std::is_arithmetic_v<T>, T, double>, R>::type;
+  /// Values of f16, bf16, f8e4m3 and f8e5m2 are written as doubles, of pred as true and false. Error if rows differ in
+  /// length.
+  using Braces =
+      typename detail::Braces<std::conditional_t<std::is_arithmetic_v<T> || std::is_same_v<T, pred>, T, double>,
+                              R>::type;
   static Tensor of(const Device& device, Braces values) {
     Extents extents, place{};
     extents.fill(-1);

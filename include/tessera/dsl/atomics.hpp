@@ -16,11 +16,11 @@ inline std::vector<Handle> atomic_operands(Trace& trace, Op op, std::vector<Hand
   return tiles;
 }
 // The same for an atomic on elements: the tiles of indices are broadcast with the tiles to one shape.
-template <int N>
+template <class I, int N>
 std::vector<Handle> atomic_operands(Trace& trace, Op op, std::vector<Handle> tiles, Handle view,
-                                    std::span<const Tile<i32, N>> at, Location location) {
+                                    std::span<const Tile<I, N>> at, Location location) {
   const auto count = static_cast<std::ptrdiff_t>(tiles.size());
-  for (const Tile<i32, N>& index : at) tiles.push_back(index.lower(trace, location));
+  for (const Tile<I, N>& index : at) tiles.push_back(index_tile(trace, index, location));
   tiles = trace.stretched(op, std::move(tiles), location);
   tiles.insert(tiles.begin() + count, view);
   return tiles;
@@ -43,12 +43,12 @@ constexpr void check_expected() {
 
 }  // namespace detail
 
-// Each function has two forms. The first takes a tile position `at`, as store does. The second takes one i32 tile of
-// element indices for each axis of the view; these are named Tiles, and are broadcast to one shape together with the
-// tile. Each element is updated atomically on its own. The result has the tile's shape and the view's element type: the
-// values that memory held before. It must be named before use, or ignored. Elements outside of the view are not
-// written, and their result is 0. If several elements have the same position, each one sees the result of another.
-// Error at trace time if shapes do not broadcast.
+// Each function has two forms. The first takes a tile position `at`, as store does. The second takes one tile of
+// element indices, i32 or i64, for each axis of the view; these are named Tiles, and are broadcast to one shape
+// together with the tile. Each element is updated atomically on its own. The result has the tile's shape and the view's
+// element type: the values that memory held before. It must be named before use, or ignored. Elements outside of the
+// view are not written, and their result is 0. If several elements have the same position, each one sees the result of
+// another. Error at trace time if shapes do not broadcast.
 #define ATOMIC_CHECKS(name, types)                                                                                 \
   static_assert(access == Access::in_out, "tessera: atomics work on an InOut");                                    \
   static_assert(accepts(Op::name, element_type<T>), "tessera: " #name " takes tensors of " types)
@@ -63,24 +63,24 @@ constexpr void check_expected() {
                           "each axis: " #name "(y, {i}, " arguments ")");                                           \
   }
 
-#define ATOMIC_OF_TILE(name, types)                                                                                  \
-  template <Access access, Element T, int R, TileExpr E>                                                             \
-  OrderedTile<T, R> name(const TensorView<access, T, R>& view, const Coord (&at)[R], const E& tile, ATOMIC_IN_ORDER) { \
-    ATOMIC_CHECKS(name, types);                                                                                      \
-    detail::check_writable<access, T, R, E>();                                                                       \
-    return detail::atomic<T, R, Coord>(Op::name, view.value(), {tile.lower(Trace::current(location), location)}, at, \
-                                       order, scope, location);                                                     \
-  }                                                                                                                  \
-  template <Access access, Element T, int R, int N, TileExpr E>                                                      \
-    requires(N > 0)                                                                                                  \
-  OrderedTile<T, N> name(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], const E& tile,            \
-                         ATOMIC_IN_ORDER) {                                                                          \
-    ATOMIC_CHECKS(name, types);                                                                                      \
-    detail::check_writable<access, T, N, E>();                                                                       \
-    return detail::atomic<T, N, Tile<i32, N>>(Op::name##_elements, view.value(),                                     \
-                                              {tile.lower(Trace::current(location), location)}, at, order, scope,    \
-                                              location);                                                             \
-  }                                                                                                                  \
+#define ATOMIC_OF_TILE(name, types)                                                                                   \
+  template <Access access, Element T, int R, TileExpr E>                                                              \
+  OrderedTile<T, R> name(const TensorView<access, T, R>& view, const Coord(&at)[R], const E& tile, ATOMIC_IN_ORDER) { \
+    ATOMIC_CHECKS(name, types);                                                                                       \
+    detail::check_writable<access, T, R, E>();                                                                        \
+    return detail::atomic<T, R, Coord>(Op::name, view.value(), {tile.lower(Trace::current(location), location)}, at,  \
+                                       order, scope, location);                                                       \
+  }                                                                                                                   \
+  template <Access access, Element T, int R, IndexType I, int N, TileExpr E>                                          \
+    requires(N > 0)                                                                                                   \
+  OrderedTile<T, N> name(const TensorView<access, T, R>& view, const Tile<I, N>(&at)[R], const E& tile,               \
+                         ATOMIC_IN_ORDER) {                                                                           \
+    ATOMIC_CHECKS(name, types);                                                                                       \
+    detail::check_writable<access, T, N, E>();                                                                        \
+    return detail::atomic<T, N, Tile<I, N>>(Op::name##_elements, view.value(),                                        \
+                                            {tile.lower(Trace::current(location), location)}, at, order, scope,       \
+                                            location);                                                                \
+  }                                                                                                                   \
   ATOMIC_PLACES(name, "x")
 
 /// Adds the tile's element to memory's. Integers wrap; sums of floating-point numbers are rounded in the order in which
@@ -113,17 +113,17 @@ OrderedTile<T, R> atomic_compare_exchange(const TensorView<access, T, R>& view, 
                                      {desired.lower(trace, location), expected.lower(trace, location)}, at, order,
                                      scope, location);
 }
-template <Access access, Element T, int R, int N, TileExpr Expected, TileExpr E>
+template <Access access, Element T, int R, IndexType I, int N, TileExpr Expected, TileExpr E>
   requires(N > 0)
-OrderedTile<T, N> atomic_compare_exchange(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R],
+OrderedTile<T, N> atomic_compare_exchange(const TensorView<access, T, R>& view, const Tile<I, N> (&at)[R],
                                           const Expected& expected, const E& desired, ATOMIC_IN_ORDER) {
   ATOMIC_CHECKS(atomic_compare_exchange, "f32, f64, i32, i64, u32 or u64");
   detail::check_writable<access, T, N, E>();
   detail::check_expected<Expected, T>();
   Trace& trace = Trace::current(location);
-  return detail::atomic<T, N, Tile<i32, N>>(Op::atomic_compare_exchange_elements, view.value(),
-                                            {desired.lower(trace, location), expected.lower(trace, location)}, at,
-                                            order, scope, location);
+  return detail::atomic<T, N, Tile<I, N>>(Op::atomic_compare_exchange_elements, view.value(),
+                                          {desired.lower(trace, location), expected.lower(trace, location)}, at, order,
+                                          scope, location);
 }
 ATOMIC_PLACES(atomic_compare_exchange, "expected, desired")
 

@@ -89,10 +89,23 @@ template <class V>
 inline constexpr bool is_view = false;
 template <Access access, Element T, int R>
 inline constexpr bool is_view<TensorView<access, T, R>> = true;
+template <class View>
+inline constexpr bool is_view<Optional<View>> = is_view<View>;
+template <class View>
+inline constexpr bool is_optional = requires(const View& view) { view.present(); };
+// A condition that needs to hold only if a tensor is present.
+template <class View, TileExpr C>
+auto unless_absent(const View& view, const C& condition, Location location) {
+  if constexpr (is_optional<View>)
+    return Tile<pred, 0>(condition | !view.present(location), location);
+  else
+    return condition;
+}
 }  // namespace detail
 
-/// same_extents(a, b, ...): requires that tensors, or views of them, have the same extent along each axis. It is a
-/// class because a function cannot take the caller's location after a parameter pack.
+/// same_extents(a, b, ...): requires that tensors, or views of them, have the same extent along each axis; an Optional
+/// tensor only if it is present. It is a class because a function cannot take the caller's location after a parameter
+/// pack.
 template <class First, class... More>
 struct same_extents {
   same_extents(const First& first, const More&... more, Location location = Location::current()) {
@@ -109,11 +122,15 @@ struct same_extents {
   static void agree(const First& first, const Other& other, Location location) {
     Trace& trace = Trace::current(location);
     for (int axis = 0; axis < First::rank; ++axis)
-      require(first.extent({axis, location}) == other.extent({axis, location}),
-              "arguments " + std::to_string(trace.argument_of(first.value())) + " and " +
-                  std::to_string(trace.argument_of(other.value())) + " have the same extent along axis " +
-                  std::to_string(axis),
-              location);
+      require(
+          detail::unless_absent(
+              first,
+              detail::unless_absent(other, first.extent({axis, location}) == other.extent({axis, location}), location),
+              location),
+          "arguments " + std::to_string(trace.argument_of(first.value())) + " and " +
+              std::to_string(trace.argument_of(other.value())) + " have the same extent along axis " +
+              std::to_string(axis),
+          location);
   }
 };
 template <class First, class... More>
@@ -356,7 +373,7 @@ template <class F, class C, class R, class... P>
 constexpr auto check_parameters(R (C::*)(P...) const) {
   static_assert(std::is_void_v<R>, "tessera: a kernel returns nothing; store what it computes");
   static_assert((is_parameter<std::remove_cvref_t<P>> && ...),
-                "tessera: a kernel's parameters are In, Out, InOut and Scalar");
+                "tessera: a kernel's parameters are In, Out, InOut, Optional of these, and Scalar");
   return std::conditional_t < std::is_void_v<R> && check_values<P...>() && (is_parameter<std::remove_cvref_t<P>> && ...),
          Parameters<std::remove_cvref_t<P>...>, Parameters < void >> ();
 }

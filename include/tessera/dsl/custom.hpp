@@ -7,7 +7,7 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// A custom op applied to one to three operands.
+/// A custom op applied to its operands.
 template <Element T_, int R_, class... A>
 struct Custom : ExprTag {
   using type = T_;
@@ -20,28 +20,25 @@ struct Custom : ExprTag {
 
 namespace detail {
 
+// F on elements of type T, which are in host form.
 template <class F, class T, int operands>
-void run_custom(void* out, const void* a, const void* b, const void* c, int n) {
-  const auto of = [](const void* x, int i) { return static_cast<const T*>(x)[i]; };
-  for (int i = 0; i < n; ++i) {
-    T& result = static_cast<T*>(out)[i];
-    if constexpr (operands == 1)
-      result = F{}(of(a, i));
-    else if constexpr (operands == 2)
-      result = F{}(of(a, i), of(b, i));
-    else
-      result = F{}(of(a, i), of(b, i), of(c, i));
-  }
+void run_custom(void* out, const void* const* in, int n) {
+  constexpr ElementInfo type = info(element_type<T>);
+  using Held = std::conditional_t<type.computes, T, std::conditional_t<type.kind == ElementKind::real, f32, i32>>;
+  [&]<std::size_t... K>(std::index_sequence<K...>) {
+    for (int i = 0; i < n; ++i)
+      static_cast<Held*>(out)[i] = static_cast<Held>(F{}(static_cast<T>(static_cast<const Held*>(in[K])[i])...));
+  }(std::make_index_sequence<operands>());
 }
 
 template <class F, class Pointer>
 struct CudaOp;
 template <class F, class T, class... A>
 struct CudaOp<F, T (*)(A...)> {
-  static_assert((std::same_as<T, f32> || std::same_as<T, i32>)&&(std::same_as<T, A> && ...) && sizeof...(A) > 0 &&
-                    sizeof...(A) <= 3,
-                "tessera: the function of a cuda_op takes one to three floats and returns a float, or takes ints and "
-                "returns an int");
+  static_assert(
+      Stored<T> && (std::same_as<T, A> && ...) && sizeof...(A) > 0 && sizeof...(A) <= CustomFunction::most_operands,
+      "tessera: the function of a cuda_op takes one to four numbers of one element type, such as float, int or "
+      "bf16, and returns one of that type");
   std::string name, expression;
 
   template <Operand... B>
@@ -56,18 +53,22 @@ struct CudaOp<F, T (*)(A...)> {
 
 }  // namespace detail
 
-/// A custom elementwise op on f32 or i32. On a GPU it is `expression`, CUDA C++ of operands named a, b and c; on the
-/// CPU it is `function`, a lambda without captures that must compute the same. It is called like any other op,
-/// broadcasts its operands, and is fused with neighboring elementwise ops:
+/// A custom elementwise op on one to four tiles of one element type, any that tensors hold. On a GPU it is
+/// `expression`, CUDA C++ of operands named a, b, c and d; on the CPU it is `function`, a lambda without captures that
+/// must compute the same. In the expression f32 is float, f64 double, i32 int, i64 long long, u32 unsigned and u64
+/// unsigned long long; operands of narrow floating-point types are floats, of narrow integers ints, and the result is
+/// cast to the type. It is called like any other op, broadcasts its operands, and is fused with neighboring elementwise
+/// ops:
 ///
-///     const auto softsign = cuda_op("softsign", "a / (1.0f + fabsf(a))", [](float a) { return a / (1 + std::abs(a)); });
-///     Tile y = softsign(x);
+///     const auto softsign = cuda_op("softsign", "a / (1.0f + fabsf(a))", [](float a) { return a / (1 + std::abs(a));
+///     }); Tile y = softsign(x);
 ///
 /// Error at trace time if the name is not an identifier, or if another op of the kernel has it.
 template <class F>
 auto cuda_op(std::string name, std::string expression, F) {
   constexpr bool plain = std::is_default_constructible_v<F> && requires(F f) { +f; };
-  static_assert(plain, "tessera: the function of a cuda_op is a lambda without captures, of floats or of ints");
+  static_assert(plain,
+                "tessera: the function of a cuda_op is a lambda without captures, of numbers of one element type");
   if constexpr (plain) return detail::CudaOp<F, decltype(+F{})>{std::move(name), std::move(expression)};
 }
 

@@ -123,6 +123,7 @@ class Trace {
   /// Throws Error with the kernel and the location.
   [[noreturn]] void fail(Location location, std::string_view text) const { builder_.fail(location, text); }
   const Shape& shape(Handle value, Location location) const { return builder_.graph()[use(value, location)].shape; }
+  ElementType type(Handle value, Location location) const { return builder_.graph()[use(value, location)].type; }
   /// The number, from 1, of the launch argument behind a tensor or a view.
   int argument_of(Handle view) const { return view_parameter(builder_.graph(), view.id) + 1; }
 

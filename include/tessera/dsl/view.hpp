@@ -1,6 +1,7 @@
 // Kernel parameters, and the ops that access memory.
 #pragma once
 #include "tessera/dsl/combine.hpp"
+#include "tessera/dsl/index_tiles.hpp"
 #include "tessera/dsl/sort.hpp"
 
 namespace tessera {
@@ -24,7 +25,7 @@ class TiledView;
 /// from an In may be reordered freely.
 template <Access access_, class T, int R>
 class TensorView {
-  static_assert(Stored<T>, "tessera: tensors hold f32, f64, f16, bf16, f8e4m3, f8e5m2 and integers, i8 to i64 and u8 to u64");
+  static_assert(detail::check_stored<T>());
   static_assert(R >= 1 && R <= max_rank, "tessera: a tensor has 1 to 6 axes");
 
  public:
@@ -115,6 +116,26 @@ using Out = TensorView<Access::out, T, R>;
 template <class T, int R>
 using InOut = TensorView<Access::in_out, T, R>;
 
+/// A tensor parameter that a launch may leave out, by std::nullopt in place of a tensor: Optional<In<f32, 1>> bias. Its
+/// extents are then 0, so loads return their padding and stores are dropped; such a launch has code of its own, without
+/// these accesses.
+template <class View>
+class Optional : public View {
+ public:
+  static constexpr Parameter parameter{View::access, View::parameter.type, View::rank, true};
+  explicit Optional(Handle value) : View(value) {}
+  /// Does the launch give a tensor, with elements along its first axis?
+  Tile<pred, 0> present(Location location = Location::current()) const {
+    return Tile<pred, 0>(this->extent(Axis(0, location)) > 0, location);
+  }
+};
+template <Element T>
+class Scalar;
+template <class T>
+class Optional<Scalar<T>> {
+  static_assert(!std::same_as<T, T>, "tessera: an Optional parameter is an In, Out or InOut; give a Scalar a default");
+};
+
 /// A number of element type T that is given at launch; a value of rank 0.
 template <Element T>
 class Scalar : public ExprTag {
@@ -160,11 +181,11 @@ inline std::vector<Handle> operands(std::initializer_list<Handle> first, std::sp
   return in;
 }
 // The same with tiles of indices; these and the tile that is written (first[0]) are broadcast to one shape.
-template <int N>
-std::vector<Handle> element_operands(Trace& trace, Op op, std::vector<Handle> first, std::span<const Tile<i32, N>> at,
+template <class I, int N>
+std::vector<Handle> element_operands(Trace& trace, Op op, std::vector<Handle> first, std::span<const Tile<I, N>> at,
                                      Location location) {
   std::vector<Handle> tiles;
-  for (const Tile<i32, N>& index : at) tiles.push_back(index.lower(trace, location));
+  for (const Tile<I, N>& index : at) tiles.push_back(index_tile(trace, index, location));
   const bool writes = first.size() > 1;
   if (writes) tiles.push_back(first[0]);
   tiles = trace.stretched(op, std::move(tiles), location);
@@ -192,18 +213,18 @@ auto load(const TensorView<access, T, R>& view, const Coord (&at)[R], const Exte
                                                 detail::shape_of(shape)));
 }
 
-/// Gathers rows: row i of the result is row rows[i] (an i32 element index) of the view; along the other axes it is the
-/// tile of the given shape at tile position `at`. The result has shape [rows, shape...]. Rows out of range read as
-/// `padding`.
+/// Gathers rows: row i of the result is row rows[i] (an element index, i32 or i64) of the view; along the other axes it
+/// is the tile of the given shape at tile position `at`. The result has shape [rows, shape...]. Rows out of range read
+/// as `padding`.
 template <Access access, Element T, int R, TileExpr Rows, int S>
 auto gather(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const Extent (&shape)[S],
             Number padding = 0, Location location = Location::current()) {
   detail::check_readable<access>();
-  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
-                "tessera: row indices are an i32 tile of rank 1");
+  static_assert(IndexType<typename Rows::type> && Rows::rank == 1,
+                "tessera: row indices are a tile of i32 or i64, of rank 1");
   static_assert(S == R - 1, "tessera: gather takes an index and an extent for every axis but the first");
   Trace& trace = Trace::current(location);
-  const Handle index = rows.lower(trace, location);
+  const Handle index = detail::index_tile(trace, rows, location);
   trace.use(index, location);
   Shape result = Shape::of_rank(R);
   result[0] = trace.shape(index, location)[0];
@@ -216,34 +237,36 @@ template <Access access, Element T, TileExpr Rows>
 auto gather(const TensorView<access, T, 1>& view, const Rows& rows, Number padding = 0,
             Location location = Location::current()) {
   detail::check_readable<access>();
-  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
-                "tessera: row indices are an i32 tile of rank 1");
+  static_assert(IndexType<typename Rows::type> && Rows::rank == 1,
+                "tessera: row indices are a tile of i32 or i64, of rank 1");
   Trace& trace = Trace::current(location);
-  const Handle index = rows.lower(trace, location);
+  const Handle index = detail::index_tile(trace, rows, location);
   trace.use(index, location);
   return detail::read<access, T, 1>(trace.apply(Op::gather, element_type<T>, {view.value(), index},
                                                 {trace.literal_bits(element_type<T>, padding, location)}, location,
                                                 trace.shape(index, location)));
 }
 
-/// Gathers elements: element p of the result is x[i[p], j[p], ...]. There is one i32 tile of element indices for each
-/// axis of the view, named Tiles of one rank, which are broadcast to one shape; the result has that shape. An element
-/// out of range reads as `padding`.
-template <Access access, Element T, int R, int N>
-auto gather(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], Number padding = 0,
+/// Gathers elements: element p of the result is x[i[p], j[p], ...]. There is one tile of element indices, i32 or
+/// i64, for each axis of the view, named Tiles of one rank, which are broadcast to one shape; the result has that
+/// shape. An element out of range reads as `padding`.
+template <Access access, Element T, int R, IndexType I, int N>
+auto gather(const TensorView<access, T, R>& view, const Tile<I, N> (&at)[R], Number padding = 0,
             Location location = Location::current()) {
   detail::check_readable<access>();
   Trace& trace = Trace::current(location);
   return detail::read<access, T, N>(
       trace.apply(Op::gather_elements, element_type<T>,
-                  detail::element_operands<N>(trace, Op::gather_elements, {view.value()}, at, location),
+                  detail::element_operands<I, N>(trace, Op::gather_elements, {view.value()}, at, location),
                   {trace.literal_bits(element_type<T>, padding, location)}, location));
 }
 template <Access access, Element T, int R, int A>
 Tile<T, R> gather(const TensorView<access, T, R>&, const detail::AnyIndex (&)[A], Number = 0,
                   Location = Location::current()) {
   static_assert(A == R, "tessera: gather takes a tile of indices for each axis of the tensor");
-  static_assert(A != R, "tessera: gather takes named i32 Tiles of one rank as indices: Tile i = ...; gather(x, {i, j})");
+  static_assert(
+      A != R,
+      "tessera: gather takes named Tiles of i32, or of i64, of one rank as indices: Tile i = ...; gather(x, {i, j})");
   return Tile<T, R>(Handle());
 }
 
@@ -270,35 +293,36 @@ template <Access access, Element T, int R, TileExpr Rows, int S, TileExpr E>
 void scatter(const TensorView<access, T, R>& view, const Rows& rows, const Coord (&at)[S], const E& tile,
              Location location = Location::current()) {
   detail::check_writable<access, T, R, E>();
-  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
-                "tessera: row indices are an i32 tile of rank 1");
+  static_assert(IndexType<typename Rows::type> && Rows::rank == 1,
+                "tessera: row indices are a tile of i32 or i64, of rank 1");
   static_assert(S == R - 1, "tessera: scatter takes an index for every axis but the first");
   Trace& trace = Trace::current(location);
-  trace.apply(Op::scatter, element_type<T>,
-              detail::operands({tile.lower(trace, location), view.value(), rows.lower(trace, location)}, at), {},
-              location);
+  trace.apply(
+      Op::scatter, element_type<T>,
+      detail::operands({tile.lower(trace, location), view.value(), detail::index_tile(trace, rows, location)}, at), {},
+      location);
 }
 template <Access access, Element T, TileExpr Rows, TileExpr E>
 void scatter(const TensorView<access, T, 1>& view, const Rows& rows, const E& tile,
              Location location = Location::current()) {
   detail::check_writable<access, T, 1, E>();
-  static_assert(std::is_same_v<typename Rows::type, i32> && Rows::rank == 1,
-                "tessera: row indices are an i32 tile of rank 1");
+  static_assert(IndexType<typename Rows::type> && Rows::rank == 1,
+                "tessera: row indices are a tile of i32 or i64, of rank 1");
   Trace& trace = Trace::current(location);
-  trace.apply(Op::scatter, element_type<T>, {tile.lower(trace, location), view.value(), rows.lower(trace, location)},
-              {}, location);
+  trace.apply(Op::scatter, element_type<T>,
+              {tile.lower(trace, location), view.value(), detail::index_tile(trace, rows, location)}, {}, location);
 }
 
 /// Writes each element p of the tile to y[i[p], j[p], ...], with element indices as for gather. Elements out of range
 /// are dropped; if several have the same position, one of them is stored.
-template <Access access, Element T, int R, int N, TileExpr E>
-void scatter(const TensorView<access, T, R>& view, const Tile<i32, N> (&at)[R], const E& tile,
+template <Access access, Element T, int R, IndexType I, int N, TileExpr E>
+void scatter(const TensorView<access, T, R>& view, const Tile<I, N> (&at)[R], const E& tile,
              Location location = Location::current()) {
   detail::check_writable<access, T, N, E>();
   Trace& trace = Trace::current(location);
   trace.apply(Op::scatter_elements, element_type<T>,
-              detail::element_operands<N>(trace, Op::scatter_elements,
-                                          {tile.lower(trace, location), view.value()}, at, location),
+              detail::element_operands<I, N>(trace, Op::scatter_elements, {tile.lower(trace, location), view.value()},
+                                             at, location),
               {}, location);
 }
 template <Access access, Element T, int R, int A, TileExpr E>
@@ -306,7 +330,8 @@ void scatter(const TensorView<access, T, R>&, const detail::AnyIndex (&)[A], con
              Location = Location::current()) {
   static_assert(A == R, "tessera: scatter takes a tile of indices for each axis of the tensor");
   static_assert(A != R,
-                "tessera: scatter takes named i32 Tiles of one rank as indices: Tile i = ...; scatter(y, {i, j}, x)");
+                "tessera: scatter takes named Tiles of i32, or of i64, of one rank as indices: Tile i = ...; "
+                "scatter(y, {i, j}, x)");
 }
 
 template <Access access, Element T, int R, int A, Operand E>

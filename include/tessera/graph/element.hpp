@@ -41,9 +41,10 @@ inline constexpr ElementInfo element_table[] = {
 
 constexpr const ElementInfo& info(ElementType type) { return detail::element_table[static_cast<int>(type)]; }
 constexpr std::string_view name(ElementType type) { return info(type).name; }
-/// Can the bits of one type, as stored in a tensor, be reinterpreted as the other?
+/// Can the bits of one type, as stored in a tensor, be reinterpreted as the other? A pred has no bits of its own.
 constexpr bool bitcasts(ElementType from, ElementType to) {
-  return info(from).stored && info(to).stored && info(from).bytes == info(to).bytes;
+  const auto has_bits = [](ElementType type) { return info(type).stored && info(type).kind != ElementKind::logical; };
+  return has_bits(from) && has_bits(to) && info(from).bytes == info(to).bytes;
 }
 
 using f32 = float;
@@ -127,8 +128,14 @@ struct f8e5m2 {
 
 /// The operand type of tensor cores with 10 bits of fraction: exists in tiles only, made by cast.
 struct tf32;
-/// The result of a comparison: exists in tiles only.
-struct pred;
+/// The result of a comparison. A tensor holds it as a byte, like a bool of PyTorch and NumPy: 1 is written; any number
+/// but 0 is read as true.
+struct pred {
+  std::uint8_t bits = 0;
+  pred() = default;
+  constexpr pred(bool holds) : bits(holds) {}
+  constexpr operator bool() const { return bits != 0; }
+};
 
 namespace detail {
 template <class T>
@@ -164,6 +171,30 @@ concept Stored = Element<T> && info(element_type<T>)
 .stored;
 
 constexpr HostType host_type(ElementType type) { return info(type).held; }
+
+namespace detail {
+// Errors that list the types with a property, from the table.
+#define TESSERA_IF_true(text) text
+#define TESSERA_IF_false(text)
+template <class T>
+constexpr bool check_stored() {
+  static_assert(Stored<T>, "tessera: the element types of tensors are"
+#define TYPE(name, bytes, kind, held, computes, stored, multiplies) TESSERA_IF_##stored(" " #name)
+#include "tessera/graph/types.def"
+  );
+  return true;
+}
+template <Element T>
+constexpr bool check_multiplies() {
+  static_assert(info(element_type<T>).multiplies, "tessera: the operand types of mma are"
+#define TYPE(name, bytes, kind, held, computes, stored, multiplies) TESSERA_IF_##multiplies(" " #name)
+#include "tessera/graph/types.def"
+  );
+  return true;
+}
+#undef TESSERA_IF_true
+#undef TESSERA_IF_false
+}  // namespace detail
 
 /// Does Tessera use tensor core instructions for operands of the type?
 constexpr bool has_matrix_units(ElementType factor) {

@@ -139,16 +139,18 @@ struct Parameter {
   Access access{};
   ElementType type{};
   int rank = 0;
+  bool optional = false;  ///< a launch may leave it out; its extents are then 0
   bool operator==(const Parameter&) const = default;
 };
 
 /// A custom elementwise function, for the host and as CUDA C++.
 struct CustomFunction {
-  std::string name, expression;  ///< an expression of a, b and c
-  ElementType type{};            ///< of operands and result: f32 or i32
+  static constexpr int most_operands = 4;
+  std::string name, expression;  ///< an expression of a, b, c and d
+  ElementType type{};            ///< of operands and result: one that tensors hold
   int operands = 1;
-  /// out[i] = f(a[i], b[i], c[i]) for i < n; `out` may be one of the operands.
-  void (*run)(void* out, const void* a, const void* b, const void* c, int n) = nullptr;
+  /// out[i] = f(in[0][i], in[1][i], ...) for i < n, in host form; `out` may be one of the operands.
+  void (*run)(void* out, const void* const* in, int n) = nullptr;
   bool operator==(const CustomFunction&) const = default;
 };
 
@@ -176,7 +178,7 @@ struct Graph {
 /// The parameter behind a view.
 int view_parameter(const Graph& graph, Id view);
 
-/// "In<f32, 2>", as the author writes it.
+/// "In<f32, 2>" or "Optional<In<f32, 2>>", as the author writes it.
 std::string to_string(const Parameter& parameter);
 /// "f32[4,8]".
 std::string type_text(const Node& node);

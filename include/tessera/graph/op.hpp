@@ -33,7 +33,7 @@ enum class Attribute : std::uint8_t {
   order
 };
 /// The role of an op. All from `write` on are effects; of these only atomics have a value.
-enum class OpRole : std::uint8_t { elementwise, value, view, read, write, atomic, region, claim, report };
+enum class OpRole : std::uint8_t { elementwise, line, value, view, read, write, atomic, region, claim, report };
 
 /// The operands of an op, in order.
 struct OperandKinds {
@@ -103,6 +103,8 @@ constexpr bool is_arithmetic(Op op) { return is_unary(op) || is_binary(op) || is
 constexpr bool has_absolute_tolerance(Op op) {
   return op == Op::sin_approx || op == Op::cos_approx || op == Op::log2_approx;
 }
+/// Does its step iterate over the lines of its operand along the axis?
+constexpr bool is_along_lines(Op op) { return is_reduction(op) || info(op).role == OpRole::line; }
 constexpr bool is_view(Op op) { return info(op).role == OpRole::view; }
 constexpr bool is_effect(Op op) { return info(op).role >= OpRole::write; }
 /// Does it read or write memory? An atomic does both, and counts as a write.

@@ -28,11 +28,14 @@ struct Grid {
 };
 
 struct Flattened;
+struct Specialization;
 
 class Executable {
  public:
   /// Runs the passes on a graph as traced by the language.
   explicit Executable(Graph graph);
+  /// For launches of another executable whose arguments have this property.
+  Executable(const Executable& general, const Specialization& specialization);
   ~Executable();
 
   const std::string& name() const { return traced_.name; }
@@ -52,6 +55,8 @@ class Executable {
   }
 
  private:
+  Executable(Graph graph, const Specialization& specialization);
+  const Executable* specialized(std::span<const Argument> arguments) const;
   void check(std::span<const Argument> arguments) const;
   void check_text(std::span<const Argument> arguments, const Grid& grid) const;
   void check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const;

@@ -268,4 +268,26 @@ void emit(Writer& w, const LoadScratch& get) {
   w.close();
 }
 
+void emit(Writer& w, const GatherScratch& gather) {
+  const ElementType type = w.plan.storage(gather.out).type;
+  declare(w, gather.out, false);
+  w.open("{{");
+  w.line("const {}* const from = {};", scratch_type(type), w.scratch(gather.scratch, type));
+  Strides of_line = gather.strides;
+  of_line[static_cast<std::size_t>(gather.axis)] = 0;
+  sweep(w, gather.sweep, gather.out, [&](const IndexExpression& index) {
+    w.open("{{");
+    w.line("const int position = {};", expression(w, gather.sweep, index).text);
+    const IndexExpression position = IndexExpression::variable("position");
+    const IndexExpression inside =
+        both(inside_tile(w, gather.sweep, index), both(position >= 0, position < gather.extent));
+    const IndexExpression at =
+        linear(w, gather.sweep, of_line, 0, index) +
+        IndexExpression::variable("position", gather.extent) * gather.strides[static_cast<std::size_t>(gather.axis)];
+    w.line("{} = {} ? from[{}] : {};", element(w, gather.out, index), inside, at, number(type, Cell{}));
+    w.close();
+  });
+  w.close();
+}
+
 }  // namespace tessera::internal::codegen

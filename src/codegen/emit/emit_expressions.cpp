@@ -46,8 +46,11 @@ Spelled spell(const Writer& w, const Term& term, const std::vector<Spelled>& in)
       return {fmt::format("{} ? {} : {}", in[0].operand(), in[1].operand(), in[2].operand()), Spelled::Binds::other};
     case Op::cast:
       return {fmt::format("cast_{}({})", name(term.type), in[0].text)};
-    case Op::custom:
-      return call("user", w.plan.functions[static_cast<std::size_t>(term.function)].name);
+    case Op::custom: {
+      const Spelled result = call("user", w.plan.functions[static_cast<std::size_t>(term.function)].name);
+      if (info(term.type).computes || term.type == ElementType::pred) return result;
+      return {fmt::format("cast_{}({})", name(term.type), result.text)};
+    }
     case Op::bitcast:
       return {bitcast(term.operand, term.type, in[0].text)};
     default: {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "codegen/plan/spelling.hpp"
-
 namespace tessera::internal {
 
 std::string function_head(std::string_view type, std::string_view name, std::size_t operands) {
@@ -14,8 +12,11 @@ std::string function_head(std::string_view type, std::string_view name, std::siz
 }
 
 std::string function_text(const CustomFunction& function) {
-  const std::string head = function_head(codegen::register_type(function.type), "user_" + function.name,
-                                         static_cast<std::size_t>(function.operands));
+  // C's names, which need no definition: the text is also compiled alone.
+  constexpr std::string_view types[] = {"float", "double", "int", "long long", "unsigned", "unsigned long long"};
+  const std::string_view type =
+      function.type == ElementType::pred ? "bool" : types[static_cast<std::size_t>(host_type(function.type))];
+  const std::string head = function_head(type, "user_" + function.name, static_cast<std::size_t>(function.operands));
   // The last line may end in a comment.
   const bool comment = function.expression.find("//") != std::string::npos;
   return fmt::format("#line 1 \"cuda_op {}\"\n__device__ inline {} {{ return {}{}; }}", function.name, head,

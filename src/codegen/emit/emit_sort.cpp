@@ -102,8 +102,12 @@ void emit(Writer& w, const HistogramUpdate& count) {
         IndexExpression::variable("bin", count.bins) * count.strides[static_cast<std::size_t>(count.axis)];
     // Lanes that increment the same bin mostly use different copies of it.
     const IndexExpression copy = count.copies > 1 ? w.lane() % count.copies : IndexExpression(0);
-    w.line("{}atomic_add({}, 1);", guard(both(both(mine, inside_tile(w, count.sweep, index)), counted)),
-           beyond("counts", at * count.copies + copy));
+    const std::string condition = guard(both(both(mine, inside_tile(w, count.sweep, index)), counted)),
+                      place = beyond("counts", at * count.copies + copy);
+    if (count.op == Op::histogram)
+      w.line("{}atomic_add({}, 1);", condition, place);
+    else
+      w.line("{}atomic_max({}, int({}));", condition, place, coordinate(w, count.sweep.layout, count.axis, index));
     w.close();
   });
   w.close();

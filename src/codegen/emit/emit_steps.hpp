@@ -30,6 +30,7 @@ void emit(Writer& w, const StoreWarpPartials& put);
 void emit(Writer& w, const ReduceWarpPartials& take);
 void emit(Writer& w, const StoreScratch& put);
 void emit(Writer& w, const LoadScratch& get);
+void emit(Writer& w, const GatherScratch& gather);
 
 // emit_scan.cpp: scans along an axis
 void emit(Writer& w, const Scan& scan);

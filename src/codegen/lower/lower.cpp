@@ -74,7 +74,10 @@ class Lowering {
         return through_scratch(steps_, id);
       case Op::extract:
         return extract(steps_, id);
+      case Op::take_along_axis:
+        return take_along_axis(steps_, id);
       case Op::histogram:
+      case Op::inverse_permutation:
         return histogram(steps_, id);
       case Op::mma:
         if (!role_lowering_.mma(steps_, id, loop_)) mma(steps_, fetches_, id);

@@ -219,17 +219,40 @@ void through_scratch(Steps& steps, Id id) {
   get(steps, steps.values.add(id), id, from, scratch);
 }
 
+namespace {
+
+// A tile in scratch memory, in row-major order. Several ops may read it.
+ScratchId in_scratch(Steps& steps, Id tile) {
+  const ValueId value = steps.value(tile);
+  ScratchId scratch = steps.values.in_scratch(value);
+  if (scratch) return scratch;
+  const Node& node = steps.node(tile);
+  scratch = new_scratch(steps.plan, node.shape.size(), node.type);
+  put(steps, value, tile, row_major(node.shape), 0, scratch);
+  steps.values.put_in_scratch(value, scratch);
+  return scratch;
+}
+
+}  // namespace
+
+void take_along_axis(Steps& steps, Id id) {
+  const Node& at = steps.node(id);
+  const Shape& from = steps.node(at.in[0]).shape;
+  const ScratchId scratch = in_scratch(steps, at.in[0]);
+  Sweep positions = SweepBuilder(steps, sweep_of(steps.analysis, steps.layouts, id), id).express(at.in[1]).take();
+  steps.push(id, GatherScratch{.scratch = scratch,
+                               .strides = row_major(from),
+                               .axis = at.axis(),
+                               .extent = from[at.axis()],
+                               .out = steps.values.add(id),
+                               .sweep = std::move(positions)});
+}
+
 void extract(Steps& steps, Id id) {
   const Node& at = steps.node(id);
   const Shape& from = steps.node(at.in[0]).shape;
-  const ValueId tile = steps.value(at.in[0]);
   const Strides strides = row_major(from);
-  ScratchId scratch = steps.values.in_scratch(tile);  // several parts may be taken from one tile
-  if (!scratch) {
-    scratch = new_scratch(steps.plan, from.size(), at.type);
-    put(steps, tile, at.in[0], strides, 0, scratch);
-    steps.values.put_in_scratch(tile, scratch);
-  }
+  const ScratchId scratch = in_scratch(steps, at.in[0]);
   std::vector<Picked> picked;
   for (int axis = 0; axis < from.rank(); ++axis) {
     const auto i = static_cast<std::size_t>(axis);

@@ -23,6 +23,8 @@ void scan(Steps& steps, Id id);
 void through_scratch(Steps& steps, Id id);
 /// Lowers extract.
 void extract(Steps& steps, Id id);
+/// Lowers take_along_axis.
+void take_along_axis(Steps& steps, Id id);
 
 /// Lowers a check, or a print, whose values go through scratch memory.
 void tell(Steps& steps, Id id);

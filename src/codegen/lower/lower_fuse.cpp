@@ -84,8 +84,8 @@ class Fuser {
         if ((at.in[i] == operand) != (i == slot)) return false;
       return true;
     };
-    if (is_reduction(at.op) || at.op == Op::argmax || is_scan(at.op)) return true;
-    if (is_sort(at.op) || at.op == Op::histogram) return true;
+    if (is_along_lines(at.op) || is_scan(at.op)) return true;
+    if (at.op == Op::take_along_axis) return only_in(1);
     if (is_write(at.op)) return only_in(0);
     return at.op == Op::mma && only_in(2);
   }
@@ -114,8 +114,7 @@ std::vector<Id> by_number(const GraphAnalysis& analysis) {
 
 Sweep sweep_of(const GraphAnalysis& analysis, const Layouts& layouts, Id id) {
   const Node& node = analysis[id];
-  const bool of_operand = is_reduction(node.op) || node.op == Op::argmax || is_sort(node.op) ||
-                          node.op == Op::histogram || is_write(node.op);
+  const bool of_operand = is_along_lines(node.op) || is_write(node.op);
   const Id of = of_operand ? node.in[0] : id;
   Sweep sweep;
   sweep.shape = analysis[of].shape;

@@ -124,10 +124,11 @@ void sort(Steps& steps, Id sort, Id argsort) { Sorter(steps, sort, argsort).run(
 
 void histogram(Steps& steps, Id id) {
   const Node& at = steps.node(id);
+  const bool counting = at.op == Op::histogram;
   const int axis = at.axis();
   const ElementType type = ElementType::i32;
   const std::int64_t counts = at.shape.size();
-  const int copies = copies_of_counts(counts, steps.node(at.in[0]).shape.size());
+  const int copies = counting ? copies_of_counts(counts, steps.node(at.in[0]).shape.size()) : 1;
   const Strides strides = row_major(at.shape);
   const ScratchId scratch = new_scratch(steps.plan, counts * copies, type);
   // All copies are cleared as one array; a single copy has the layout of the result.
@@ -136,13 +137,14 @@ void histogram(Steps& steps, Id id) {
       copies > 1 ? blocked_layout(cleared, 0, 1, static_cast<int>(std::bit_floor(unsigned(steps.threads / 32))))
                  : steps.layouts.of[id];
   SweepBuilder zeros(steps, cleared, clearing);
-  zeros.add({Op::broadcast, type, type, {literal(0)}});
+  zeros.add({Op::broadcast, type, type, {literal(counting ? 0 : -1)}});
   constexpr int few = 4;  // NVRTC would compute the addresses of more iterations all at once
   Sweep clears = zeros.take();
   clears.at_once = few;
   steps.push(id, StoreScratch{.scratch = scratch, .strides = row_major(cleared), .sweep = std::move(clears)});
   Sweep numbers = SweepBuilder(steps, sweep_of(steps.analysis, steps.layouts, id), id).express(at.in[0]).take();
-  steps.push(id, HistogramUpdate{.scratch = scratch,
+  steps.push(id, HistogramUpdate{.op = at.op,
+                                 .scratch = scratch,
                                  .axis = axis,
                                  .bins = at.shape[axis],
                                  .copies = copies,

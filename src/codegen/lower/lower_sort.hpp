@@ -6,7 +6,7 @@ namespace tessera::internal::lowering {
 
 /// Lowers sort and argsort of the same elements in the same order, either of which may be no_id: they are sorted once.
 void sort(Steps& steps, Id sort, Id argsort);
-/// Lowers histogram.
+/// Lowers histogram and inverse_permutation.
 void histogram(Steps& steps, Id id);
 
 }  // namespace tessera::internal::lowering

@@ -161,8 +161,9 @@ struct Merge {
 };
 
 /// Scratch memory, which has `copies` contiguous copies of each count: one copy of a count += 1 for each number of the
-/// expression that is one of `bins`.
+/// expression that is one of `bins`. For inverse_permutation a count is the last position of the number along the axis.
 struct HistogramUpdate {
+  Op op = Op::histogram;  ///< or inverse_permutation
   ScratchId scratch;
   int axis = 0;
   int bins = 1, copies = 1;
@@ -226,6 +227,23 @@ struct LoadScratch {
     f.sweep(s.sweep);
     f.scratch(s.scratch, Use::read);
     for (auto& axis : s.picked) f.operand(axis.first);
+    f.result(s.out);
+  }
+};
+
+/// out = element `expression` along the axis of a tile in scratch memory, 0 outside of its extent.
+struct GatherScratch {
+  ScratchId scratch;
+  Strides strides{};
+  int axis = 0;
+  int extent = 1;  ///< of the tile, along the axis
+  ValueId out;
+  Sweep sweep;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.sweep(s.sweep);
+    f.scratch(s.scratch, Use::read);
     f.result(s.out);
   }
 };

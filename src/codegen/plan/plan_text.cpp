@@ -126,8 +126,9 @@ class StepText {
                        strides(s.from_strides, s.sweep.shape));
   }
   std::string operator()(const HistogramUpdate& s) const {
-    return fmt::format("{}[{}] += 1 along {} for each of {} below {}, {} copies", of(s.scratch),
-                       strides(s.strides, s.sweep.shape), s.axis, expression(s.sweep), s.bins, s.copies);
+    return fmt::format("{}[{}] {} along {} for each of {} below {}, {} copies", of(s.scratch),
+                       strides(s.strides, s.sweep.shape), s.op == Op::histogram ? "+= 1" : "= last position", s.axis,
+                       expression(s.sweep), s.bins, s.copies);
   }
   std::string operator()(const HistogramReduce& s) const {
     return fmt::format("{} = sum of {} copies of {}[{}]", of(s.out), s.copies, of(s.scratch),
@@ -139,6 +140,10 @@ class StepText {
       picked += fmt::format("{}{} + {} of {}", picked.empty() ? ", " : "; ", operand(axis.first, nullptr, {}),
                             axis.step, axis.extent);
     return fmt::format("{} = {}[{}{}]", of(s.out), of(s.scratch), strides(s.strides, s.sweep.shape), picked);
+  }
+  std::string operator()(const GatherScratch& s) const {
+    return fmt::format("{} = {}[{}] at {} along {}, of {}", of(s.out), of(s.scratch), strides(s.strides, s.sweep.shape),
+                       expression(s.sweep), s.axis, s.extent);
   }
   std::string operator()(const StoreShared& s) const {
     return fmt::format("{}{} = {}", of(s.buffer), s.state ? fmt::format(" at {}", of(s.state)) : "",

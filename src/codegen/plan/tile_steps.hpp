@@ -314,7 +314,7 @@ struct HostReport {
 /// Kinds of steps that work on tiles, and control flow.
 using TileKinds = KindList<Compute, Load, Store, Atomic, Reduce, Argmax, LaneReduce, CrossWarpReduce, StoreWarpPartials,
                            ReduceWarpPartials, Scan, WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate,
-                           HistogramReduce, StoreScratch, LoadScratch, StoreShared, LoadFragment, ZeroFill, Fetch,
-                           CpAsyncCommit, CpAsyncWait, Mma, Barrier, Loop, Branch, HostReport>;
+                           HistogramReduce, StoreScratch, LoadScratch, GatherScratch, StoreShared, LoadFragment,
+                           ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma, Barrier, Loop, Branch, HostReport>;
 
 }  // namespace tessera::internal::codegen

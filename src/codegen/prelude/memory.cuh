@@ -16,6 +16,9 @@ __device__ inline float from_memory(f8e4m3 x) { return f8e4m3_value(x.bits); }
 // f8e5m2 is computed in f32.
 __device__ inline float from_memory(f8e5m2 x) { return f8e5m2_value(x.bits); }
 
+// pred is computed as bool; any byte but 0 is true.
+__device__ inline bool from_memory(pred x) { return x.bits != 0; }
+
 // i8 is computed in i32.
 __device__ inline int from_memory(i8 x) { return x; }
 
@@ -56,6 +59,12 @@ __device__ inline f8e4m3 to_memory<f8e4m3>(float x) {
 template <>
 __device__ inline f8e5m2 to_memory<f8e5m2>(float x) {
   return {static_cast<u8>(f8e5m2_bits(x))};
+}
+
+// To pred, 0 or 1.
+template <>
+__device__ inline pred to_memory<pred>(bool x) {
+  return {static_cast<u8>(x)};
 }
 
 // Packs two floats as neighboring f16 elements.

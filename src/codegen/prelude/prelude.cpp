@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "codegen/prelude/wgmma.hpp"
+#include "tessera/graph/element.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -161,7 +162,12 @@ class Order {
 
 /// Storage types, which no op computes with, and double. A kernel that uses one names the type; for double it may
 /// instead have a literal or call a function that returns one.
-constexpr std::string_view named_types[] = {"f16", "bf16", "f8e4m3", "f8e5m2", "i8", "i16", "u8", "u16", "double"};
+std::vector<std::string_view> types_to_name() {
+  std::vector<std::string_view> types = {"double"};
+  for (const ElementInfo& type : detail::element_table)
+    if (type.stored && !type.computes) types.push_back(type.name);
+  return types;
+}
 
 /// Returns true if the item is an overload for such a type that is not in `names`, and so is never called.
 bool is_for_others(const PreludeItem& item, const Names& names) {
@@ -170,7 +176,8 @@ bool is_for_others(const PreludeItem& item, const Names& names) {
   const std::string_view text = declaration(item.text);
   Names head;
   add_identifiers(text.substr(0, text.find('{')), head);
-  return std::ranges::any_of(named_types,
+  static const std::vector<std::string_view> types = types_to_name();
+  return std::ranges::any_of(types,
                              [&](std::string_view type) { return head.contains(type) && !names.contains(type); });
 }
 

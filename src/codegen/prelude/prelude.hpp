@@ -24,7 +24,7 @@ std::span<const PreludeItem> prelude_items();
 
 /// The text of the items whose names occur in `kernel_text` outside of comments and strings, and of those that they
 /// use, in the order of prelude_items(), separated by a blank line; empty if there are none. Overloads for storage
-/// types (f16, bf16, f8e4m3, f8e5m2, i8, i16, u8, u16) that it does not name are left out. Overloads for double are
+/// types (f16, i8, pred and the like) that it does not name are left out. Overloads for double are
 /// left out unless it names the type, has a double literal or calls a function that returns a double.
 std::string prelude_for(std::string_view kernel_text);
 

@@ -39,6 +39,11 @@ struct bf16 {
   u16 bits;
 };
 
+// pred as stored in memory, 0 or 1; computed as bool.
+struct pred {
+  u8 bits;
+};
+
 // Sort key of a 64-bit element together with its index.
 struct PlacedKey {
   u64 key;

@@ -178,6 +178,8 @@ class Chooser {
       set(node.in[0], layout.permuted(inverse(node.permutation())));
     } else if (node.op == Op::gather) {
       set(node.in[1], rows_of(layout));
+    } else if (node.op == Op::take_along_axis) {
+      set(node.in[1], layout);
     } else if (node.op == Op::gather_elements) {
       for (Id in : std::span(node.in).subspan(1)) set(in, layout);
     } else if (is_scan(node.op)) {
@@ -203,7 +205,7 @@ class Chooser {
       set(user, layout.permuted(node.permutation()));
     } else if (node.op == Op::scatter && node.in[0] == id) {
       set(node.in[2], rows_of(layout));
-    } else if (node.op == Op::gather_elements) {
+    } else if (node.op == Op::gather_elements || (node.op == Op::take_along_axis && node.in[1] == id)) {
       set(user, layout);
     } else if (by_elements(node.op) || is_atomic(node.op)) {  // and writes
       if (analysis_[id].shape == node.shape) set_all_of(user, layout);
@@ -258,7 +260,8 @@ bool is_pointwise(const GraphAnalysis& analysis) {
   if (analysis.order.size() > 1) return false;
   return std::ranges::none_of(analysis.order.front(), [&](Id id) {
     const Op op = analysis[id].op;
-    return is_reduction(op) || is_scan(op) || is_sort(op) || op == Op::argmax || op == Op::extract;
+    return is_reduction(op) || is_scan(op) || is_sort(op) || op == Op::argmax || op == Op::extract ||
+           op == Op::take_along_axis;
   });
 }
 

@@ -223,8 +223,8 @@ class Classifier {
         const bool along_rows =
             (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 && node(at.in[0]).shape == matmul().shape;
         if (along_rows) continue;
-        if (is_reduction(at.op) || at.op == Op::argmax || is_scan(at.op) || is_sort(at.op) || at.op == Op::concat ||
-            at.op == Op::extract || at.op == Op::histogram)
+        if (is_along_lines(at.op) || is_scan(at.op) || at.op == Op::concat || at.op == Op::extract ||
+            at.op == Op::take_along_axis)
           return fmt::format("'{}' crosses warps", name(at.op));
       }
     return {};

@@ -19,34 +19,31 @@ int type_of(ElementType type) {
   switch (type) {
     case ElementType::f64:
       return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
-    case ElementType::f8e4m3:
-    case ElementType::f8e5m2:
-    case ElementType::i8:
-    case ElementType::u8:
-      return CU_TENSOR_MAP_DATA_TYPE_UINT8;
-    case ElementType::i16:
-    case ElementType::u16:
-      return CU_TENSOR_MAP_DATA_TYPE_UINT16;
-    case ElementType::u32:
-      return CU_TENSOR_MAP_DATA_TYPE_UINT32;
-    case ElementType::u64:
-      return CU_TENSOR_MAP_DATA_TYPE_UINT64;
+    case ElementType::f32:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+    case ElementType::tf32:  // TMA converts f32 to tf32
+      return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+    case ElementType::f16:
+      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case ElementType::bf16:
+      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
     case ElementType::i32:
       return CU_TENSOR_MAP_DATA_TYPE_INT32;
     case ElementType::i64:
       return CU_TENSOR_MAP_DATA_TYPE_INT64;
-    case ElementType::f16:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-    case ElementType::f32:
-      return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
-    case ElementType::bf16:
-      return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
-    case ElementType::tf32:  // TMA converts f32 to tf32
-      return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
-    case ElementType::pred:
-      break;  // only tiles have this type
+    default:
+      break;
   }
-  throw InternalError("a tensor map for an element type that no tensor has");
+  switch (info(type).bytes) {
+    case 1:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    case 2:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT16;
+    case 4:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    default:
+      return CU_TENSOR_MAP_DATA_TYPE_UINT64;
+  }
 }
 
 unsigned rank_of(const TmaTensor& tensor) {

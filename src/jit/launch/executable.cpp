@@ -14,6 +14,7 @@
 #include "jit/backend/overlap.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_function.hpp"
+#include "jit/launch/specialize.hpp"
 #include "jit/options/log.hpp"
 #include "tessera/codegen/arch.hpp"
 #include "tessera/graph/cuda_text.hpp"
@@ -90,13 +91,42 @@ struct Executable::State {
   std::vector<Flattened> flattened;
   UniformProgram uniform;                                                     // the requirements, then the grid
   LockFreeList<const DeviceBackend*, std::unique_ptr<DeviceKernel>> kernels;  // by the devices launched on
+  // An Out that may be given the tensor of an In, or why it may not.
+  struct InPlace {
+    std::size_t in, out;
+    std::string why_not;
+  };
+  std::vector<InPlace> in_place;
+  bool may_be_special = false;    // has it an optional parameter, or such a pair?
+  Specialization specialization;  // that it was made for
+  LockFreeList<Specialization, std::unique_ptr<Executable>> special;
+
+  void find_special(const Graph& graph) {
+    const auto& parameters = graph.parameters;
+    if (parameters.size() > Specialization::most_parameters) return;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      may_be_special |= parameters[i].optional;
+      if (parameters[i].access != Access::in) continue;
+      for (std::size_t o = 0; o < parameters.size(); ++o)
+        if (parameters[o].access == Access::out && parameters[o].type == parameters[i].type &&
+            parameters[o].rank == parameters[i].rank && specialization.memory[i] == Specialization::own)
+          in_place.push_back({i, o, why_not_in_place(graph, static_cast<int>(i), static_cast<int>(o))});
+    }
+    may_be_special |= std::ranges::any_of(in_place, [](const InPlace& pair) { return pair.why_not.empty(); });
+  }
 };
 
 Executable::~Executable() = default;
 
-Executable::Executable(Graph graph)
+Executable::Executable(Graph graph) : Executable(std::move(graph), Specialization()) {}
+Executable::Executable(const Executable& general, const Specialization& specialization)
+    : Executable(specialize(general.traced_, specialization), specialization) {}
+
+Executable::Executable(Graph graph, const Specialization& specialization)
     : traced_(std::move(graph)), graph_(run_passes(traced_)), state_(std::make_unique<State>()) {
   check_hints(traced_);
+  state_->specialization = specialization;
+  state_->find_special(traced_);
   std::vector<Id> roots;
   for (Id id : graph_.regions[0].effects)
     if (graph_[id].op == Op::require) {
@@ -118,15 +148,52 @@ void Executable::refuse(std::span<const Argument> arguments, std::string_view wh
                           arguments_text(graph_.parameters, arguments)));
 }
 
+namespace {
+
+/// Is it left out, or has it no elements at all?
+bool is_absent(const Parameter& parameter, const Argument& argument) {
+  return parameter.optional && !argument.data &&
+         std::all_of(argument.extent.begin(), argument.extent.begin() + parameter.rank,
+                     [](std::int64_t extent) { return extent == 0; });
+}
+/// Have two arguments of one rank the same elements in the same places?
+bool is_same_tensor(const Argument& a, const Argument& b, int rank) {
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(rank); ++axis)
+    if (a.extent[axis] != b.extent[axis] || (a.extent[axis] > 1 && a.stride[axis] != b.stride[axis])) return false;
+  return a.data == b.data && a.data;
+}
+
+}  // namespace
+
+// The executable for these arguments, if it is another one.
+const Executable* Executable::specialized(std::span<const Argument> arguments) const {
+  if (!state_->may_be_special || arguments.size() != graph_.parameters.size()) return nullptr;
+  Specialization special;
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (is_absent(graph_.parameters[i], arguments[i])) special.memory[i] = Specialization::none;
+  for (const State::InPlace& pair : state_->in_place)
+    if (pair.why_not.empty() &&
+        is_same_tensor(arguments[pair.in], arguments[pair.out], graph_.parameters[pair.in].rank))
+      special.memory[pair.in] = static_cast<std::int8_t>(pair.out);
+  if (special == Specialization()) return nullptr;
+  return state_->special.find_or_make(special, [&] { return std::make_unique<Executable>(*this, special); }).get();
+}
+
 void Executable::check_overlap(std::span<const Argument> arguments, std::size_t written) const {
   if (overlaps_itself(graph_.parameters[written], arguments[written]))
     refuse(arguments, fmt::format("argument {} is written, and its strides let elements share memory", written + 1));
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i == written || graph_.parameters[i].access == Access::scalar) continue;
-    if (overlap(graph_.parameters[written], arguments[written], graph_.parameters[i], arguments[i]))
-      refuse(arguments,
-             fmt::format("argument {} is written and overlaps argument {} in memory; give it memory of its own",
-                         written + 1, i + 1));
+    if (i < Specialization::most_parameters && state_->specialization.memory[i] == static_cast<int>(written)) continue;
+    if (!overlap(graph_.parameters[written], arguments[written], graph_.parameters[i], arguments[i])) continue;
+    const auto pair = std::ranges::find_if(
+        state_->in_place, [&](const State::InPlace& pair) { return pair.in == i && pair.out == written; });
+    const bool same =
+        pair != state_->in_place.end() && is_same_tensor(arguments[i], arguments[written], graph_.parameters[i].rank);
+    refuse(arguments,
+           fmt::format("argument {} is written and overlaps argument {} in memory{}; give it memory of its own",
+                       written + 1, i + 1,
+                       same ? fmt::format(", and the kernel cannot run in place ({})", pair->why_not) : ""));
   }
 }
 
@@ -213,6 +280,7 @@ void Executable::check_text(std::span<const Argument> arguments, const Grid& gri
 }
 
 Grid Executable::prepare(std::span<const Argument> arguments) const {
+  if (const Executable* const special = specialized(arguments)) return special->prepare(arguments);
   check(arguments);
   const UniformProgram& uniform = state_->uniform;
   const std::vector<std::string>& requirements = state_->requirements;
@@ -244,8 +312,9 @@ Grid Executable::prepare(std::span<const Argument> arguments) const {
 }
 
 void Executable::launch(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const {
-  DeviceBackend& device = stream.backend().device();
   if (grid.is_empty()) return;
+  if (const Executable* const special = specialized(arguments)) return special->launch(stream, arguments, grid);
+  DeviceBackend& device = stream.backend().device();
   try {
     const auto& kernel = state_->kernels.find_or_make(&device, [&] {
       return graph_.cuda && device.shares_host_memory() ? host_function(graph_) : device.kernel(graph_);

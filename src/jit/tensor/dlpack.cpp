@@ -19,14 +19,13 @@ struct Code {
   ElementType type;
   int code, bits;
 };
-constexpr int code_of_bool = 6;
 constexpr Code codes[] = {
     {ElementType::f32, kDLFloat, 32},   {ElementType::f64, kDLFloat, 64}, {ElementType::f16, kDLFloat, 16},
     {ElementType::bf16, kDLBfloat, 16}, {ElementType::f8e4m3, 10, 8},  // kDLFloat8_e4m3fn: the one without infinities
     {ElementType::f8e5m2, 12, 8},                                      // kDLFloat8_e5m2
     {ElementType::i8, kDLInt, 8},       {ElementType::i16, kDLInt, 16},   {ElementType::i32, kDLInt, 32},
     {ElementType::i64, kDLInt, 64},     {ElementType::u8, kDLUInt, 8},    {ElementType::u16, kDLUInt, 16},
-    {ElementType::u32, kDLUInt, 32},    {ElementType::u64, kDLUInt, 64},
+    {ElementType::u32, kDLUInt, 32},    {ElementType::u64, kDLUInt, 64},  {ElementType::pred, 6, 8},  // kDLBool
 };
 
 [[noreturn]] void refuse(std::string_view why) { throw Error(fmt::format("a DLPack tensor is rejected: {}", why)); }
@@ -34,8 +33,6 @@ constexpr Code codes[] = {
 ElementType type_of(const DLDataType& type) {
   for (const Code& code : codes)
     if (code.code == type.code && code.bits == type.bits && type.lanes == 1) return code.type;
-  if (type.code == code_of_bool)
-    refuse("bool is not an element type of tensors; view it as u8 (array.view(numpy.uint8), tensor.view(torch.uint8))");
   refuse(fmt::format("its element type has code {}, {} bits and {} lanes, which is not a type of Tessera's", type.code,
                      type.bits, type.lanes));
 }

@@ -407,6 +407,9 @@ TEST_CASE("Prelude vectors move elements as the executor does", "[prelude]") {
   moved(host::bf16(), 0.0f, [](host::bf16 a, float b) { CHECK(bits(math::bf16_value(a.bits)) == bits(b)); });
   moved(host::f16(), 0.0f, [](host::f16 a, float b) { CHECK(bits(host::f16_value(a.bits)) == bits(b)); });
   CHECK(host::to_memory<host::u8>(-1) == 255);
+  CHECK(host::from_memory(host::pred{255}));
+  CHECK(!host::from_memory(host::pred{0}));
+  CHECK(host::to_memory<host::pred>(true).bits == 1);
   CHECK(host::to_memory<host::u8>(256 + 3) == 3);
   CHECK(host::to_memory<host::bf16>(1.00390625f).bits == 0x3f80);  // a tie, to even
   CHECK(host::to_memory<host::f16>(65520.0f).bits == 0x7c00);
@@ -798,6 +801,7 @@ constexpr Kernel kernels[] = {
     {"eight_bits", R"(  f[0] = from_memory(p8[0]) + from_memory(q8[0]);
   p8[1] = to_memory<f8e4m3>(f[2]);
   q8[1] = to_memory<f8e5m2>(f[2]);
+  q[1] = to_memory<pred>(from_memory(q[0]) && f[1] > 0.0f);
   store_vector<16>(p8 + 16, f);
   read_input<4>(f + 4, q8, i[7] > 0);
 )"},
@@ -1098,7 +1102,7 @@ CompileRequest request(const std::string& name, const std::string& body, Arch ar
   const std::string kernel =
       "extern \"C\" __global__ void __launch_bounds__(64) " + name +
       "(float* f, int* i, i64* l, f16* h, bf16* b, u8* u, u32* w, u64* m, i8* s, i16* t, u16* v, f8e4m3* p8, "
-      "f8e5m2* q8) {\n" +
+      "f8e5m2* q8, pred* q) {\n" +
       body + "}\n";
   return {.source = prelude_for(kernel) + "\n" + kernel, .kernel = name, .arch = arch};
 }

@@ -213,8 +213,10 @@ class Remarker {
 
   // --- exchanges between threads
 
-  void of(const LoadScratch& get) {
-    const Scratch& scratch = plan_.scratch[get.scratch];
+  void of(const LoadScratch& get) { exchanges(get.scratch); }
+  void of(const GatherScratch& gather) { exchanges(gather.scratch); }
+  void exchanges(ScratchId id) {
+    const Scratch& scratch = plan_.scratch[id];
     remark(Status::missed, kind::exchange, "'{}' moves {} bytes between threads, through {}", op(), scratch.bytes,
            scratch.in_workspace ? "the workspace in global memory" : "shared memory");
   }

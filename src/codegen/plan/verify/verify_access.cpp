@@ -56,7 +56,7 @@ class Accesses {
         vectors(s.sweep, &s.access);
       },
                      [&]<OneOf<Compute, Reduce, Argmax, Scan, Sort, Merge, HistogramUpdate, HistogramReduce,
-                               StoreScratch, LoadScratch>
+                               StoreScratch, LoadScratch, GatherScratch>
                              T>(const T& s) { sweep(s.sweep); },
                      [&](const StoreShared& s) {
         sweep(s.sweep);

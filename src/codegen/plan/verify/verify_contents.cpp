@@ -65,6 +65,7 @@ class Contents {
     if (const WriteScanTotals* put = step.action.as<WriteScanTotals>()) fill(Filled::scratch, put->scratch);
     if (const AddScanPrefix* add = step.action.as<AddScanPrefix>()) read(add->scratch);
     if (const LoadScratch* get = step.action.as<LoadScratch>()) read(get->scratch);
+    if (const GatherScratch* gather = step.action.as<GatherScratch>()) read(gather->scratch);
     if (const HistogramUpdate* count = step.action.as<HistogramUpdate>()) {
       read(count->scratch);
       fill(Filled::counted, count->scratch);

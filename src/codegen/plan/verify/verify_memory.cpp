@@ -149,6 +149,13 @@ class Memory {
       inside(s.scratch, last(s.strides, all));
       apart(s.strides, all);
     },
+                   [&](const GatherScratch& s) {
+      Shape all = s.sweep.shape;
+      diagnostics_.require(s.axis < all.rank(), "it gathers along axis {} of {}", s.axis, to_string(all));
+      if (s.axis < all.rank()) all[s.axis] = s.extent;
+      inside(s.scratch, last(s.strides, all));
+      apart(s.strides, all);
+    },
                    [&](const Mma& s) {
       for (const MatmulOperand* o : {&s.matmul.a, &s.matmul.b})
         diagnostics_.require(s.matmul.kind != MatmulKind::mma_sync || !o->buffer ||

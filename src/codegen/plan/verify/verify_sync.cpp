@@ -166,7 +166,7 @@ class Copies {
                      []<OfRoles T>(const T&) {},
                      []<OneOf<Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan,
                               WriteScanTotals, AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce,
-                              StoreScratch, LoadScratch, LoadFragment, HostReport>
+                              StoreScratch, LoadScratch, GatherScratch, LoadFragment, HostReport>
                             T>(const T&) {},
                      [&]<OneOf<StoreShared, ZeroFill> T>(const T& s) { ready(s.buffer); },
                      [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) { body(s.across); },

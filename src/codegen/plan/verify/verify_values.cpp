@@ -237,6 +237,11 @@ class Values {
       same(s.sweep, s.out);
       of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
     },
+            [&](const GatherScratch& s) {
+      expression(s.sweep, ElementType::i32);
+      same(s.sweep, s.out);
+      of_type(plan_.scratch[s.scratch].type, plan_.storage(s.out).type);
+    },
             [&](const StoreShared& s) { expression(s.sweep, plan_.buffers[s.buffer].type); },
             [&](const LoadFragment& s) {
       shape_of(s.sweep);
