@@ -1,12 +1,7 @@
 // Cluster split-K: when it is used, its plan, and the verifier's errors for planted faults.
-#include <fmt/format.h>
-
-#include <functional>
-
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
-#include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/schedule/clusters.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
@@ -14,6 +9,7 @@
 #include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
+#include "support/planted_faults.hpp"
 #include "support/support.hpp"
 #include "support/variants.hpp"
 
@@ -146,51 +142,33 @@ TEST_CASE("kernels with clusters compile without spills", "[generate]") {
 }
 
 TEST_CASE("the verifier reports errors between the CTAs of a cluster", "[plan]") {
-  struct Fault {
-    const char* name;
-    std::function<void(Plan&)> plant;
-    const char* says;
-  };
   const auto in_part = [](Plan& p, bool first) -> IfFirstSplit& {
     for (StepPlace place : places_of<IfFirstSplit>(p))
       if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
     throw std::runtime_error("no such part");
   };
-  const Fault faults[] =
-      {
-          {"no barrier before the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
-          {"no barrier after the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
-          {"a role reaches fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); },
-           "different numbers"},
-          {"a single thread arrives",
-           [](Plan& p) {
+  const PlantedFault faults[] = {
+      {"no barrier before the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
+      {"no barrier after the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
+      {"a role reaches fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); }, "different numbers"},
+      {"a single thread arrives",
+       [](Plan& p) {
     ElectOne one{.threads = 128, .body = {{ClusterBarrier{}}}};
     place_of<ClusterBarrier>(p, 0).step().action = std::move(one);
-           },
-           "not all threads"},
-          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
-          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "only the first CTA reduces"},
-          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be stored yet"},
-          {"nobody reduces", [&](Plan& p) { in_part(p, true).body.clear(); }, "not reduced"},
-          {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; },
-           "scratch"},
-          {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
+  }, "not all threads"},
+      {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
+      {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "only the first CTA reduces"},
+      {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be stored yet"},
+      {"nobody reduces", [&](Plan& p) { in_part(p, true).body.clear(); }, "not reduced"},
+      {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
+      {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
        "all k-iterations"},
-          {"k-iterations are split without a cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
+      {"k-iterations are split without a cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
        "no split-K to share"},
-          {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "before it is defined"},
-          {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
+      {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "before it is defined"},
+      {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
   };
-  const Plan right = plan_of(matmul<bf16>({64, 64, 64}));
-  CHECK(violations(right).empty());
-  for (const Fault& fault : faults) {
-    Plan plan = right;
-    fault.plant(plan);
-    std::string all;
-    for (const std::string& one : violations(plan)) all += one + "\n";
-    INFO(fault.name << ": " << all);
-    CHECK(all.find(fault.says) != std::string::npos);
-  }
+  check_reported(plan_of(matmul<bf16>({64, 64, 64})), faults);
 }
 
 }  // namespace test_clusters

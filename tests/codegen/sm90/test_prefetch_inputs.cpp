@@ -8,11 +8,11 @@
 #include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
-#include "codegen/plan/verify/verify_plan.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
+#include "support/planted_faults.hpp"
 #include "support/variants.hpp"
 #include "tessera/tessera.hpp"
 #ifdef TESSERA_HAS_EMULATOR
@@ -92,14 +92,9 @@ TEST_CASE("right operands are prefetched before the wait where threads do not re
 }
 
 TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]") {
-  struct Fault {
-    const char* name;
-    std::function<void(Plan&)> plant;
-    const char* says;
-  };
   // The wait of a role, which comes after the prefetch.
   const auto wait_of = [](Plan& p, std::size_t role) { return place_of<GridDependencyWait>(p, role); };
-  const Fault faults[] = {
+  const PlantedFault faults[] = {
       {"a role does not wait", [&](Plan& p) { wait_of(p, 1).drop(); }, "not all roles have a grid dependency wait"},
       {"a role waits twice",
        [&](Plan& p) { wait_of(p, 0).body->insert(wait_of(p, 0).body->begin(), {GridDependencyWait{}}); },
@@ -170,16 +165,7 @@ TEST_CASE("the verifier reports errors of prefetches before the wait", "[plan]")
       p.parameters.push_back({kind, 0, 0});
   }, "other grid tiles"},
   };
-  const Plan right = plan_with(plain<X>());
-  CHECK(violations(right).empty());
-  for (const Fault& fault : faults) {
-    Plan plan = right;
-    fault.plant(plan);
-    std::string all;
-    for (const std::string& one : violations(plan)) all += one + "\n";
-    INFO(fault.name << ": " << all);
-    CHECK(all.find(fault.says) != std::string::npos);
-  }
+  check_reported(plan_with(plain<X>()), faults);
 }
 
 #ifdef TESSERA_HAS_EMULATOR

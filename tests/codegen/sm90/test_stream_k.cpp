@@ -1,12 +1,7 @@
 // Stream-K: when it is used, its plan, and the verifier's errors for planted faults.
-#include <fmt/format.h>
-
-#include <functional>
-
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
-#include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/schedule/split_k.hpp"
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
@@ -15,6 +10,7 @@
 #include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
+#include "support/planted_faults.hpp"
 #include "support/support.hpp"
 #include "support/variants.hpp"
 #include "tessera/jit/choose.hpp"
@@ -154,48 +150,38 @@ TEST_CASE("stream-K kernels compile without spills", "[generate]") {
 }
 
 TEST_CASE("the verifier reports errors between the CTAs of stream-K", "[plan]") {
-  struct Fault {
-    const char* name;
-    std::function<void(Plan&)> plant;
-    const char* says;
-  };
   const auto in_part = [](Plan& p, bool first) -> IfFirstSplit& {
     for (StepPlace place : places_of<IfFirstSplit>(p))
       if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
     throw std::runtime_error("no such part");
   };
-  const Fault faults[] =
-      {
-          {"the signal comes before all partials are stored",
-           [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); },
+  const PlantedFault faults[] = {
+      {"the signal comes before all partials are stored",
+       [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); },
        "the partial may be incomplete"},
-          {"nobody signals", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
-          {"all threads signal",
-           [&](Plan& p) {
+      {"nobody signals", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
+      {"all threads signal",
+       [&](Plan& p) {
     Body& body = in_part(p, false).body;
     body.back() = {SignalPartial{}};
-           }, "256 threads signal"},
-          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not store partials"},
-          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
-          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "no peer CTAs"},
-          {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
+  }, "256 threads signal"},
+      {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not store partials"},
+      {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
+      {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "no peer CTAs"},
+      {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
        "may not be stored yet"},
-          {"one thread has waited, and the others go on",
-           [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); },
+      {"one thread has waited, and the others go on",
+       [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); },
        "may not be stored yet"},
-          {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
-          {"nobody reduces", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not reduced"},
-          {"the result is stored without the partials of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
+      {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
+      {"nobody reduces", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not reduced"},
+      {"the result is stored without the partials of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
        "before partials of other CTAs are reduced"},
-          {"partials of other k-iterations",
-           [](Plan& p) {
-    the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
-           },
+      {"partials of other k-iterations",
+       [](Plan& p) { the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
        "for other k-iterations"},
-              {"a share of other k-iterations",
-               [](Plan& p) {
-    the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
-               },
+      {"a share of other k-iterations",
+       [](Plan& p) { the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
        "range of other k-iterations"},
       {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
        "all k-iterations"},
@@ -212,20 +198,10 @@ TEST_CASE("the verifier reports errors between the CTAs of stream-K", "[plan]") 
       {"no flags",
        [](Plan& p) {
     std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::flags; });
-       },
-       "parameters"},
+  }, "parameters"},
       {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
-      };
-  const Plan right = plan_of(matmul<bf16>({128, 128, 64}));
-  CHECK(violations(right).empty());
-  for (const Fault& fault : faults) {
-    Plan plan = right;
-    fault.plant(plan);
-    std::string all;
-    for (const std::string& one : violations(plan)) all += one + "\n";
-    INFO(fault.name << ": " << all);
-    CHECK(all.find(fault.says) != std::string::npos);
-  }
+  };
+  check_reported(plan_of(matmul<bf16>({128, 128, 64})), faults);
 }
 
 }  // namespace test_stream_k

@@ -9,13 +9,13 @@
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/plan_text.hpp"
-#include "codegen/plan/verify/verify_plan.hpp"
 #include "emulator/emulator.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
 #include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
+#include "support/planted_faults.hpp"
 #include "support/support.hpp"
 
 namespace test_tma_operands {
@@ -128,18 +128,13 @@ TEST_CASE("kernels whose producer copies compile without spills", "[generate]") 
 }
 
 TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]") {
-  struct Fault {
-    const char* name;
-    std::function<void(Plan&)> plant;
-    const char* says;
-  };
   const auto pipeline = [](Plan& p) -> Pipeline& { return p.pipelines[PipelineId{0}]; };
   const auto elect = [](const StepPlace& place) {
     ElectOne one{.threads = 128, .body = {}};
     one.body.push_back(std::move(place.step()));
     place.step().action = std::move(one);
   };
-  const Fault faults[] = {
+  const PlantedFault faults[] = {
       {"no fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "a fence must precede the arrival"},
       {"a fence before the writes", [](Plan& p) { place_of<ProxyFence>(p).move(-1); }, "a fence must precede"},
       {"nobody arrives", [](Plan& p) { place_of<Arrive>(p).drop(); }, "threads arrive, but"},
@@ -181,16 +176,7 @@ TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]")
     around.insert(around.begin() + 1, body.begin(), body.end());
   }, "128 threads expect"},
   };
-  const Plan right = plan_of(matmul<bf16>({64, 64, 64}), {.left = 2});
-  CHECK(violations(right).empty());
-  for (const Fault& fault : faults) {
-    Plan plan = right;
-    fault.plant(plan);
-    std::string all;
-    for (const std::string& one : violations(plan)) all += one + "\n";
-    INFO(fault.name << ": " << all);
-    CHECK(all.find(fault.says) != std::string::npos);
-  }
+  check_reported(plan_of(matmul<bf16>({64, 64, 64}), {.left = 2}), faults);
 }
 
 #ifdef TESSERA_HAS_EMULATOR
