@@ -12,7 +12,7 @@
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/schedule/raster_order.hpp"
 #include "support/catch.hpp"
-#include "support/compiling.hpp"
+#include "support/compiled_device.hpp"
 #include "support/devices.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
@@ -288,21 +288,10 @@ const PlantedFault of_caches[] = {
      "a fence and then a barrier must precede"},
     {"zeros before the tile has come", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).move(3); },
      "not known to be full"},
-    {"zeros of one group",
-     [](Plan& p) {
-  const StepPlace clear = place_of<codegen::ZeroFillPastEnd>(p, 1);
-  codegen::ElectOne some{.threads = 128, .body = {}};
-  some.body.push_back(clear.step());
-  clear.step().action = std::move(some);
-}, "threads zero it"},
+    {"zeros of one group", [](Plan& p) { place_of<codegen::ZeroFillPastEnd>(p, 1).elect(128); }, "threads zero it"},
     {"no zeros", [](Plan& p) { next_in(place_of<codegen::WaitFull>(p, 1), 3).drop(); }, "are not zeroed"},
-    {"the fence of one group",
-     [](Plan& p) {
-  const StepPlace fence = next_in(place_of<codegen::ZeroFillPastEnd>(p, 1), 1);
-  codegen::ElectOne some{.threads = 128, .body = {}};
-  some.body.push_back(fence.step());
-  fence.step().action = std::move(some);
-}, "threads fence their writes"},
+    {"the fence of one group", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 1), 1).elect(128); },
+     "threads fence their writes"},
     {"a barrier of another branch",
      [](Plan& p) {
   const StepPlace branch = place_of<codegen::Branch>(p, 0);
@@ -720,11 +709,7 @@ TEST_CASE("attention with other tiles compiles without spills", "[generate]") {
     for (const Mask mask : {Mask::causal, Mask::full, Mask::documents})
       if (mask != Mask::documents || tiles.n == 128 || tiles.n == 176)
         add(plan_with(attention<bf16>(tiles, mask, 1).graph()));
-  std::vector<std::string> wrong(sources.size());
-  in_parallel(wrong.size(), [&](std::size_t i) {
-    if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);
-  });
-  for (const std::string& one : wrong) CHECK(one == "");
+  check_compiled(sources);
 }
 
 }  // namespace test_fused_matmul

@@ -8,7 +8,6 @@
 
 #include "codegen/generate.hpp"
 #include "codegen/kernel_source.hpp"
-#include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/remarks.hpp"
@@ -18,8 +17,8 @@
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "support/devices.hpp"
+#include "support/emulating.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
 #include "support/planted_faults.hpp"
@@ -534,7 +533,6 @@ TEST_CASE("the verifier reports errors of tf32", "[plan]") {
 }
 
 TEST_CASE("warp-specialized matmuls of tf32 compile without spills", "[generate]") {
-  if (!nvrtc_here()) return;
   std::vector<KernelSource> sources;
   const auto add = [&](const Graph& graph, const Changes& change = {}) {
     sources.push_back(kernel_source(plan_of(graph, change)));
@@ -556,11 +554,7 @@ TEST_CASE("warp-specialized matmuls of tf32 compile without spills", "[generate]
     add(plain<f32>(tiles).graph(), along(0, 0));
   }
   add(plain<f32>({64, 96, 32}).graph());
-  std::vector<std::string> wrong(sources.size());
-  in_parallel(wrong.size(), [&](std::size_t i) {
-    if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);
-  });
-  for (const std::string& one : wrong) CHECK(one == "");
+  check_compiled(sources);
 }
 
 #ifdef TESSERA_HAS_EMULATOR
@@ -577,14 +571,9 @@ TEST_CASE("a tensor map that does not convert is found by the results", "[emulat
         expected[static_cast<std::size_t>(i * n + j)] +=
             double{math::round_to_tf32(x[static_cast<std::size_t>(i * k + l)])} *
             w[static_cast<std::size_t>(j * k + l)];
-  const auto matrix = [](void* data, int rows, int columns, bool transposed) {
-    return Argument{.data = data,
-                    .extent = {rows, columns},
-                    .stride = {transposed ? 1 : columns, transposed ? rows : 1},
-                    .scalar = {}};
-  };
-  const std::vector<Argument> arguments = {matrix(x.data(), m, k, false), matrix(w.data(), k, n, true),
-                                           matrix(y.data(), m, n, false)};
+  std::vector<Argument> arguments = {dense_argument(x, {m, k}), dense_argument(w, {n, k}), dense_argument(y, {m, n})};
+  std::swap(arguments[1].extent[0], arguments[1].extent[1]);
+  std::swap(arguments[1].stride[0], arguments[1].stride[1]);
   Variant variant = classify(graph, arguments);
   std::vector<KernelSource> sources{generate(graph, variant, Arch::sm_90a)};
   sources.push_back(sources[0]);
