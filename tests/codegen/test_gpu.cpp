@@ -1,4 +1,4 @@
-// Devices and launches on a real GPU; against a fake driver they are in test_device.cpp.
+// Devices and launches on a real GPU; against a fake driver they are in tests/jit.
 #include <chrono>
 #include <cstring>
 #include <functional>

@@ -17,6 +17,7 @@
 #include "jit/compile/nvrtc.hpp"
 #include "jit/cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/compiling.hpp"
 #include "support/share.hpp"
 #include "support/support.hpp"
 #include "tessera/graph/graph.hpp"
@@ -188,4 +189,13 @@ std::string compile_check(const KernelSource& source, Arch arch, bool may_spill)
   return fmt::format("{} for {}{}; its text is in {}", source.name, arch.name(), wrong, kept.native());
 } catch (const Error& error) {
   return fmt::format("{} for {}: {}", source.name, arch.name(), error.what());
+}
+
+void check_compiled(const std::vector<KernelSource>& sources, Arch arch) {
+  if (!nvrtc_here()) return;
+  std::vector<std::string> wrong(sources.size());
+  in_parallel(sources.size(), [&](std::size_t i) {
+    if (in_share(i)) wrong[i] = compile_check(sources[i], arch);
+  });
+  for (const std::string& one : wrong) CHECK(one == "");
 }

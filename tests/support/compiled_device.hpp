@@ -28,3 +28,7 @@ bool is_clean(tessera::internal::CompileReport report, std::string_view text);
 /// Compiles a kernel. Returns nothing, or the errors: it does not compile, has warnings, or, unless that is allowed,
 /// spills. Names the file in which its text is stored.
 std::string compile_check(const tessera::internal::KernelSource& source, tessera::internal::Arch arch, bool may_spill = false);
+
+/// Compiles the test's share of kernels on all cores; compile_check() must find nothing. Skips without NVRTC.
+void check_compiled(const std::vector<tessera::internal::KernelSource>& sources,
+                    tessera::internal::Arch arch = tessera::internal::Arch::sm_90a);

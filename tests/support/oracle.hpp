@@ -28,6 +28,11 @@ using numbers::unary;
 using Extents = std::vector<int>;
 using Rng = std::mt19937_64;
 
+inline constexpr ElementType all_types[] = {
+#define TYPE(name, ...) ElementType::name,
+#include "tessera/graph/types.def"
+};
+
 template <class N>
 N between(Rng& rng, N low, N high) {
   if constexpr (std::integral<N>)

@@ -19,6 +19,17 @@ struct StepPlace {
     drop();
     body->insert(body->begin() + static_cast<std::ptrdiff_t>(index) + by, std::move(moved));
   }
+  /// Puts these steps in its place.
+  void replace(tessera::internal::codegen::Body steps) const {
+    drop();
+    body->insert(body->begin() + static_cast<std::ptrdiff_t>(index), steps.begin(), steps.end());
+  }
+  /// Lets one of this many threads run it.
+  void elect(int threads) const {
+    tessera::internal::codegen::ElectOne one{.threads = threads, .body = {}};
+    one.body.push_back(std::move(step()));
+    step().action = std::move(one);
+  }
 };
 
 /// Every step of a plan, including nested ones, in order.
@@ -54,4 +65,12 @@ StepPlace place_of(tessera::internal::codegen::Plan& plan, std::size_t nth = 0) 
 template <class Kind>
 Kind& the(tessera::internal::codegen::Plan& plan, std::size_t nth = 0) {
   return place_of<Kind>(plan, nth).step().action.template get<Kind>();
+}
+
+/// The steps of the CTA that has the first k-iteration of a split tile, or those of the others.
+inline tessera::internal::codegen::IfFirstSplit& split_part(tessera::internal::codegen::Plan& plan, bool first) {
+  using tessera::internal::codegen::IfFirstSplit;
+  for (const StepPlace& place : places_of<IfFirstSplit>(plan))
+    if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
+  throw std::runtime_error("the plan has no such part");
 }

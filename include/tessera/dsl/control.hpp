@@ -121,16 +121,14 @@ struct same_extents {
   template <class Other>
   static void agree(const First& first, const Other& other, Location location) {
     Trace& trace = Trace::current(location);
-    for (int axis = 0; axis < First::rank; ++axis)
-      require(
-          detail::unless_absent(
-              first,
-              detail::unless_absent(other, first.extent({axis, location}) == other.extent({axis, location}), location),
-              location),
-          "arguments " + std::to_string(trace.argument_of(first.value())) + " and " +
-              std::to_string(trace.argument_of(other.value())) + " have the same extent along axis " +
-              std::to_string(axis),
-          location);
+    for (int axis = 0; axis < First::rank; ++axis) {
+      const auto same = first.extent({axis, location}) == other.extent({axis, location});
+      require(detail::unless_absent(first, detail::unless_absent(other, same, location), location),
+              "arguments " + std::to_string(trace.argument_of(first.value())) + " and " +
+                  std::to_string(trace.argument_of(other.value())) + " have the same extent along axis " +
+                  std::to_string(axis),
+              location);
+    }
   }
 };
 template <class First, class... More>

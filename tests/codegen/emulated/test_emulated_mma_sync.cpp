@@ -8,6 +8,7 @@
 #include "emulator/emulator.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
+#include "support/emulating.hpp"
 #include "tessera/tessera.hpp"
 
 namespace test_emulated_mma_sync {
@@ -33,11 +34,9 @@ struct Sizes {
 std::string wrong(const Graph& traced, const Sizes& of, const std::vector<std::int64_t>& grid, std::string_view arch) {
   const Graph graph = run_passes(traced);
   std::vector<bf16> x = some(of.m * of.k, 1), w = some(of.k * of.n, 2), y(static_cast<std::size_t>(of.m) * of.n);
-  const auto argument = [](std::vector<bf16>& values, std::int64_t rows, std::int64_t columns) {
-    return Argument{.data = values.data(), .extent = {rows, columns}, .stride = {columns, 1}, .scalar = {}};
-  };
-  const std::vector<Argument> arguments{
-      argument(x, of.m, of.k), of.nk ? argument(w, of.n, of.k) : argument(w, of.k, of.n), argument(y, of.m, of.n)};
+  const std::vector<Argument> arguments{dense_argument(x, {of.m, of.k}),
+                                        of.nk ? dense_argument(w, {of.n, of.k}) : dense_argument(w, {of.k, of.n}),
+                                        dense_argument(y, {of.m, of.n})};
   const KernelSource source =
       generate(graph, classify(graph, arguments), Arch::parse(arch), {.warp_specialize = false});
   const Emulator emulator = Emulator::compile(std::span(&source, 1));

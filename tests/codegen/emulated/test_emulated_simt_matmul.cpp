@@ -10,6 +10,7 @@
 #include "emulator/emulator.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
+#include "support/emulating.hpp"
 #include "tessera/tessera.hpp"
 
 namespace test_emulated_simt_matmul {
@@ -41,12 +42,9 @@ std::string wrong(const auto& traced, const MatmulTiles& tiles, const Sizes& of,
   std::vector<X> x = some<X>(of.m * of.k, 1);
   std::vector<W> w = some<W>(of.k * of.n, 2);
   std::vector<float> y(static_cast<std::size_t>(of.m) * of.n);
-  const auto argument = [](auto& values, std::int64_t rows, std::int64_t columns) {
-    return Argument{.data = values.data(), .extent = {rows, columns}, .stride = {columns, 1}, .scalar = {}};
-  };
-  const std::vector<Argument> arguments{of.km ? argument(x, of.k, of.m) : argument(x, of.m, of.k),
-                                        of.nk ? argument(w, of.n, of.k) : argument(w, of.k, of.n),
-                                        argument(y, of.m, of.n)};
+  const std::vector<Argument> arguments{of.km ? dense_argument(x, {of.k, of.m}) : dense_argument(x, {of.m, of.k}),
+                                        of.nk ? dense_argument(w, {of.n, of.k}) : dense_argument(w, {of.k, of.n}),
+                                        dense_argument(y, {of.m, of.n})};
   const KernelSource source = generate(graph, classify(graph, arguments), Arch::sm_90a);
   const Emulator emulator = Emulator::compile(std::span(&source, 1));
   const std::vector<std::int64_t> grid{(of.m + tiles.m - 1) / tiles.m, (of.n + tiles.n - 1) / tiles.n};

@@ -1,6 +1,4 @@
 // Plans of several roles, built by hand: they verify, print, and compile; each rule for roles is broken once.
-#include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "jit/compile/nvrtc.hpp"
 #include "support/catch.hpp"
 #include "support/plan_steps.hpp"
+#include "support/planted_faults.hpp"
 #include "support/role_plans.hpp"
 #include "support/support.hpp"
 
@@ -77,59 +76,49 @@ TEST_CASE("Accumulators and operands of wgmma are layouts", "[plan]") {
 }
 
 TEST_CASE("The verifier reports errors between roles", "[plan]") {
-  struct Fault {
-    const char* name;
-    std::function<void(Plan&)> plant;
-    const char* says;
-  };
-  const Fault faults[] =
-      {
-          {"a stage is not released", [](Plan& p) { place_of<ArriveEmpty>(p).drop(); }, "released"},
-          {"the last stage is not released", [](Plan& p) { place_of<ArriveEmpty>(p, 1).drop(); }, "released"},
-          {"a stage is released while it is read", [](Plan& p) { the<ArriveEmpty>(p).behind = 0; }, "in flight"},
-          {"all threads release", [](Plan& p) { the<ElectOne>(p, 1).threads = 32; }, "are expected"},
-          {"nobody waits until a stage is full", [](Plan& p) { place_of<WaitFull>(p).drop(); }, "full"},
-          {"nobody acquires", [](Plan& p) { place_of<WaitEmpty>(p).drop(); }, "empty"},
-          {"nobody expects", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "expect"},
-          {"an operand is not loaded", [](Plan& p) { place_of<TmaLoad>(p).drop(); }, "bytes loaded"},
-          {"the producer stays", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }, "advances by"},
-          {"a consumer stays", [](Plan& p) { place_of<AdvanceStage>(p, 1).drop(); }, "advances by"},
-          {"a pipeline of other bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes -= 1024; }, "bytes"},
-          {"a pipeline of another number of stages", [](Plan& p) { ++p.pipelines[PipelineId{0}].stages; }, "stages"},
-          {"arrivals that nobody makes", [](Plan& p) { ++p.pipelines[PipelineId{0}].empty_arrivals; }, "are expected"},
-          {"no fence before wgmma", [](Plan& p) { place_of<WgmmaFence>(p).drop(); }, "fence"},
-          {"matmuls are not committed", [](Plan& p) { place_of<WgmmaCommit>(p).drop(); }, "committed"},
-          {"matmuls stay open", [](Plan& p) { the<WgmmaWait>(p, 1).pending = 1; }, "in flight"},
-          {"accumulators of another layout",
-           [](Plan& p) {
+  const PlantedFault faults[] = {
+      {"a stage is not released", [](Plan& p) { place_of<ArriveEmpty>(p).drop(); }, "released"},
+      {"the last stage is not released", [](Plan& p) { place_of<ArriveEmpty>(p, 1).drop(); }, "released"},
+      {"a stage is released while it is read", [](Plan& p) { the<ArriveEmpty>(p).behind = 0; }, "in flight"},
+      {"all threads release", [](Plan& p) { the<ElectOne>(p, 1).threads = 32; }, "are expected"},
+      {"nobody waits until a stage is full", [](Plan& p) { place_of<WaitFull>(p).drop(); }, "full"},
+      {"nobody acquires", [](Plan& p) { place_of<WaitEmpty>(p).drop(); }, "empty"},
+      {"nobody expects", [](Plan& p) { place_of<ArriveExpectTx>(p).drop(); }, "expect"},
+      {"an operand is not loaded", [](Plan& p) { place_of<TmaLoad>(p).drop(); }, "bytes loaded"},
+      {"the producer stays", [](Plan& p) { place_of<AdvanceStage>(p).drop(); }, "advances by"},
+      {"a consumer stays", [](Plan& p) { place_of<AdvanceStage>(p, 1).drop(); }, "advances by"},
+      {"a pipeline of other bytes", [](Plan& p) { p.pipelines[PipelineId{0}].bytes -= 1024; }, "bytes"},
+      {"a pipeline of another number of stages", [](Plan& p) { ++p.pipelines[PipelineId{0}].stages; }, "stages"},
+      {"arrivals that nobody makes", [](Plan& p) { ++p.pipelines[PipelineId{0}].empty_arrivals; }, "are expected"},
+      {"no fence before wgmma", [](Plan& p) { place_of<WgmmaFence>(p).drop(); }, "fence"},
+      {"matmuls are not committed", [](Plan& p) { place_of<WgmmaCommit>(p).drop(); }, "committed"},
+      {"matmuls stay open", [](Plan& p) { the<WgmmaWait>(p, 1).pending = 1; }, "in flight"},
+      {"accumulators of another layout",
+       [](Plan& p) {
     for (Value& v : p.values)
       if (v.shape.rank() == 2) v.layout = accumulator_layout(v.shape, 4, 2);
-           },
-           "sums_consumer0 is"},
-          {"no fence before the TMA store", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "fence"},
-          {"no barrier before the TMA store", [](Plan& p) { place_of<NamedBarrier>(p, 1).drop(); }, "barrier"},
-          {"a copy may still read",
-           [](Plan& p) {
+  }, "sums_consumer0 is"},
+      {"no fence before the TMA store", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "fence"},
+      {"no barrier before the TMA store", [](Plan& p) { place_of<NamedBarrier>(p, 1).drop(); }, "barrier"},
+      {"a copy may still read",
+       [](Plan& p) {
     the<TmaStoreWait>(p, 0).pending = 2;
     the<TmaStoreWait>(p, 1).pending = 2;
     the<TmaStoreWait>(p, 2).pending = 2;
     the<TmaStoreWait>(p, 3).pending = 2;
-           },
-           "may still read"},
-              {"stores are not waited for at the end", [](Plan& p) { place_of<TmaStoreWait>(p, 4).drop(); },
-               "ends while its TMA stores"},
-              {"a barrier of other threads", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }, "threads reach"},
-              {"an impossible barrier id", [](Plan& p) { the<NamedBarrier>(p).id = 16; },
-               "no named barrier 16"},
-              {"a barrier of all threads in a role", [](Plan& p) { p.phases[0].roles[1].body.push_back({Barrier{}}); },
-               "all threads"},
-              {"a role waits for the launch before",
-               [](Plan& p) { p.phases[0].roles[1].body.push_back({GridDependencyWait{}}); }, "ran other steps before"},
-              {"two waits for the launch before",
-               [](Plan& p) {
+  }, "may still read"},
+      {"stores are not waited for at the end", [](Plan& p) { place_of<TmaStoreWait>(p, 4).drop(); },
+       "ends while its TMA stores"},
+      {"a barrier of other threads", [](Plan& p) { the<NamedBarrier>(p).threads = 128; }, "threads reach"},
+      {"an impossible barrier id", [](Plan& p) { the<NamedBarrier>(p).id = 16; }, "no named barrier 16"},
+      {"a barrier of all threads in a role", [](Plan& p) { p.phases[0].roles[1].body.push_back({Barrier{}}); },
+       "all threads"},
+      {"a role waits for the launch before",
+       [](Plan& p) { p.phases[0].roles[1].body.push_back({GridDependencyWait{}}); }, "ran other steps before"},
+      {"two waits for the launch before",
+       [](Plan& p) {
     for (int i = 0; i < 2; ++i) p.phases[0].prologue.push_back({GridDependencyWait{}});
-               },
-               "2 grid dependency waits"},
+  }, "2 grid dependency waits"},
       {"registers that are no multiple of 8", [](Plan& p) { the<SetMaxNReg>(p).registers = 42; }, "registers"},
       {"more registers than there are",
        [](Plan& p) {
@@ -137,8 +126,7 @@ TEST_CASE("The verifier reports errors between roles", "[plan]") {
     the<SetMaxNReg>(p, 1).registers = 240;
     p.phases[0].roles[0].registers = 64;
     the<SetMaxNReg>(p, 0).registers = 64;
-       },
-       "registers for the roles"},
+  }, "registers for the roles"},
       {"a pipeline that is not made", [](Plan& p) { p.phases[0].prologue.erase(p.phases[0].prologue.begin()); },
        "not initialized"},
       {"no barrier after the initialization of pipelines", [](Plan& p) { p.phases[0].prologue.pop_back(); },
@@ -154,17 +142,8 @@ TEST_CASE("The verifier reports errors between roles", "[plan]") {
       {"barriers of a pipeline in a buffer", [](Plan& p) { p.pipelines[PipelineId{0}].offset = 0; },
        "while both are live"},
       {"accumulators used while open", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); }, "in flight"},
-      };
-  const Plan matmul = warp_specialized_matmul(role_tiles[0]);
-  REQUIRE(violations(matmul).empty());
-  for (const Fault& fault : faults) {
-    Plan plan = matmul;
-    fault.plant(plan);
-    const std::vector<std::string> found = violations(plan);
-    INFO(fault.name << ": " << (found.empty() ? "nothing found" : found[0]));
-    CHECK(std::any_of(found.begin(), found.end(),
-                      [&](const std::string& text) { return text.find(fault.says) != text.npos; }));
-  }
+  };
+  check_reported(warp_specialized_matmul(role_tiles[0]), faults);
 }
 
 }  // namespace test_role_plans

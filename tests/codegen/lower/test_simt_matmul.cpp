@@ -9,7 +9,6 @@
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
 #include "support/variants.hpp"
 #include "tessera/tessera.hpp"
@@ -149,26 +148,16 @@ TEST_CASE("SIMT operands are read in 16-byte vectors with constant offsets", "[g
 }
 
 TEST_CASE("SIMT matmuls spill nothing", "[generate]") {
-  if (!nvrtc_here()) return;
-  struct Case {
-    Graph graph;
-    Variant variant;
-    Arch arch{};
-  };
-  std::vector<Case> cases;
-  for (const char* arch : {"sm_80", "sm_90a", "sm_100", "sm_120"})
+  for (const char* name : {"sm_80", "sm_90a", "sm_100", "sm_120"}) {
+    const Arch arch = Arch::parse(name);
+    std::vector<KernelSource> sources;
     for (const Orders& orders : all_orders)
       for (const auto& variant : {dense_variant, ragged_variant}) {
-        Graph graph = matmul_graph({128, 128, 16}, orders);
-        Variant of = variant(graph);
-        cases.push_back({std::move(graph), std::move(of), Arch::parse(arch)});
+        const Graph graph = matmul_graph({128, 128, 16}, orders);
+        sources.push_back(generate(graph, variant(graph), arch));
       }
-  std::vector<std::string> wrong(cases.size());
-  in_parallel(cases.size(), [&](std::size_t i) {
-    const auto& [graph, variant, arch] = cases[i];
-    if (in_share(i)) wrong[i] = compile_check(generate(graph, variant, arch), arch);
-  });
-  for (const std::string& one : wrong) CHECK(one == "");
+    check_compiled(sources, arch);
+  }
 }
 
 }  // namespace test_simt_matmul

@@ -1,21 +1,14 @@
 // Cluster split-K: when it is used, its plan, and the verifier's errors for planted faults.
-#include <fmt/format.h>
-
-#include <functional>
-
 #include "codegen/generate.hpp"
-#include "codegen/make_plan.hpp"
+#include "codegen/kernel_source.hpp"
 #include "codegen/passes.hpp"
-#include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/schedule/clusters.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
-#include "support/support.hpp"
-#include "support/variants.hpp"
+#include "support/planted_faults.hpp"
 
 namespace test_clusters {
 
@@ -23,14 +16,6 @@ using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
 namespace {
-
-template <class T>
-Graph matmul(const MatmulTiles& tiles) {
-  return kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
-    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<T>(kernels::matmul<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
-  }).graph();
-}
 
 Plan plan_of(const Graph& traced, bool clusters = true) {
   return plan_with(traced, [=](Variant& variant) { variant.split_k = clusters ? SplitK::cluster : SplitK::none; });
@@ -64,9 +49,10 @@ TEST_CASE("the k-iterations that can be split are those of the only matmul's loo
     Argument x{.extent = {100, k}, .stride = {k, 1}};
     return SplitKLoop(run_passes(graph)).of(std::vector<Argument>(4, x));
   };
-  CHECK(k_iterations(matmul<bf16>({64, 64, 64}), 641) == 11);
-  CHECK(k_iterations(matmul<f16>({64, 64, 32}), 641) == 21);
-  CHECK(k_iterations(matmul<f32>({64, 64, 32}), 641) == 0);  // wgmma reads no f32 from shared memory
+  CHECK(k_iterations(kernels::linear<bf16, bf16>({64, 64, 64}).graph(), 641) == 11);
+  CHECK(k_iterations(kernels::linear<f16, f16>({64, 64, 32}).graph(), 641) == 21);
+  // wgmma reads no f32 from shared memory.
+  CHECK(k_iterations(kernels::linear<f32, f32>({64, 64, 32}).graph(), 641) == 0);
   const auto of = [](auto body) { return kernel("other", body).graph(); };
   CHECK(k_iterations(of([](In<bf16, 2> x, Out<f32, 2> y) {
     Index i = blocks(1);
@@ -96,7 +82,7 @@ TEST_CASE("the k-iterations that can be split are those of the only matmul's loo
 
 TEST_CASE("in a cluster each CTA runs its share of k-iterations, and the first one reduces", "[plan]") {
   for (const MatmulTiles& tile : tiles) {
-    const Plan plan = plan_of(matmul<bf16>(tile));
+    const Plan plan = plan_of(kernels::linear<bf16, bf16>(tile).graph());
     INFO(tile.m << " x " << tile.n);
     REQUIRE(has_clusters(plan));
     CHECK(to_string(plan).find("the CTAs of a cluster share the k-iterations") != std::string::npos);
@@ -107,19 +93,19 @@ TEST_CASE("in a cluster each CTA runs its share of k-iterations, and the first o
     CHECK(count<ReducePartials>(plan) == 1);
     // With one warp group each thread has all registers that it can use.
     CHECK(count<SetMaxNReg>(plan) == (plan.phases[0].roles[1].warps == 4 ? 0 : 2));
-    CHECK_FALSE(has_clusters(plan_of(matmul<bf16>(tile), false)));
+    CHECK_FALSE(has_clusters(plan_of(kernels::linear<bf16, bf16>(tile).graph(), false)));
   }
 }
 
 TEST_CASE("a kernel whose partials do not fit beside its operands has no clusters", "[plan]") {
-  const Plan large = plan_of(matmul<bf16>({128, 256, 64}));
+  const Plan large = plan_of(kernels::linear<bf16, bf16>({128, 256, 64}).graph());
   CHECK(large.phases[0].roles.size() == 2);
   CHECK_FALSE(has_clusters(large));  // 131072 bytes of accumulators, 32768 of staged output, and two stages of 49152
-  CHECK(has_clusters(plan_of(matmul<bf16>({128, 192, 64}))));
-  const Plan small = plan_of(matmul<f32>({16, 64, 32}));
+  CHECK(has_clusters(plan_of(kernels::linear<bf16, bf16>({128, 192, 64}).graph())));
+  const Plan small = plan_of(kernels::linear<f32, f32>({16, 64, 32}).graph());
   CHECK(small.phases[0].roles.size() == 1);
   CHECK_FALSE(has_clusters(small));
-  const Graph graph = run_passes(matmul<bf16>({64, 64, 64}));
+  const Graph graph = run_passes(kernels::linear<bf16, bf16>({64, 64, 64}).graph());
   Variant variant = dense_variant(graph);
   variant.split_k = SplitK::cluster;
   CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::cluster);
@@ -130,67 +116,33 @@ TEST_CASE("a kernel whose partials do not fit beside its operands has no cluster
 }
 
 TEST_CASE("kernels with clusters compile without spills", "[generate]") {
-  if (!nvrtc_here()) return;
-  std::vector<std::string> wrong(std::size(tiles) * 3);
-  in_parallel(wrong.size(), [&](std::size_t i) {
-    if (!in_share(i)) return;
-    const MatmulTiles& tile = tiles[i / 3];
-    const Graph graph = run_passes(i % 3 == 0   ? matmul<f16>(tile)
-                                   : i % 3 == 1 ? matmul<bf16>(tile)
-                                                : kernels::linear_gelu<bf16, bf16>(tile).graph());
-    Variant variant = dense_variant(graph);
-    variant.split_k = SplitK::cluster;
-    wrong[i] = compile_check(generate(graph, variant, Arch::sm_90a), Arch::sm_90a);
-  });
-  for (const std::string& one : wrong) CHECK(one == "");
+  std::vector<KernelSource> sources;
+  for (const MatmulTiles& tile : tiles)
+    for (const Graph& graph : {kernels::linear<f16, f16>(tile).graph(), kernels::linear<bf16, bf16>(tile).graph(),
+                               kernels::linear_gelu<bf16, bf16>(tile).graph()})
+      sources.push_back(kernel_source(plan_of(graph)));
+  check_compiled(sources);
 }
 
 TEST_CASE("the verifier reports errors between the CTAs of a cluster", "[plan]") {
-  struct Fault {
-    const char* name;
-    std::function<void(Plan&)> plant;
-    const char* says;
-  };
-  const auto in_part = [](Plan& p, bool first) -> IfFirstSplit& {
-    for (StepPlace place : places_of<IfFirstSplit>(p))
-      if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
-    throw std::runtime_error("no such part");
-  };
-  const Fault faults[] =
-      {
-          {"no barrier before the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
-          {"no barrier after the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
-          {"a role reaches fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); },
-           "different numbers"},
-          {"a single thread arrives",
-           [](Plan& p) {
-    ElectOne one{.threads = 128, .body = {{ClusterBarrier{}}}};
-    place_of<ClusterBarrier>(p, 0).step().action = std::move(one);
-           },
-           "not all threads"},
-          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
-          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "only the first CTA reduces"},
-          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "may not be stored yet"},
-          {"nobody reduces", [&](Plan& p) { in_part(p, true).body.clear(); }, "not reduced"},
-          {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; },
-           "scratch"},
-          {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
+  const PlantedFault faults[] = {
+      {"no barrier before the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 2).drop(); }, "barrier"},
+      {"no barrier after the reduction", [](Plan& p) { place_of<ClusterBarrier>(p, 3).drop(); }, "may read"},
+      {"a role reaches fewer barriers", [](Plan& p) { place_of<ClusterBarrier>(p, 0).drop(); }, "different numbers"},
+      {"a single thread arrives", [](Plan& p) { place_of<ClusterBarrier>(p, 0).elect(128); }, "not all threads"},
+      {"the first CTA stores partials", [](Plan& p) { split_part(p, false).first = true; }, "stores none"},
+      {"the others reduce", [](Plan& p) { split_part(p, true).first = false; }, "only the first CTA reduces"},
+      {"nobody stores partials", [](Plan& p) { split_part(p, false).body.clear(); }, "may not be stored yet"},
+      {"nobody reduces", [](Plan& p) { split_part(p, true).body.clear(); }, "not reduced"},
+      {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
+      {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
        "all k-iterations"},
-          {"k-iterations are split without a cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
+      {"k-iterations are split without a cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
        "no split-K to share"},
-          {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "before it is defined"},
-          {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
+      {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 0).drop(); }, "before it is defined"},
+      {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
   };
-  const Plan right = plan_of(matmul<bf16>({64, 64, 64}));
-  CHECK(violations(right).empty());
-  for (const Fault& fault : faults) {
-    Plan plan = right;
-    fault.plant(plan);
-    std::string all;
-    for (const std::string& one : violations(plan)) all += one + "\n";
-    INFO(fault.name << ": " << all);
-    CHECK(all.find(fault.says) != std::string::npos);
-  }
+  check_reported(plan_of(kernels::linear<bf16, bf16>({64, 64, 64}).graph()), faults);
 }
 
 }  // namespace test_clusters

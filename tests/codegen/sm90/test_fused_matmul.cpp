@@ -1,6 +1,5 @@
 // Warp-specialized fused matmuls in a loop, for tiles of sm_90a: on any device, compared with attention in double
 // precision without rounding.
-#include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
@@ -13,10 +12,11 @@
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/schedule/raster_order.hpp"
 #include "support/catch.hpp"
-#include "support/compiling.hpp"
+#include "support/compiled_device.hpp"
 #include "support/devices.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
+#include "support/planted_faults.hpp"
 #include "support/tensors.hpp"
 #include "tessera/tessera.hpp"
 
@@ -224,70 +224,52 @@ Plan causal_plan(bool overlaps = false) {
   return plan_with(attention<bf16>({overlaps ? 128 : 192, 64, 64}, Mask::causal, 1, {.looks = !overlaps}).graph());
 }
 
-struct Planted {
-  const char* name;
-  std::function<void(Plan&)> plant;
-  const char* verifier;  ///< its message
-};
-const Planted faults[] =
-    {
-        {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 0).drop(); },
+const PlantedFault faults[] = {
+    {"scores are read while they are multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 0).drop(); },
      "is the accumulator of a wgmma in flight"},
-        {"a stage is released while it is multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 1).move(3); },
+    {"a stage is released while it is multiplied", [](Plan& p) { place_of<codegen::WgmmaWait>(p, 1).move(3); },
      "wgmma that read the stage are in flight"},
-        {"keys are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
-         "not known to be full"},
-        {"queries are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
-         "not known to be full"},
-        {"queries are never released", [](Plan& p) { place_of<codegen::ArriveEmpty>(p, 2).drop(); },
-         "stages read, 0 released"},
-        {"values are released twice",
-         [](Plan& p) {
+    {"keys are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).drop(); },
+     "not known to be full"},
+    {"queries are multiplied before they have arrived", [](Plan& p) { place_of<codegen::WaitFull>(p, 0).drop(); },
+     "not known to be full"},
+    {"queries are never released", [](Plan& p) { place_of<codegen::ArriveEmpty>(p, 2).drop(); },
+     "stages read, 0 released"},
+    {"values are released twice",
+     [](Plan& p) {
   const StepPlace place = place_of<codegen::ArriveEmpty>(p, 1);
   place.body->push_back(place.step());
-         },
-         "released"},
-        {"the pipeline state of keys does not advance", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); }, "advances by"},
-        {"no fence before probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); }, "no fence"},
-        {"probabilities after the fence",
-         [](Plan& p) {
+}, "released"},
+    {"the pipeline state of keys does not advance", [](Plan& p) { place_of<codegen::AdvanceStage>(p, 3).drop(); },
+     "advances by"},
+    {"no fence before probabilities", [](Plan& p) { place_of<codegen::WgmmaFence>(p, 1).drop(); }, "no fence"},
+    {"probabilities after the fence",
+     [](Plan& p) {
   for (const StepPlace& place : places_of<codegen::Compute>(p)) {
     if (!p.storage(place.step().action.get<codegen::Compute>().out).pairs) continue;
     place.move(place_of<codegen::WgmmaFence>(p, 1).index - place.index);
     return;
   }
-         }, "before it is defined"},
-              {"accumulators that start anew in each iteration",
-               [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; },
+}, "before it is defined"},
+    {"accumulators that start anew in each iteration", [](Plan& p) { the<codegen::Wgmma>(p, 0).overwrites = false; },
      "is accumulated to before it is set"},
-              {"a layout of other rows",
-               [](Plan& p) {
+    {"a layout of other rows",
+     [](Plan& p) {
   codegen::Value& sums = p.values[the<codegen::Wgmma>(p, 1).out];
   sums.layout = codegen::wgmma_accumulator_layout(sums.shape, 1);
-               },
-               "registers, its storage"},
+}, "registers, its storage"},
     {"sections said twice", [](Plan& p) { p.phases[0].schedule.l2_group = 16; }, "whose L2 groups the launch chooses"},
     {"nobody says the sections",
      [](Plan& p) {
   std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::l2_group; });
-     }, "parameters, but needs"},
+}, "parameters, but needs"},
     {"keys for values", [](Plan& p) { the<codegen::Wgmma>(p, 1).b_state = the<codegen::Wgmma>(p, 0).b_state; },
      "not known to be full"},
-    };
+};
 
 }  // namespace
 
-TEST_CASE("the verifier reports errors of fused matmuls", "[plan]") {
-  CHECK(codegen::violations(causal_plan()).empty());
-  for (const Planted& fault : faults) {
-    Plan plan = causal_plan();
-    REQUIRE_NOTHROW(fault.plant(plan));
-    std::string all;
-    for (const std::string& one : codegen::violations(plan)) all += one + "\n";
-    INFO(fault.name << ": " << all);
-    CHECK(all.find(fault.verifier) != std::string::npos);
-  }
-}
+TEST_CASE("the verifier reports errors of fused matmuls", "[plan]") { check_reported(causal_plan(), faults); }
 
 namespace {
 
@@ -297,7 +279,7 @@ StepPlace next_in(const StepPlace& place, std::ptrdiff_t by) {
   return {place.body, static_cast<std::size_t>(static_cast<std::ptrdiff_t>(place.index) + by)};
 }
 
-const Planted of_caches[] = {
+const PlantedFault of_caches[] = {
     {"no fence after the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 0), 1).drop(); },
      "wgmma, at at_consumer_35 and at_consumer_52: threads zeroed rows of it"},
     {"no barrier after the zeros", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 3), 2).drop(); },
@@ -306,21 +288,10 @@ const Planted of_caches[] = {
      "a fence and then a barrier must precede"},
     {"zeros before the tile has come", [](Plan& p) { place_of<codegen::WaitFull>(p, 1).move(3); },
      "not known to be full"},
-    {"zeros of one group",
-     [](Plan& p) {
-  const StepPlace clear = place_of<codegen::ZeroFillPastEnd>(p, 1);
-  codegen::ElectOne some{.threads = 128, .body = {}};
-  some.body.push_back(clear.step());
-  clear.step().action = std::move(some);
-}, "threads zero it"},
+    {"zeros of one group", [](Plan& p) { place_of<codegen::ZeroFillPastEnd>(p, 1).elect(128); }, "threads zero it"},
     {"no zeros", [](Plan& p) { next_in(place_of<codegen::WaitFull>(p, 1), 3).drop(); }, "are not zeroed"},
-    {"the fence of one group",
-     [](Plan& p) {
-  const StepPlace fence = next_in(place_of<codegen::ZeroFillPastEnd>(p, 1), 1);
-  codegen::ElectOne some{.threads = 128, .body = {}};
-  some.body.push_back(fence.step());
-  fence.step().action = std::move(some);
-}, "threads fence their writes"},
+    {"the fence of one group", [](Plan& p) { next_in(place_of<codegen::ZeroFillPastEnd>(p, 1), 1).elect(128); },
+     "threads fence their writes"},
     {"a barrier of another branch",
      [](Plan& p) {
   const StepPlace branch = place_of<codegen::Branch>(p, 0);
@@ -346,17 +317,7 @@ const Planted of_caches[] = {
 
 }  // namespace
 
-TEST_CASE("the verifier reports errors of tiles of a slice", "[plan]") {
-  CHECK(codegen::violations(cached_plan()).empty());
-  for (const Planted& fault : of_caches) {
-    Plan plan = cached_plan();
-    REQUIRE_NOTHROW(fault.plant(plan));
-    std::string all;
-    for (const std::string& one : codegen::violations(plan)) all += one + "\n";
-    INFO(fault.name << ": " << all);
-    CHECK(all.find(fault.verifier) != std::string::npos);
-  }
-}
+TEST_CASE("the verifier reports errors of tiles of a slice", "[plan]") { check_reported(cached_plan(), of_caches); }
 
 TEST_CASE("a fused matmul's tiles may be of a slice with a constant start", "[plan]") {
   const auto says = [](const Plan& plan, std::string_view words) {
@@ -632,19 +593,12 @@ TEST_CASE("two warp groups overlap an iteration's second matmul with the next it
   CHECK(pending == std::vector<int>{0, 1, 0, 0});
   // There is room beside 128 columns of accumulators, too: the first iteration's results are not kept.
   CHECK(count<codegen::Wgmma>(plan_with(attention<bf16>({128, 128, 128}, Mask::causal, 1).graph())) == 4);
-  const auto is_named = [&](const std::function<void(Plan&)>& plant, const char* words) {
-    Plan wrong = causal_plan(true);
-    plant(wrong);
-    std::string all;
-    for (const std::string& one : codegen::violations(wrong)) all += one + "\n";
-    INFO(all);
-    CHECK(all.find(words) != std::string::npos);
-  };
-  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 1).pending = 2; }, "is the accumulator of a wgmma in flight");
-  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 2).drop(); }, "of a wgmma in flight");
-  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 2).pending = 1; }, "of a wgmma in flight");
-  is_named([](Plan& p) { the<codegen::Wgmma>(p, 2).b_state = the<codegen::Wgmma>(p, 1).b_state; },
-           "wgmma that read the stage are in flight");
+  check_reported(plan, [](Plan& p) { the<codegen::WgmmaWait>(p, 1).pending = 2; },
+                 "is the accumulator of a wgmma in flight");
+  check_reported(plan, [](Plan& p) { place_of<codegen::WgmmaWait>(p, 2).drop(); }, "of a wgmma in flight");
+  check_reported(plan, [](Plan& p) { the<codegen::WgmmaWait>(p, 2).pending = 1; }, "of a wgmma in flight");
+  check_reported(plan, [](Plan& p) { the<codegen::Wgmma>(p, 2).b_state = the<codegen::Wgmma>(p, 1).b_state; },
+                 "wgmma that read the stage are in flight");
 
   // The groups issue their matmuls in turn, so that one multiplies while the other computes exponentials.
   using codegen::OrderedBarrier;
@@ -653,20 +607,20 @@ TEST_CASE("two warp groups overlap an iteration's second matmul with the next it
   CHECK(turns[0].step().action.get<OrderedBarrier>().kind == OrderedBarrier::Kind::begin);
   CHECK((turns[1].body == matmuls[1].body && turns[1].index < matmuls[1].index));
   CHECK((turns[2].body == matmuls[1].body && turns[2].index > matmuls[2].index));
-  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 0).drop(); }, "no turn has begun");
-  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 1).drop(); }, "it is not the warp group's turn");
-  is_named([](Plan& p) { place_of<OrderedBarrier>(p, 2).drop(); }, "not passed on before the body ends");
-  is_named([](Plan& p) { the<OrderedBarrier>(p, 2).kind = OrderedBarrier::Kind::wait; }, "already the warp group's turn");
-  is_named([](Plan& p) { the<OrderedBarrier>(p, 1).kind = OrderedBarrier::Kind::begin; }, "begin 2 times");
-  is_named([](Plan& p) { the<OrderedBarrier>(p, 1).id = 15; }, "there is no named barrier 16");
-  is_named([](Plan& p) {
+  check_reported(plan, [](Plan& p) { place_of<OrderedBarrier>(p, 0).drop(); }, "no turn has begun");
+  check_reported(plan, [](Plan& p) { place_of<OrderedBarrier>(p, 1).drop(); }, "it is not the warp group's turn");
+  check_reported(plan, [](Plan& p) { place_of<OrderedBarrier>(p, 2).drop(); }, "not passed on before the body ends");
+  check_reported(plan, [](Plan& p) { the<OrderedBarrier>(p, 2).kind = OrderedBarrier::Kind::wait; },
+                 "already the warp group's turn");
+  check_reported(plan, [](Plan& p) { the<OrderedBarrier>(p, 1).kind = OrderedBarrier::Kind::begin; }, "begin 2 times");
+  check_reported(plan, [](Plan& p) { the<OrderedBarrier>(p, 1).id = 15; }, "there is no named barrier 16");
+  check_reported(plan, [](Plan& p) {
     for (int i = 0; i < 3; ++i) the<OrderedBarrier>(p, i).id = 1;
   }, "named barrier 1 is not only used for turns");
 }
 
 TEST_CASE("a tile's last sums are multiplied along with the next tile's first scores", "[plan]") {
-  const auto full_plan = [] { return plan_with(attention<bf16>({128, 128, 128}, Mask::full, 1).graph()); };
-  Plan plan = full_plan();
+  Plan plan = plan_with(attention<bf16>({128, 128, 128}, Mask::full, 1).graph());
   REQUIRE(first_note(plan) != "");
   const std::vector<StepPlace> matmuls = places_of<codegen::Wgmma>(plan);
   REQUIRE(matmuls.size() == 5);  // scores of the first tile; scores and sums; the last sums, and the next scores
@@ -696,23 +650,16 @@ TEST_CASE("a tile's last sums are multiplied along with the next tile's first sc
   empty.tensors[1].has_elements = false;
   CHECK(!runs_on(codegen::make_plan(graph, empty, Arch::sm_90a, {.verify = true})));
 
-  const auto is_named = [&](const std::function<void(Plan&)>& plant, const char* words) {
-    Plan wrong = full_plan();
-    plant(wrong);
-    std::string all;
-    for (const std::string& one : codegen::violations(wrong)) all += one + "\n";
-    INFO(all);
-    CHECK(all.find(words) != std::string::npos);
-  };
-  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 3).pending = 2; }, "of a wgmma in flight");
-  is_named([](Plan& p) { place_of<codegen::WgmmaWait>(p, 4).drop(); }, "of a wgmma in flight");
-  is_named([](Plan& p) { the<codegen::WgmmaWait>(p, 0).pending = 1; }, "of a wgmma in flight");
+  check_reported(plan, [](Plan& p) { the<codegen::WgmmaWait>(p, 3).pending = 2; }, "of a wgmma in flight");
+  check_reported(plan, [](Plan& p) { place_of<codegen::WgmmaWait>(p, 4).drop(); }, "of a wgmma in flight");
+  check_reported(plan, [](Plan& p) { the<codegen::WgmmaWait>(p, 0).pending = 1; }, "of a wgmma in flight");
   const auto waits = places_of<codegen::WaitFull>(plan);
   for (std::size_t i = 0; i < waits.size(); ++i)
-    is_named([&](Plan& p) { place_of<codegen::WaitFull>(p, static_cast<int>(i)).drop(); }, "not known to be full");
+    check_reported(plan, [&](Plan& p) { place_of<codegen::WaitFull>(p, static_cast<int>(i)).drop(); },
+                   "not known to be full");
   const auto releases = places_of<codegen::ArriveEmpty>(plan);
   for (std::size_t i = 0; i < releases.size(); ++i)
-    is_named([&](Plan& p) { place_of<codegen::ArriveEmpty>(p, static_cast<int>(i)).drop(); }, "released");
+    check_reported(plan, [&](Plan& p) { place_of<codegen::ArriveEmpty>(p, static_cast<int>(i)).drop(); }, "released");
   // Where the state of the queries advances, after the step that releases them.
   const auto given_back = [](Plan& p) {
     const codegen::PipelineStateId queries = the<codegen::Wgmma>(p, 0).a_state;
@@ -720,20 +667,20 @@ TEST_CASE("a tile's last sums are multiplied along with the next tile's first sc
       if (place.step().action.get<codegen::AdvanceStage>().state == queries) return place;
     throw std::logic_error("queries are not given back");
   };
-  is_named([&](Plan& p) {  // after the wait for the next tile's, of which none are loaded then
+  check_reported(plan, [&](Plan& p) {  // after the wait for the next tile's, of which none are loaded then
     const StepPlace place = given_back(p);
     const auto last = static_cast<std::ptrdiff_t>(place.body->size()) - 1;
     for (int i = 0; i < 2; ++i)
       StepPlace{place.body, place.index - 1}.move(last - static_cast<std::ptrdiff_t>(place.index) + 1);
   }, "the stage is already full");
-  is_named([&](Plan& p) { given_back(p).move(-1); }, "the stage is released");
-  is_named([](Plan& p) {  // the producer loads nothing after the last tile
+  check_reported(plan, [&](Plan& p) { given_back(p).move(-1); }, "the stage is released");
+  check_reported(plan, [](Plan& p) {  // the producer loads nothing after the last tile
     codegen::Body& body = *place_of<codegen::TileLoop>(p, 0).body;
     body.erase(body.begin() + static_cast<std::ptrdiff_t>(place_of<codegen::TileLoop>(p, 0).index) + 1, body.end());
   }, "filled than read");
   const auto loads = places_of<codegen::TmaLoad>(plan);
   for (std::size_t i = 0; i < loads.size(); ++i)
-    is_named([&](Plan& p) { place_of<codegen::TmaLoad>(p, static_cast<int>(i)).drop(); }, "bytes loaded");
+    check_reported(plan, [&](Plan& p) { place_of<codegen::TmaLoad>(p, static_cast<int>(i)).drop(); }, "bytes loaded");
 }
 
 TEST_CASE("the reason why a fused matmul is not warp-specialized is reported", "[plan]") {
@@ -762,11 +709,7 @@ TEST_CASE("attention with other tiles compiles without spills", "[generate]") {
     for (const Mask mask : {Mask::causal, Mask::full, Mask::documents})
       if (mask != Mask::documents || tiles.n == 128 || tiles.n == 176)
         add(plan_with(attention<bf16>(tiles, mask, 1).graph()));
-  std::vector<std::string> wrong(sources.size());
-  in_parallel(wrong.size(), [&](std::size_t i) {
-    if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);
-  });
-  for (const std::string& one : wrong) CHECK(one == "");
+  check_compiled(sources);
 }
 
 }  // namespace test_fused_matmul

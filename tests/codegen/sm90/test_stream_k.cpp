@@ -1,22 +1,16 @@
 // Stream-K: when it is used, its plan, and the verifier's errors for planted faults.
-#include <fmt/format.h>
-
-#include <functional>
-
 #include "codegen/generate.hpp"
+#include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
-#include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/schedule/split_k.hpp"
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
-#include "support/support.hpp"
-#include "support/variants.hpp"
+#include "support/planted_faults.hpp"
 #include "tessera/jit/choose.hpp"
 
 namespace test_stream_k {
@@ -25,14 +19,6 @@ using namespace tessera::internal;
 using namespace tessera::internal::codegen;
 
 namespace {
-
-template <class T>
-Graph matmul(const MatmulTiles& tiles) {
-  return kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
-    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<T>(kernels::matmul<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
-  }).graph();
-}
 
 Graph with_residual(const MatmulTiles& tiles) {
   return kernel("residual", [=](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 2> z, tessera::internal::Out<bf16, 2> y) {
@@ -44,11 +30,6 @@ Graph with_residual(const MatmulTiles& tiles) {
   }).graph();
 }
 
-Variant shared_variant(const Graph& graph) {
-  Variant variant = dense_variant(graph);
-  variant.split_k = SplitK::stream_k;
-  return variant;
-}
 Plan plan_of(const Graph& traced) {
   return plan_with(traced, [](Variant& variant) { variant.split_k = SplitK::stream_k; });
 }
@@ -107,7 +88,7 @@ TEST_CASE("the time model knows stream-K", "[plan]") {
 
 TEST_CASE("with stream-K each CTA runs its share of all k-iterations", "[plan]") {
   for (const MatmulTiles& tile : wgmma_tiles()) {
-    const Plan plan = plan_of(matmul<bf16>(tile));
+    const Plan plan = plan_of(kernels::linear<bf16, bf16>(tile).graph());
     INFO(tile.m << " x " << tile.n);
     REQUIRE(plan.shared_by_grid());
     CHECK(to_string(plan).find("stream-K: all CTAs share the k-iterations of all grid tiles") !=
@@ -121,13 +102,14 @@ TEST_CASE("with stream-K each CTA runs its share of all k-iterations", "[plan]")
                               count<WaitPartial>(plan), count<ReducePartials>(plan)})
       CHECK(of_each == 1);
     // The pipeline keeps all its stages.
-    const Graph graph = run_passes(matmul<bf16>(tile));
+    const Graph graph = run_passes(kernels::linear<bf16, bf16>(tile).graph());
     CHECK(plan.pipelines[PipelineId{0}].stages >=
           make_plan(graph, dense_variant(graph), Arch::sm_90a, {}).pipelines[PipelineId{0}].stages);
   }
-  CHECK_FALSE(plan_of(matmul<f32>({16, 64, 32})).shared_by_grid());
-  const Graph graph = run_passes(matmul<bf16>({128, 128, 64}));
-  Variant variant = shared_variant(graph);
+  CHECK_FALSE(plan_of(kernels::linear<f32, f32>({16, 64, 32}).graph()).shared_by_grid());
+  const Graph graph = run_passes(kernels::linear<bf16, bf16>({128, 128, 64}).graph());
+  Variant variant = dense_variant(graph);
+  variant.split_k = SplitK::stream_k;
   CHECK(generate(graph, variant, Arch::sm_90a).split_k == SplitK::stream_k);
   CHECK(generate(graph, variant, Arch::sm_80).split_k == SplitK::none);
   variant.index64 = true;
@@ -135,73 +117,52 @@ TEST_CASE("with stream-K each CTA runs its share of all k-iterations", "[plan]")
 }
 
 TEST_CASE("stream-K kernels compile without spills", "[generate]") {
-  if (!nvrtc_here()) return;
-  const std::vector<MatmulTiles> tiles = wgmma_tiles();
-  std::vector<std::string> wrong(tiles.size() * 3);
-  in_parallel(wrong.size(), [&](std::size_t i) {
-    if (!in_share(i)) return;
-    const MatmulTiles& tile = tiles[i / 3];  // f16 and bf16 in turn: one word of an instruction distinguishes them
-    const Graph graph = run_passes(i % 6 == 0   ? matmul<f16>(tile)
-                                   : i % 3 == 0 ? matmul<bf16>(tile)
-                                   : i % 3 == 1 ? with_residual(tile)
-                                                : kernels::linear_gelu<bf16, bf16>(tile).graph());
-    wrong[i] = compile_check(generate(graph, shared_variant(graph), Arch::sm_90a), Arch::sm_90a);
-  });
-  for (std::size_t i = 0; i < wrong.size(); ++i) {
-    INFO(tiles[i / 3].m << " x " << tiles[i / 3].n << ", " << i % 3);
-    CHECK(wrong[i] == "");
+  std::vector<KernelSource> sources;
+  bool f16_turn = false;
+  for (const MatmulTiles& tile : wgmma_tiles()) {
+    f16_turn = !f16_turn;  // f16 and bf16 in turn: one word of an instruction distinguishes them
+    for (const Graph& graph :
+         {f16_turn ? kernels::linear<f16, f16>(tile).graph() : kernels::linear<bf16, bf16>(tile).graph(),
+          with_residual(tile), kernels::linear_gelu<bf16, bf16>(tile).graph()})
+      sources.push_back(kernel_source(plan_of(graph)));
   }
+  check_compiled(sources);
 }
 
 TEST_CASE("the verifier reports errors between the CTAs of stream-K", "[plan]") {
-  struct Fault {
-    const char* name;
-    std::function<void(Plan&)> plant;
-    const char* says;
-  };
-  const auto in_part = [](Plan& p, bool first) -> IfFirstSplit& {
-    for (StepPlace place : places_of<IfFirstSplit>(p))
-      if (IfFirstSplit& part = place.step().action.get<IfFirstSplit>(); part.first == first) return part;
-    throw std::runtime_error("no such part");
-  };
-  const Fault faults[] =
-      {
-          {"the signal comes before all partials are stored",
-           [&](Plan& p) { in_part(p, false).body.erase(in_part(p, false).body.begin() + 1); },
+  const PlantedFault faults[] = {
+      {"the signal comes before all partials are stored",
+       [](Plan& p) { split_part(p, false).body.erase(split_part(p, false).body.begin() + 1); },
        "the partial may be incomplete"},
-          {"nobody signals", [&](Plan& p) { in_part(p, false).body.pop_back(); }, "role consumer"},
-          {"all threads signal",
-           [&](Plan& p) {
-    Body& body = in_part(p, false).body;
+      {"nobody signals", [](Plan& p) { split_part(p, false).body.pop_back(); }, "role consumer"},
+      {"all threads signal",
+       [&](Plan& p) {
+    Body& body = split_part(p, false).body;
     body.back() = {SignalPartial{}};
-           }, "256 threads signal"},
-          {"nobody stores partials", [&](Plan& p) { in_part(p, false).body.clear(); }, "does not store partials"},
-          {"the first CTA stores partials", [&](Plan& p) { in_part(p, false).first = true; }, "stores none"},
-          {"the others reduce", [&](Plan& p) { in_part(p, true).first = false; }, "no peer CTAs"},
-          {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
+  }, "256 threads signal"},
+      {"nobody stores partials", [](Plan& p) { split_part(p, false).body.clear(); }, "does not store partials"},
+      {"the first CTA stores partials", [](Plan& p) { split_part(p, false).first = true; }, "stores none"},
+      {"the others reduce", [](Plan& p) { split_part(p, true).first = false; }, "no peer CTAs"},
+      {"nobody waits", [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin()); },
        "may not be stored yet"},
-          {"one thread has waited, and the others go on",
-           [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); },
+      {"one thread has waited, and the others go on",
+       [](Plan& p) { the<ForEachPeer>(p, 0).body.erase(the<ForEachPeer>(p, 0).body.begin() + 1); },
        "may not be stored yet"},
-          {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
-          {"nobody reduces", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not reduced"},
-          {"the result is stored without the partials of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
+      {"all wait", [](Plan& p) { the<ForEachPeer>(p, 0).body[0] = {WaitPartial{}}; }, "256 threads wait"},
+      {"nobody reduces", [](Plan& p) { the<ForEachPeer>(p, 0).body.pop_back(); }, "is not reduced"},
+      {"the result is stored without the partials of others", [](Plan& p) { place_of<ForEachPeer>(p, 0).drop(); },
        "before partials of other CTAs are reduced"},
-          {"partials of other k-iterations",
-           [](Plan& p) {
-    the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
-           },
+      {"partials of other k-iterations",
+       [](Plan& p) { the<ForEachPeer>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
        "for other k-iterations"},
-              {"a share of other k-iterations",
-               [](Plan& p) {
-    the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7};
-               },
+      {"a share of other k-iterations",
+       [](Plan& p) { the<SplitKRange>(p, 0).k_iterations = {.kind = codegen::Operand::Kind::literal, .literal = 7}; },
        "range of other k-iterations"},
       {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
        "all k-iterations"},
       {"a share that is never computed", [](Plan& p) { place_of<SplitKRange>(p, 1).drop(); }, "before it is defined"},
       {"another value determines the first CTA",
-       [&](Plan& p) { in_part(p, true).share = the<SplitKRange>(p, 1).count; }, "another number"},
+       [](Plan& p) { split_part(p, true).share = the<SplitKRange>(p, 1).count; }, "another number"},
       {"k-iterations are split without stream-K", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
        "the kernel has"},
       {"k-iterations without a count", [](Plan& p) { the<TileLoop>(p, 0).k_iterations = {}; },
@@ -212,20 +173,10 @@ TEST_CASE("the verifier reports errors between the CTAs of stream-K", "[plan]") 
       {"no flags",
        [](Plan& p) {
     std::erase_if(p.parameters, [](const KernelParameter& one) { return one.kind == KernelParameter::Kind::flags; });
-       },
-       "parameters"},
+  }, "parameters"},
       {"two consumer groups", [](Plan& p) { p.phases[0].roles[1].consumer_groups = 2; }, "consumer groups"},
-      };
-  const Plan right = plan_of(matmul<bf16>({128, 128, 64}));
-  CHECK(violations(right).empty());
-  for (const Fault& fault : faults) {
-    Plan plan = right;
-    fault.plant(plan);
-    std::string all;
-    for (const std::string& one : violations(plan)) all += one + "\n";
-    INFO(fault.name << ": " << all);
-    CHECK(all.find(fault.says) != std::string::npos);
-  }
+  };
+  check_reported(plan_of(kernels::linear<bf16, bf16>({128, 128, 64}).graph()), faults);
 }
 
 }  // namespace test_stream_k

@@ -2,21 +2,17 @@
 // Which operands those are, how they are read, and how the verifier reports planted faults.
 #include <fmt/format.h>
 
-#include <functional>
-
-#include "codegen/generate.hpp"
 #include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/plan_text.hpp"
-#include "codegen/plan/verify/verify_plan.hpp"
-#include "emulator/emulator.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
+#include "support/emulating.hpp"
 #include "support/plan_steps.hpp"
-#include "support/support.hpp"
+#include "support/plans.hpp"
+#include "support/planted_faults.hpp"
 
 namespace test_tma_operands {
 
@@ -32,32 +28,19 @@ struct Apart {
   bool whole = false, clusters = false;  ///< whole: rows end at vector boundaries
 };
 
-template <class T>
-Graph matmul(const MatmulTiles& tiles) {
-  return run_passes(kernel("product", [=](In<T, 2> x, In<T, 2> w, In<f32, 1> bias, tessera::internal::Out<T, 2> y) {
-                      auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-                      const Tile sums = kernels::matmul<T>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
-                      store(y, {m, n}, cast<T>(sums));
-                    }).graph());
-}
-
-Variant variant_of(const Graph& graph, const Apart& apart) {
-  Variant variant = dense_variant(graph);
-  variant.split_k = apart.clusters ? SplitK::cluster : SplitK::none;
-  const auto lies = [&](std::size_t i, int alignment, bool transposed) {
-    TensorClass& tensor = variant.tensors[i];
-    tensor.contiguous_axis = transposed ? 0 : 1;
-    tensor.alignment = static_cast<std::int8_t>(alignment);
-    tensor.tma_addressable = alignment == 16;
-    tensor.row_alignment = apart.whole ? 16 : 2;
-  };
-  lies(0, apart.left, apart.left_transposed);
-  lies(1, apart.right, apart.right_transposed);
-  return variant;
-}
-
-Plan plan_of(const Graph& graph, const Apart& apart) {
-  return make_plan(graph, variant_of(graph, apart), Arch::sm_90a, {.verify = true});
+Plan plan_of(const Graph& traced, const Apart& apart) {
+  return plan_with(traced, [&](Variant& variant) {
+    variant.split_k = apart.clusters ? SplitK::cluster : SplitK::none;
+    const auto lies = [&](std::size_t i, int alignment, bool transposed) {
+      TensorClass& tensor = variant.tensors[i];
+      tensor.contiguous_axis = transposed ? 0 : 1;
+      tensor.alignment = static_cast<std::int8_t>(alignment);
+      tensor.tma_addressable = alignment == 16;
+      tensor.row_alignment = apart.whole ? 16 : 2;
+    };
+    lies(0, apart.left, apart.left_transposed);
+    lies(1, apart.right, apart.right_transposed);
+  });
 }
 
 constexpr MatmulTiles tiles[] = {{64, 64, 64},   {64, 128, 128}, {128, 128, 64},
@@ -70,8 +53,8 @@ TEST_CASE("the producer's threads write operands that are not TMA-addressable to
     for (const bool left : {true, false})
       for (const bool right : {true, false})
         for (const bool clusters : {true, false}) {
-          const Plan plan =
-              plan_of(matmul<bf16>(tile), {.left = left ? 2 : 16, .right = right ? 2 : 16, .clusters = clusters});
+          const Plan plan = plan_of(kernels::linear<bf16, bf16>(tile).graph(),
+                                    {.left = left ? 2 : 16, .right = right ? 2 : 16, .clusters = clusters});
           INFO(fmt::format("[{},{}]{}{}\n", tile.m, tile.n, left ? ", left" : "", right ? ", right" : "")
                << tree_text(plan));
           REQUIRE(plan.phases[0].roles.size() == 2);
@@ -90,7 +73,7 @@ TEST_CASE("the producer's threads write operands that are not TMA-addressable to
 }
 
 TEST_CASE("the producer's threads read vectors where alignment allows, and write 32-bit words at least", "[plan]") {
-  const Graph graph = matmul<bf16>({64, 128, 64});
+  const Graph graph = kernels::linear<bf16, bf16>({64, 128, 64}).graph();
   const auto widths = [&](const Apart& apart) {
     Plan plan = plan_of(graph, apart);
     const StoreShared& stage = the<StoreShared>(plan);
@@ -105,46 +88,27 @@ TEST_CASE("the producer's threads read vectors where alignment allows, and write
 }
 
 TEST_CASE("kernels whose producer copies compile without spills", "[generate]") {
-  if (!nvrtc_here()) return;
-  struct Case {
-    MatmulTiles tile;
-    Apart apart;
+  std::vector<KernelSource> sources;
+  const auto add = [&](const Graph& graph, const Apart& apart) {
+    sources.push_back(kernel_source(plan_of(graph, apart)));
   };
-  std::vector<Case> cases;
   for (const MatmulTiles& tile : tiles) {
-    cases.push_back({tile, {.left = 2, .left_transposed = tile.n == 128}});
-    cases.push_back({tile, {.right = 2, .right_transposed = tile.m == 128}});
-    cases.push_back({tile, {.left = 2, .right = 2, .clusters = tile.n == 64}});
-    cases.push_back({tile, {.left = 4, .right = 8, .whole = true, .clusters = tile.n == 128}});
+    add(kernels::linear<f16, f16>(tile).graph(), {.left = 2, .left_transposed = tile.n == 128});
+    add(kernels::linear<bf16, bf16>(tile).graph(), {.right = 2, .right_transposed = tile.m == 128});
+    add(kernels::linear<f16, f16>(tile).graph(), {.left = 2, .right = 2, .clusters = tile.n == 64});
+    add(kernels::linear<bf16, bf16>(tile).graph(), {.left = 4, .right = 8, .whole = true, .clusters = tile.n == 128});
   }
-  std::vector<std::string> wrong(cases.size());
-  in_parallel(wrong.size(), [&](std::size_t i) {
-    if (!in_share(i)) return;
-    const auto& [tile, apart] = cases[i];
-    const Graph graph = i % 2 ? matmul<bf16>(tile) : matmul<f16>(tile);
-    wrong[i] = compile_check(generate(graph, variant_of(graph, apart), Arch::sm_90a), Arch::sm_90a);
-  });
-  for (const std::string& one : wrong) CHECK(one == "");
+  check_compiled(sources);
 }
 
 TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]") {
-  struct Fault {
-    const char* name;
-    std::function<void(Plan&)> plant;
-    const char* says;
-  };
   const auto pipeline = [](Plan& p) -> Pipeline& { return p.pipelines[PipelineId{0}]; };
-  const auto elect = [](const StepPlace& place) {
-    ElectOne one{.threads = 128, .body = {}};
-    one.body.push_back(std::move(place.step()));
-    place.step().action = std::move(one);
-  };
-  const Fault faults[] = {
+  const PlantedFault faults[] = {
       {"no fence", [](Plan& p) { place_of<ProxyFence>(p).drop(); }, "a fence must precede the arrival"},
       {"a fence before the writes", [](Plan& p) { place_of<ProxyFence>(p).move(-1); }, "a fence must precede"},
       {"nobody arrives", [](Plan& p) { place_of<Arrive>(p).drop(); }, "threads arrive, but"},
-      {"one thread arrives", [&](Plan& p) { elect(place_of<Arrive>(p)); }, "threads arrive, but"},
-      {"one thread writes", [&](Plan& p) { elect(place_of<StoreShared>(p)); }, "1 of 128 threads write"},
+      {"one thread arrives", [](Plan& p) { place_of<Arrive>(p).elect(128); }, "threads arrive, but"},
+      {"one thread writes", [](Plan& p) { place_of<StoreShared>(p).elect(128); }, "1 of 128 threads write"},
       {"the operand is not written", [](Plan& p) { place_of<StoreShared>(p).drop(); }, "bytes loaded and written"},
       {"the operand is written twice",
        [](Plan& p) { place_of<StoreShared>(p).body->push_back(place_of<StoreShared>(p).step()); }, "written"},
@@ -172,58 +136,35 @@ TEST_CASE("the verifier reports errors of a stage that threads write", "[plan]")
       {"its bytes are expected, too", [&](Plan& p) { pipeline(p).bytes += 64 * 64 * 2; }, "bytes loaded"},
       {"another buffer is written", [](Plan& p) { the<StoreShared>(p).buffer = the<StoreShared>(p, 1).buffer; },
        "not a buffer of the pipeline"},
-      {"all threads expect",
-       [](Plan& p) {
-    const StepPlace one = place_of<ElectOne>(p);
-    Body body = one.step().action.get<ElectOne>().body;
-    Body& around = *one.body;
-    one.drop();
-    around.insert(around.begin() + 1, body.begin(), body.end());
-  }, "128 threads expect"},
+      {"all threads expect", [](Plan& p) { place_of<ElectOne>(p).replace(the<ElectOne>(p).body); },
+       "128 threads expect"},
   };
-  const Plan right = plan_of(matmul<bf16>({64, 64, 64}), {.left = 2});
-  CHECK(violations(right).empty());
-  for (const Fault& fault : faults) {
-    Plan plan = right;
-    fault.plant(plan);
-    std::string all;
-    for (const std::string& one : violations(plan)) all += one + "\n";
-    INFO(fault.name << ": " << all);
-    CHECK(all.find(fault.says) != std::string::npos);
-  }
+  check_reported(plan_of(kernels::linear<bf16, bf16>({64, 64, 64}).graph(), {.left = 2}), faults);
 }
 
 #ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("faults in copies by the producer's threads are found without the verifier", "[emulator]") {
   const int m = 100, n = 72, k = 843;  // more k-iterations than stages
-  const Graph graph = matmul<bf16>({64, 64, 64});
+  const Graph graph = run_passes(kernels::linear<bf16, bf16>({64, 64, 64}).graph());
   std::vector<bf16> x(std::size_t{m} * k, bf16(1.0f)), w(std::size_t{k} * n, bf16(1.0f)), y(std::size_t{m} * n);
   std::vector<f32> bias(n, 1.0f);
-  const auto matrix = [](void* data, int rows, int columns) {
-    return Argument{.data = data, .extent = {rows, columns}, .stride = {columns, 1}, .scalar = {}};
-  };
-  const std::vector<Argument> arguments = {matrix(x.data(), m, k),
-                                           matrix(w.data(), k, n),
-                                           {.data = bias.data(), .extent = {n}, .stride = {1}, .scalar = {}},
-                                           matrix(y.data(), m, n)};
+  const std::vector<Argument> arguments = {dense_argument(x, {m, k}), dense_argument(w, {k, n}),
+                                           dense_argument(bias, {n}), dense_argument(y, {m, n})};
   const Variant variant = classify(graph, arguments);
   REQUIRE(!variant.tensors[0].tma_addressable);
   REQUIRE(variant.tensors[1].tma_addressable);
-  const auto report = [&](const std::function<void(Plan&)>& plant) {
+  const auto report = [&](const Plant& plant) {
     Plan plan = make_plan(graph, variant, Arch::sm_90a, {});
     plant(plan);
     const KernelSource source = kernel_source(plan);
     std::ranges::fill(y, bf16(0.0f));
-    return Emulator::compile(std::span(&source, 1))
-        .run(0, graph, arguments, std::vector<std::int64_t>{2, 2}, {})
-        .text();
+    return Emulator::compile(std::span(&source, 1)).run(0, graph, arguments, std::vector<std::int64_t>{2, 2}, {});
   };
-  CHECK(report([](Plan&) {}) == "");
+  CHECK(report([](Plan&) {}).text() == "");
   CHECK(std::ranges::all_of(y, [](bf16 sum) { return float(sum) == 844.0f; }));
-  const auto finds = [&](const char* name, const char* says, const std::function<void(Plan&)>& plant) {
-    const std::string text = report(plant);
-    INFO(name << ": " << text);
-    CHECK(text.find(says) != text.npos);
+  const auto finds = [&](const char* name, const char* says, const Plant& plant) {
+    INFO(name);
+    check_found(report(plant), says, false);
   };
   finds("no fence", "with no async_proxy_fence since", [](Plan& p) { place_of<ProxyFence>(p).drop(); });
   finds("a fence ahead of what is written", "with no async_proxy_fence since",

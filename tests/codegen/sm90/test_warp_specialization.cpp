@@ -11,6 +11,7 @@
 #include "support/catch.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
+#include "support/planted_faults.hpp"
 #include "support/variants.hpp"
 
 namespace test_warp_specialization {
@@ -473,28 +474,24 @@ TEST_CASE("rows that no box fills are cleared before they are read", "[plan]") {
       while (!body.at(i).action.is<ZeroFillRows>()) ++i;
       return StepPlace{&body, i + steps};
     };
-    struct Fault {
-      const char* says;
-      std::function<void(Plan&)> plant;
+    const PlantedFault faults[] = {
+        {"rows are not cleared", [&](Plan& p) { behind(p, 0).drop(); }, "not zeroed"},
+        {"rows are cleared after the fence", [&](Plan& p) { behind(p, 0).move(1); }, "not zeroed"},
+        {"no fence", [&](Plan& p) { behind(p, 1).drop(); }, "not zeroed"},
+        {"no barrier", [&](Plan& p) { two ? place_of<NamedBarrier>(p, 0).drop() : behind(p, 2).drop(); },
+         two ? "" : "not zeroed"},
+        {"boxes that are not clipped", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.clipped = false; },
+         "no fewer rows"},
+        {"a pipeline that does not know of the rows", [](Plan& p) { p.pipelines[PipelineId{0}].clipped.pop_back(); },
+         "has fewer rows"},
+        {"rows of another axis", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[0].axis = 1; },
+         "not clipped like its boxes"},
+        {"rows of another tensor", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].argument = 0; },
+         "not clipped like its boxes"},
+        {"rows of an axis that does not exist", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].axis = 2; },
+         "an unknown axis or buffer"},
     };
-    const Fault faults[] = {
-        {"not zeroed", [&](Plan& p) { behind(p, 0).drop(); }},
-        {"not zeroed", [&](Plan& p) { behind(p, 0).move(1); }},
-        {"not zeroed", [&](Plan& p) { behind(p, 1).drop(); }},
-        {two ? "" : "not zeroed", [&](Plan& p) { two ? place_of<NamedBarrier>(p, 0).drop() : behind(p, 2).drop(); }},
-        {"no fewer rows", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.clipped = false; }},
-        {"has fewer rows", [](Plan& p) { p.pipelines[PipelineId{0}].clipped.pop_back(); }},
-        {"not clipped like its boxes", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[0].axis = 1; }},
-        {"not clipped like its boxes", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].argument = 0; }},
-        {"an unknown axis or buffer", [](Plan& p) { p.pipelines[PipelineId{0}].clipped[1].axis = 2; }},
-    };
-    CHECK(violations(whole).empty());
-    for (const Fault& fault : faults) {
-      Plan plan = whole;
-      fault.plant(plan);
-      const std::vector<std::string> found = violations(plan);
-      CHECK(std::ranges::any_of(found, [&](const std::string& text) { return text.find(fault.says) != text.npos; }));
-    }
+    check_reported(whole, faults);
   }
 }
 

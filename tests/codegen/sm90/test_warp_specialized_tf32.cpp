@@ -8,21 +8,20 @@
 
 #include "codegen/generate.hpp"
 #include "codegen/kernel_source.hpp"
-#include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/remarks.hpp"
-#include "codegen/plan/verify/verify_plan.hpp"
 #include "emulator/emulator.hpp"
 #include "graph/math.hpp"
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
-#include "support/compiling.hpp"
 #include "support/devices.hpp"
+#include "support/emulating.hpp"
 #include "support/plan_steps.hpp"
 #include "support/plans.hpp"
+#include "support/planted_faults.hpp"
 #include "support/tensors.hpp"
 
 namespace test_warp_specialized_tf32 {
@@ -508,54 +507,32 @@ TEST_CASE("wgmma's operands of tf32 are layouts", "[plan]") {
 }
 
 TEST_CASE("the verifier reports errors of tf32", "[plan]") {
-  struct Fault {
-    const char* says;
-    std::function<void(Plan&)> plant;
+  const PlantedFault faults[] = {
+      {"a load that does not convert", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.to_tf32 = false; },
+       "holds tf32, but"},
+      {"a store that converts", [](Plan& p) { p.tensor_maps[TensorMapId{2}].tensor.to_tf32 = true; },
+       "converts f32 to tf32, but only loads"},
+      {"a buffer of f32", [](Plan& p) { p.buffers[BufferId{0}].type = ElementType::f32; }, "holds f32, but"},
+      {"a left operand along m", [](Plan& p) { the<Wgmma>(p).a_k_major = false; }, "wgmma reads tf32 only k-major"},
+      {"a right operand along n", [](Plan& p) { the<Wgmma>(p).b_k_major = false; }, "wgmma reads tf32 only k-major"},
+      {"a k that is no multiple of 8", [](Plan& p) { the<Wgmma>(p).k = 12; }, "no wgmma instruction has shape"},
+      {"half of k", [](Plan& p) { the<Wgmma>(p).k = 16; }, "along k are multiplied"},
   };
-  const Fault faults[] = {
-      {"holds tf32, but", [](Plan& p) { p.tensor_maps[TensorMapId{0}].tensor.to_tf32 = false; }},
-      {"converts f32 to tf32, but only loads", [](Plan& p) { p.tensor_maps[TensorMapId{2}].tensor.to_tf32 = true; }},
-      {"holds f32, but", [](Plan& p) { p.buffers[BufferId{0}].type = ElementType::f32; }},
-      {"wgmma reads tf32 only k-major", [](Plan& p) { the<Wgmma>(p).a_k_major = false; }},
-      {"wgmma reads tf32 only k-major", [](Plan& p) { the<Wgmma>(p).b_k_major = false; }},
-      {"no wgmma instruction has shape", [](Plan& p) { the<Wgmma>(p).k = 12; }},
-      {"along k are multiplied", [](Plan& p) { the<Wgmma>(p).k = 16; }},
-  };
-  const Plan right = plan_of(plain<f32>({64, 64, 32}).graph());
-  CHECK(violations(right).empty());
-  const auto all_of = [](Plan& plan) {
-    std::string all;
-    for (const std::string& one : violations(plan)) all += one + "\n";
-    return all;
-  };
-  for (const Fault& fault : faults) {
-    Plan plan = right;
-    fault.plant(plan);
-    const std::string all = all_of(plan);
-    INFO(fault.says << ": " << all);
-    CHECK(all.find(fault.says) != std::string::npos);
-  }
+  check_reported(plan_of(plain<f32>({64, 64, 32}).graph()), faults);
   const Plan fragments = plan_of(computed<f32>({64, 64, 32}, rectified).graph());
   REQUIRE(why_not(fragments) == "");
-  CHECK(violations(fragments).empty());
   const auto left_of = [](Plan& p) -> Storage& { return p.storage(the<Wgmma>(p).left); };
-  const Fault of_fragments[] = {
-      {"is not registers of tf32", [&](Plan& p) { left_of(p).type = ElementType::f32; }},
-      {"is the left operand of a wgmma in flight", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); }},
-      {"no fence", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }},
-      {"no fence", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); }},
+  const PlantedFault of_fragments[] = {
+      {"a fragment of f32", [&](Plan& p) { left_of(p).type = ElementType::f32; }, "is not registers of tf32"},
+      {"a fragment is written while its matmul is open", [](Plan& p) { place_of<WgmmaWait>(p, 1).drop(); },
+       "is the left operand of a wgmma in flight"},
+      {"no fence before wgmma", [](Plan& p) { place_of<WgmmaFence>(p, 1).drop(); }, "no fence"},
+      {"a fence before the fragments", [](Plan& p) { place_of<WgmmaFence>(p, 1).move(-3); }, "no fence"},
   };
-  for (const Fault& fault : of_fragments) {
-    Plan plan = fragments;
-    fault.plant(plan);
-    const std::string all = all_of(plan);
-    INFO(fault.says << ": " << all);
-    CHECK(all.find(fault.says) != std::string::npos);
-  }
+  check_reported(fragments, of_fragments);
 }
 
 TEST_CASE("warp-specialized matmuls of tf32 compile without spills", "[generate]") {
-  if (!nvrtc_here()) return;
   std::vector<KernelSource> sources;
   const auto add = [&](const Graph& graph, const Changes& change = {}) {
     sources.push_back(kernel_source(plan_of(graph, change)));
@@ -577,11 +554,7 @@ TEST_CASE("warp-specialized matmuls of tf32 compile without spills", "[generate]
     add(plain<f32>(tiles).graph(), along(0, 0));
   }
   add(plain<f32>({64, 96, 32}).graph());
-  std::vector<std::string> wrong(sources.size());
-  in_parallel(wrong.size(), [&](std::size_t i) {
-    if (in_share(i)) wrong[i] = compile_check(sources[i], Arch::sm_90a);
-  });
-  for (const std::string& one : wrong) CHECK(one == "");
+  check_compiled(sources);
 }
 
 #ifdef TESSERA_HAS_EMULATOR
@@ -598,14 +571,9 @@ TEST_CASE("a tensor map that does not convert is found by the results", "[emulat
         expected[static_cast<std::size_t>(i * n + j)] +=
             double{math::round_to_tf32(x[static_cast<std::size_t>(i * k + l)])} *
             w[static_cast<std::size_t>(j * k + l)];
-  const auto matrix = [](void* data, int rows, int columns, bool transposed) {
-    return Argument{.data = data,
-                    .extent = {rows, columns},
-                    .stride = {transposed ? 1 : columns, transposed ? rows : 1},
-                    .scalar = {}};
-  };
-  const std::vector<Argument> arguments = {matrix(x.data(), m, k, false), matrix(w.data(), k, n, true),
-                                           matrix(y.data(), m, n, false)};
+  std::vector<Argument> arguments = {dense_argument(x, {m, k}), dense_argument(w, {n, k}), dense_argument(y, {m, n})};
+  std::swap(arguments[1].extent[0], arguments[1].extent[1]);
+  std::swap(arguments[1].stride[0], arguments[1].stride[1]);
   Variant variant = classify(graph, arguments);
   std::vector<KernelSource> sources{generate(graph, variant, Arch::sm_90a)};
   sources.push_back(sources[0]);
