@@ -21,7 +21,8 @@ Program generate(std::uint64_t seed) {
 }
 
 Generator::Generator(std::uint64_t seed, std::uint64_t draw)
-    : rng_(seed * 0x9E3779B97F4A7C15ull + 1 + draw * 0xD1B54A32D192ED03ull) {
+    : rng_(seed * 0x9E3779B97F4A7C15ull + 1 + draw * 0xD1B54A32D192ED03ull),
+      aside_(seed * 0xD1342543DE82EF95ull + 3 + draw * 0xD1B54A32D192ED03ull) {
   program_.seed = seed;
 }
 
@@ -105,9 +106,9 @@ ElementType Generator::stored_type() {
                                 ElementType::u8,
                                 ElementType::u16,
                                 ElementType::u32,
-                                ElementType::u64,
-                                ElementType::pred};
-  return one_of(types);
+                                ElementType::u64};
+  const ElementType type = one_of(types);
+  return aside_() % 24 == 0 ? ElementType::pred : type;
 }
 
 Program Generator::run() {

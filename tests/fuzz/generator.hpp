@@ -212,6 +212,7 @@ class Generator {
   Value& of(Name name) { return values_[static_cast<std::size_t>(name)]; }
 
   std::mt19937_64 rng_;
+  std::mt19937_64 aside_;  ///< draws what was added later, so that each seed's program mostly stays the one from before
   Program program_;
   bool special_ = false;    ///< NaN and infinities are wanted
   bool exact_ = false;      ///< reals hold small integers, so that results are exact

@@ -385,7 +385,9 @@ bool is_custom(ElementType type) {
 
 Name Generator::make(ElementType type, const Extents& shape, int depth) {
   if (chance(35)) return make_structural(type, shape, depth);
-  if (is_custom(type) && chance(exact_ || !is_real(type) ? 5 : 2)) return make_custom(type, shape, depth);
+  if ((type == ElementType::f32 || type == ElementType::i32) && chance(5)) return make_custom(type, shape, depth);
+  if (aside_() % 64 == 0 && is_custom(type)) return make_custom(type, shape, depth);
+  if (aside_() % 48 == 0 && !shape.empty()) return make_taken(type, shape, depth);
   if (type == ElementType::pred) return make_logical(shape, depth);
   if (computes(type) && is_real(type) && chance(50)) return make_real(type, shape, depth);
   if (type == ElementType::i32 && chance(35)) return make_integer(type, shape, depth);
@@ -410,9 +412,7 @@ Name Generator::cast_from_any(ElementType type, const Extents& shape, int depth)
 
 Name Generator::make_structural(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
-  switch (between(0, 11)) {
-    case 11:
-      return rank > 0 ? make_taken(type, shape, depth) : nothing;
+  switch (between(0, 10)) {
     case 0: {
       if (rank < 2) return nothing;
       const std::vector<int> axes = shuffled(rank);
@@ -719,7 +719,9 @@ Name Generator::make_custom(ElementType type, const Extents& shape, int depth) {
   std::vector<int> kinds;
   for (std::size_t i = 0; i < customs().size(); ++i)
     if (customs()[i].function.type == type) kinds.push_back(static_cast<int>(i));
-  const int kind = one_of(kinds);
+  const bool many = type == ElementType::f32 || type == ElementType::i32;  // of which the first three are drawn mostly
+  const int kind = many && aside_() % 4 != 0 ? kinds[static_cast<std::size_t>(between(0, 2))]
+                                             : kinds[aside_() % kinds.size()];
   const CustomFunction& function = customs()[static_cast<std::size_t>(kind)].function;
   Statement s{.op = Op::custom, .type = type, .shape = shape, .attributes = {kind}};
   double most = 1;
@@ -764,8 +766,10 @@ Name Generator::make_bits(ElementType type, const Extents& shape, int depth) {
 Name Generator::make_integer(ElementType type, const Extents& shape, int depth) {
   const int rank = static_cast<int>(shape.size());
   if (rank > 0 && chance(25))
-    return make_order(one_of(std::array{Op::argsort, Op::argsort, Op::histogram, Op::inverse_permutation}), type, shape,
-                      depth);
+    return make_order(chance(60)           ? Op::argsort
+                      : aside_() % 3 == 0 ? Op::inverse_permutation
+                                          : Op::histogram,
+                      type, shape, depth);
   switch (between(0, 4)) {
     case 0: {
       if (rank == 0) return nothing;
