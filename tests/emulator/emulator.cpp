@@ -7,7 +7,7 @@
 #include <numeric>
 #include <set>
 
-#include "codegen/schedule/raster_order.hpp"
+#include "codegen/parameter_values.hpp"
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
 #include "emulator/cluster.hpp"
@@ -36,54 +36,6 @@ class Emulator::State {
   bool contract_;
   std::shared_ptr<const Library> libraries_[2];  ///< without and with checks
 };
-
-namespace {
-
-/// Values that a launch adds to arguments and grid.
-struct LaunchCells {
-  std::int64_t blocks, at_once;
-  void *workspace, *flags, *reports;
-  int lockstep_rows;
-  bool ahead;
-};
-
-std::uint64_t cell(const KernelParameter& parameter, std::span<const Argument> arguments,
-                   std::span<const std::int64_t> grid, const LaunchCells& launch) {
-  using Kind = KernelParameter::Kind;
-  const auto argument = [&]() -> const Argument& { return arguments[static_cast<std::size_t>(parameter.argument)]; };
-  const auto axis = static_cast<std::size_t>(parameter.axis);
-  switch (parameter.kind) {
-    case Kind::pointer:
-      return reinterpret_cast<std::uintptr_t>(argument().data);
-    case Kind::extent:
-      return static_cast<std::uint64_t>(argument().extent[axis]);
-    case Kind::stride:
-      return static_cast<std::uint64_t>(argument().stride[axis]);
-    case Kind::scalar:
-      return static_cast<std::uint64_t>(argument().scalar.i64);
-    case Kind::grid:
-      return static_cast<std::uint64_t>(grid[axis]);
-    case Kind::blocks:
-      return static_cast<std::uint64_t>(launch.blocks);
-    case Kind::workspace:
-      return reinterpret_cast<std::uintptr_t>(launch.workspace);
-    case Kind::flags:
-      return reinterpret_cast<std::uintptr_t>(launch.flags);
-    case Kind::reports:
-      return reinterpret_cast<std::uintptr_t>(launch.reports);
-    case Kind::l2_group:
-      return static_cast<std::uint64_t>(l2_group_of(grid, parameter.axis, launch.at_once));
-    case Kind::lockstep_rows:
-      return static_cast<std::uint64_t>(launch.lockstep_rows);
-    case Kind::may_prefetch:
-      return launch.ahead;
-    case Kind::tensor_map:
-      break;  // occupies several cells
-  }
-  throw InternalError("no such kind of kernel parameter");
-}
-
-}  // namespace
 
 const Library& Emulator::State::library(bool checks) {
   std::shared_ptr<const Library>& library = libraries_[checks];
@@ -162,6 +114,14 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   Flags flags(count * cluster);
   Atomics atomics;
   char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count * cluster));
+  const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  const LaunchValues values{.blocks = blocks,
+                            .at_once = count,
+                            .workspace = address(workspace),
+                            .flags = address(flags.data()),
+                            .reports = address(board.data()),
+                            .lockstep_rows = lockstep_rows,
+                            .ahead = options.ahead};
   std::vector<std::uint64_t> cells;
   for (const KernelParameter& parameter : kernel.parameters) {
     if (parameter.kind == KernelParameter::Kind::tensor_map) {
@@ -171,14 +131,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
       cells.insert(cells.end(), words.begin(), words.end());
       continue;
     }
-    cells.push_back(cell(parameter, memory.arguments(), grid,
-                         {.blocks = blocks,
-                          .at_once = count,
-                          .workspace = workspace,
-                          .flags = flags.data(),
-                          .reports = board.data(),
-                          .lockstep_rows = lockstep_rows,
-                          .ahead = options.ahead}));
+    cells.push_back(static_cast<std::uint64_t>(value_of(parameter, memory.arguments(), grid, values)));
   }
   const Launch launch{.kernel = kernel.name,
                       .entry = library.entry(index),

@@ -109,9 +109,10 @@ std::string_view block_type(const Plan& plan) { return plan.variant.index64 ? "i
 bool is_persistent(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::persistent; }
 bool has_tile_loops(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::tiles; }
 
-// "blocks", the number of grid tiles of a phase; "blocks0" and so on if there are several phases.
-std::string blocks_name(const Plan& plan, int phase) {
-  return plan.phases.size() == 1 ? "blocks" : fmt::format("blocks{}", phase);
+// The number of grid tiles of the phase.
+std::string blocks_name(const Writer& w) {
+  const auto phase = static_cast<int>(&w.phase - w.plan.phases.data());
+  return name_of(w.plan, {KernelParameter::Kind::blocks, phase, 0});
 }
 
 // Returns true if `text` uses the variable `name`.
@@ -187,7 +188,7 @@ void block_indices(Writer& w, const Writer& body) {
   std::set<int> wanted;
   for (StorageId id : body.storages)
     if (const auto* known = std::get_if<BlockIndex>(&plan.storages[id].known)) wanted.insert(known->axis);
-  const auto grid = [&](int axis) { return IndexExpression::variable(fmt::format("grid{}", phase.first_axis + axis)); };
+  const auto grid = [&](int axis) { return w.grid(axis); };
   const auto index = [&](int axis, const IndexExpression& value) {
     if (wanted.contains(phase.first_axis + axis)) w.line("const int block{} = {};", phase.first_axis + axis, value);
   };
@@ -230,7 +231,7 @@ std::pair<IndexExpression, IndexExpression> own_number(const Writer& w) {
 
 // Loop over the grid tiles of this CTA, the first of which has its index.
 void open_blocks(Writer& w, IndexExpression first, int step) {
-  const std::string blocks = blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data()));
+  const std::string blocks = blocks_name(w);
   if (w.phase.schedule.snake_order) {
     w.open("for ({0} wave = 0; wave < {1}; wave += grid_size()) {{", block_type(w.plan), blocks);
     w.line("if (snake_order(wave) >= {}) break;", blocks);
@@ -275,41 +276,22 @@ IndexExpression is_of_role(const Role& role) {
 
 // --- the kernel
 
-std::string parameter_text(const Plan& plan, const KernelParameter& p) {
-  using Kind = KernelParameter::Kind;
+std::string type_of(const Plan& plan, const KernelParameter& p) {
+  const std::string_view index_type = plan.variant.index64 ? "i64" : "int";
+  const auto tensor = [&]() -> const Parameter& { return plan.tensors[static_cast<std::size_t>(p.argument)]; };
+  constexpr std::string_view tensor_map_type = "const __grid_constant__ TensorMap";
+  const auto scalar_type = [&] { return register_type(tensor().type); };
+  const auto pointer_type = [&] {
+    // Other CTAs may change the tensor and then release it, so it must not be __restrict__.
+    const bool alone = tensor().access != Access::in_out || !plan.learns_of_others();
+    return fmt::format("{}{}*{}", tensor().access == Access::in ? "const " : "", memory_type(tensor().type),
+                       alone ? " __restrict__" : "");
+  };
   switch (p.kind) {
-    case Kind::pointer: {
-      const Parameter& tensor = plan.tensors[static_cast<std::size_t>(p.argument)];
-      // Other CTAs may change the tensor and then release it, so it must not be __restrict__.
-      const bool alone = tensor.access != Access::in_out || !plan.learns_of_others();
-      return fmt::format("{}{}*{} {}", tensor.access == Access::in ? "const " : "", memory_type(tensor.type),
-                         alone ? " __restrict__" : "", tensor_name(plan, p.argument));
-    }
-    case Kind::extent:
-      return fmt::format("int {}_extent{}", tensor_name(plan, p.argument), p.axis);
-    case Kind::stride:
-      return fmt::format("{} {}_stride{}", plan.variant.index64 ? "i64" : "int", tensor_name(plan, p.argument), p.axis);
-    case Kind::scalar:
-      return fmt::format("{} scalar{}", register_type(plan.tensors[static_cast<std::size_t>(p.argument)].type),
-                         p.argument);
-    case Kind::grid:
-      return fmt::format("int grid{}", p.axis);
-    case Kind::blocks:
-      return fmt::format("{} {}", block_type(plan), blocks_name(plan, p.argument));
-    case Kind::workspace:
-      return "char* all_workspace";
-    case Kind::flags:
-      return "u32* flags";
-    case Kind::reports:
-      return "u32* reports";
-    case Kind::l2_group:
-      return "int section";
-    case Kind::lockstep_rows:
-      return "int lockstep_rows";
-    case Kind::may_prefetch:
-      return "int ahead";
-    case Kind::tensor_map:
-      return "const __grid_constant__ TensorMap " + name_of(plan, TensorMapId{p.argument});
+#define KERNEL_PARAMETER(kind, bytes, type, name, value) \
+  case KernelParameter::Kind::kind:                      \
+    return std::string(type);
+#include "codegen/target/kernel_parameters.def"
   }
   return "";
 }
@@ -342,7 +324,7 @@ void emit(Writer& w, const TileLoop& loop) {
     w.open(
         "for (WorkRange span = first_span({0}, {1}, lockstep_rows); span.k_iterations > 0; next_span(span, {0}, {1}, "
         "lockstep_rows)) {{",
-        blocks_name(w.plan, static_cast<int>(&w.phase - w.plan.phases.data())), k_iterations);
+        blocks_name(w), k_iterations);
     w.line("const u32 block = span.block;");
   } else {
     IndexExpression first = loop.first;
@@ -431,7 +413,8 @@ std::string emit(const Plan& plan) {
   line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
                       plan.kernel));
   std::vector<std::string> parameters;
-  for (const KernelParameter& parameter : plan.parameters) parameters.push_back(parameter_text(plan, parameter));
+  for (const KernelParameter& parameter : plan.parameters)
+    parameters.push_back(fmt::format("{} {}", type_of(plan, parameter), name_of(plan, parameter)));
   for (std::size_t i = 0; i < parameters.size(); ++i)
     line(2, parameters[i] + (i + 1 < parameters.size() ? "," : ") {"));
   const bool panels = std::any_of(plan.buffers.begin(), plan.buffers.end(),

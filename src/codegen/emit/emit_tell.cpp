@@ -8,8 +8,7 @@ namespace {
 IndexExpression number_of_block(Writer& w, const HostReport& tell) {
   IndexExpression number = 0;
   for (std::size_t axis = 0; axis < tell.block.size(); ++axis) {
-    const IndexExpression extent =
-        IndexExpression::variable(fmt::format("grid{}", w.phase.first_axis + static_cast<int>(axis)));
+    const IndexExpression extent = w.grid(static_cast<int>(axis));
     const IndexExpression index = cast_i64(scalar(w, tell.block[axis]));
     number = axis == 0 ? index : number * extent + index;
   }

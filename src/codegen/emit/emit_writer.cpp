@@ -66,12 +66,16 @@ const Buffer& Writer::buffer(BufferId id) {
 }
 
 IndexExpression Writer::extent(int parameter, int axis) const {
-  return IndexExpression::variable(fmt::format("{}_extent{}", tensor_name(plan, parameter), axis));
+  return IndexExpression::variable(name_of(plan, {KernelParameter::Kind::extent, parameter, axis}));
 }
 
 IndexExpression Writer::stride(int parameter, int axis) const {
   if (axis == plan.variant.tensors[static_cast<std::size_t>(parameter)].contiguous_axis) return 1;
-  return IndexExpression::variable(fmt::format("{}_stride{}", tensor_name(plan, parameter), axis));
+  return IndexExpression::variable(name_of(plan, {KernelParameter::Kind::stride, parameter, axis}));
+}
+
+IndexExpression Writer::grid(int axis) const {
+  return IndexExpression::variable(name_of(plan, {KernelParameter::Kind::grid, 0, phase.first_axis + axis}));
 }
 
 std::string Writer::scratch(ScratchId id, ElementType type) {

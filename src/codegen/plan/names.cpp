@@ -14,13 +14,15 @@ std::string name_of(const Plan& plan, StorageId id) {
   const Storage& storage = plan.storages[id];
   return std::visit(Overloaded{
                         [&](std::monostate) { return name_of(storage.label); },
-                        [](const ScalarParameter& scalar) { return fmt::format("scalar{}", scalar.argument); },
+                        [&](const ScalarParameter& scalar) {
+    return name_of(plan, {KernelParameter::Kind::scalar, scalar.argument, 0});
+  },
                         [&](const ExtentParameter& extent) {
-    return fmt::format("{}_extent{}", tensor_name(plan, extent.argument), extent.axis);
-                        },
+    return name_of(plan, {KernelParameter::Kind::extent, extent.argument, extent.axis});
+  },
                         [](const BlockIndex& block) { return fmt::format("block{}", block.axis); },
                         [&](const Counter& counter) { return name_of(plan, counter.loop); },
-  },
+                    },
                     storage.known);
 }
 
@@ -35,6 +37,20 @@ std::string tensor_name(const Plan& plan, int parameter) {
   constexpr std::string_view access[] = {"in", "out", "inout", "scalar"};
   const Parameter& tensor = plan.tensors.at(static_cast<std::size_t>(parameter));
   return fmt::format("{}{}", access[static_cast<int>(tensor.access)], parameter);
+}
+
+std::string name_of(const Plan& plan, const KernelParameter& p) {
+  const std::string axis = std::to_string(p.axis), argument = std::to_string(p.argument);
+  const auto tensor = [&] { return tensor_name(plan, p.argument); };
+  const auto phase = [&] { return plan.phases.size() == 1 ? "" : argument; };
+  const auto map = [&] { return name_of(plan, TensorMapId{p.argument}); };
+  switch (p.kind) {
+#define KERNEL_PARAMETER(kind, bytes, type, name, value) \
+  case KernelParameter::Kind::kind:                      \
+    return name;
+#include "codegen/target/kernel_parameters.def"
+  }
+  return "";
 }
 
 }  // namespace tessera::internal::codegen

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <optional>
 #include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "codegen/prelude/tokens.hpp"
 #include "codegen/prelude/wgmma.hpp"
 #include "tessera/graph/element.hpp"
 #include "tessera/graph/error.hpp"
@@ -38,46 +40,17 @@ void skip_past(std::string_view& text, std::string_view end) {
   text.remove_prefix(at == text.npos ? text.size() : at + end.size());
 }
 
-/// Removes a string or character literal from the start of `text`.
-void skip_quoted(std::string_view& text) {
-  const char quote = text.front();
-  std::size_t end = 1;
-  while (end < text.size() && text[end] != quote) end += text[end] == '\\' ? 2 : 1;
-  text.remove_prefix(std::min(end + 1, text.size()));
-}
-
-/// Removes a number from the start of `text`; returns true if it is a double.
-bool skip_number(std::string_view& text) {
-  std::size_t end = 1;
-  const auto continues = [&](char c) {
-    const bool sign = c == '+' || c == '-';
-    return sign ? text[end - 1] == 'e' || text[end - 1] == 'E' : is_word(c) || c == '.';
-  };
-  const bool hexadecimal = text.starts_with("0x");  // an integer: reals are not written so
-  while (end < text.size() && continues(text[end])) ++end;
-  const std::string_view number = text.substr(0, end);
-  text.remove_prefix(end);
-  return !hexadecimal && number.find_first_of(".eE") != number.npos && number.back() != 'f';
+bool is_double(std::string_view number) {
+  if (number.starts_with("0x")) return false;  // an integer: reals are not written so
+  return number.find_first_of(".eE") != number.npos && number.back() != 'f';
 }
 
 /// Adds the identifiers of C++ text outside of comments and strings, and "double" if it has a double literal.
 void add_identifiers(std::string_view text, Names& names) {
-  while (!text.empty()) {
-    if (text.starts_with("//")) {
-      skip_past(text, "\n");
-    } else if (text.starts_with("/*")) {
-      skip_past(text, "*/");
-    } else if (text.front() == '"' || text.front() == '\'') {
-      skip_quoted(text);
-    } else if (std::isdigit(static_cast<unsigned char>(text.front()))) {
-      if (skip_number(text)) names.insert("double");
-    } else if (is_word(text.front())) {
-      const auto end = static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_word) - text.begin());
-      names.insert(text.substr(0, end));
-      text.remove_prefix(end);
-    } else {
-      text.remove_prefix(1);
-    }
+  Tokens tokens(text);
+  while (const std::optional<Token> token = tokens.next()) {
+    if (token->kind == Token::Kind::word) names.insert(token->text);
+    if (token->kind == Token::Kind::number && is_double(token->text)) names.insert("double");
   }
 }
 

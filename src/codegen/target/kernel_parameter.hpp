@@ -31,19 +31,8 @@ inline constexpr std::string_view grid_dependency_wait = "griddep_wait();";
 /// One parameter of a generated kernel, in order; the launcher fills it in.
 struct KernelParameter {
   enum class Kind : std::uint8_t {
-    pointer,        ///< address of tensor `argument`: 8 bytes
-    extent,         ///< extent of tensor `argument` along `axis`: int
-    stride,         ///< stride of tensor `argument` along `axis`, in elements: long long with index64, else int
-    scalar,         ///< value of scalar `argument`: 4 or 8 bytes, by its type
-    grid,           ///< extent `axis` of the grid: int
-    blocks,         ///< number of grid tiles, for persistent CTAs: type as of stride
-    workspace,      ///< address of the launch's workspace: 8 bytes
-    flags,          ///< address of a u32 for each CTA, all 0 before and after the launch: 8 bytes
-    l2_group,       ///< grid tiles of all axes but `axis` that run together along it: int
-    lockstep_rows,  ///< stream-K: tiles through whose k-iterations as many CTAs run in lockstep: int
-    may_prefetch,   ///< may the kernel prefetch before earlier launches have ended: int, 0 or 1
-    reports,        ///< address of the mailbox for host reports (graph/reports.hpp): 8 bytes
-    tensor_map,     ///< tensor map number `argument`: 128 bytes
+#define KERNEL_PARAMETER(kind, bytes, type, name, value) kind,
+#include "codegen/target/kernel_parameters.def"
   };
   Kind kind{};
   int argument = 0, axis = 0;

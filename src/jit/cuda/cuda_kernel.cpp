@@ -7,7 +7,6 @@
 #include <limits>
 #include <optional>
 
-#include "codegen/schedule/raster_order.hpp"
 #include "codegen/target/target.hpp"
 #include "graph/of_this_thread.hpp"
 #include "tessera/graph/cuda_text.hpp"
@@ -19,36 +18,10 @@ using namespace cuda;
 
 namespace {
 
-using Kind = KernelParameter::Kind;
-
 // With more waves than this, the last wave is a small part of the time.
 constexpr std::int64_t most_shared_waves = 8;
 
 constexpr std::size_t most_parameter_bytes = 32764;  // limit of a kernel (CUDA C++ Programming Guide, from CUDA 12.1)
-
-std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph, bool wide) {
-  switch (parameter.kind) {
-    case Kind::extent:
-    case Kind::grid:
-    case Kind::l2_group:
-    case Kind::lockstep_rows:
-    case Kind::may_prefetch:
-      return 4;
-    case Kind::stride:
-    case Kind::blocks:
-      return wide ? 8 : 4;
-    case Kind::scalar:
-      return static_cast<std::size_t>(info(graph.parameters[static_cast<std::size_t>(parameter.argument)].type).bytes);
-    case Kind::pointer:
-    case Kind::workspace:
-    case Kind::flags:
-    case Kind::reports:
-      return 8;
-    case Kind::tensor_map:
-      return sizeof(CUtensorMap);
-  }
-  throw InternalError("a kernel parameter of no kind");
-}
 
 /// The configuration of a launch with clusters of `cluster` CTAs. If `early`, its CTAs may begin while the previous
 /// launch is ending (PDL).
@@ -164,7 +137,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
     const std::size_t bytes = bytes_of(parameter, graph_, variant.index64);
     const std::size_t alignment = std::min(bytes, alignof(CUtensorMap));  // others are aligned to their size
     const std::size_t offset = (code.parameter_bytes + alignment - 1) / alignment * alignment;
-    if (parameter.kind == Kind::tensor_map)
+    if (parameter.kind == KernelParameter::Kind::tensor_map)
       maps.push_back({source.tma_tensors[static_cast<std::size_t>(parameter.argument)], offset});
     else
       code.slots.push_back({parameter, offset, bytes});
@@ -214,52 +187,9 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
 }
 
 void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
-                      const Part& part, std::byte* block) {
+                      const LaunchValues& values, std::byte* block) {
   for (const auto& [parameter, offset, bytes] : code.slots) {
-    const auto axis = static_cast<std::size_t>(parameter.axis);
-    const auto argument = [&]() -> const Argument& { return arguments[static_cast<std::size_t>(parameter.argument)]; };
-    // Little endian: the first 4 bytes of a 64-bit integer are the 32-bit integer of the same value.
-    std::int64_t value = 0;
-    switch (parameter.kind) {
-      case Kind::pointer:
-        value = reinterpret_cast<std::int64_t>(argument().data);
-        break;
-      case Kind::extent:
-        value = argument().extent[axis];
-        break;
-      case Kind::stride:
-        value = argument().stride[axis];
-        break;
-      case Kind::scalar:
-        std::memcpy(&value, &argument().scalar, sizeof value);
-        break;
-      case Kind::grid:
-        value = grid[axis];
-        break;
-      case Kind::blocks:
-        value = part.blocks;
-        break;
-      case Kind::workspace:
-        value = static_cast<std::int64_t>(part.workspace);
-        break;
-      case Kind::flags:
-        value = static_cast<std::int64_t>(part.flags);
-        break;
-      case Kind::reports:
-        value = static_cast<std::int64_t>(part.reports);
-        break;
-      case Kind::l2_group:
-        value = l2_group_of(grid, parameter.axis, part.at_once);
-        break;
-      case Kind::lockstep_rows:
-        value = part.lockstep_rows;
-        break;
-      case Kind::may_prefetch:
-        value = part.ahead;
-        break;
-      case Kind::tensor_map:
-        continue;  // has no slot
-    }
+    const std::int64_t value = value_of(parameter, arguments, grid, values);
     std::memcpy(block + offset, &value, bytes);
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 
+#include "codegen/parameter_values.hpp"
 #include "codegen/schedule/split_k.hpp"
 #include "jit/backend/lock_free_list.hpp"
 #include "jit/cuda/cuda_stream.hpp"
@@ -36,13 +37,6 @@ class CudaKernel final : public DeviceKernel {
     std::vector<int> prefetched_before_wait;                    // indices of tensors
     std::array<int, most_blocks_of_cluster + 1> most_clusters;  // resident at a time, by CTAs per cluster; 0: none
   };
-  /// Parameters that a launch adds to the arguments and the grid.
-  struct Part {
-    std::int64_t blocks, at_once;
-    cuda::CUdeviceptr workspace, flags, reports;
-    int lockstep_rows;
-    bool ahead;
-  };
   /// The CTAs of a launch: a cluster of `cluster` CTAs for each of `count` grid tiles; or, for stream-K, `split_k` CTAs
   /// that share all grid tiles.
   struct Blocks {
@@ -54,7 +48,7 @@ class CudaKernel final : public DeviceKernel {
 
   Code make(const Variant& variant) const;
   static void fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
-                   const Part& part, std::byte* block);
+                   const LaunchValues& values, std::byte* block);
   void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
               std::span<const std::int64_t> grid, Blocks blocks);
   /// Launches a kernel written in CUDA C++.
