@@ -15,9 +15,8 @@
 namespace tessera {
 
 // Element types, and the concepts that users' own templates need.
-using internal::bf16, internal::f16, internal::f32, internal::f64, internal::f8e4m3, internal::f8e5m2, internal::i16,
-    internal::i32, internal::i64, internal::i8, internal::pred, internal::tf32, internal::u16, internal::u32,
-    internal::u64, internal::u8;
+#define TYPE(name, ...) using internal::name;
+#include "tessera/graph/types.def"
 using internal::Element, internal::Operand, internal::Stored, internal::TileExpr;
 
 // Kernels and launches.

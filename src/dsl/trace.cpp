@@ -100,6 +100,18 @@ Handle Trace::apply(Op op, ElementType type, const std::vector<Handle>& in, cons
   return handle(builder_.apply(op, type, ids, attr, location, shape));
 }
 
+namespace {
+
+// The smallest number above 0 of a floating-point type: the one whose bits are 1.
+double smallest(ElementType type) {
+  if (type == ElementType::f64) return std::numeric_limits<double>::denorm_min();
+  if (info(type).computes || !info(type).stored) return std::numeric_limits<float>::denorm_min();
+  const ElementType bits = info(type).bytes == 1 ? ElementType::u8 : ElementType::u16;
+  return evaluate_bitcast(bits, type, cell_of(std::int32_t{1})).f32;
+}
+
+}  // namespace
+
 std::int64_t Trace::literal_bits(ElementType type, Number value, Location location) {
   const auto misfit = [&](std::string_view why) {
     const std::string text = value.integral() && value.representable() ? fmt::format("{}", value.integer())
@@ -124,12 +136,7 @@ std::int64_t Trace::literal_bits(ElementType type, Number value, Location locati
       misfit("it would be rounded; write it as a floating literal if that is intended");
     if (kept == 0 && value.real() != 0)
       misfit(fmt::format("it would be 0, as its smallest number is {:.2g}; write 0 if that is intended",
-                         type == ElementType::f64      ? std::numeric_limits<double>::denorm_min()
-                         : type == ElementType::f16    ? 0x1p-24
-                         : type == ElementType::bf16   ? 0x1p-133
-                         : type == ElementType::f8e4m3 ? 0x1p-9
-                         : type == ElementType::f8e5m2 ? 0x1p-16
-                                                       : 0x1p-149));
+                         smallest(type)));
   } else {
     if (!value.integral()) misfit("it is not an integer literal");
     const std::int64_t given = value.integer();

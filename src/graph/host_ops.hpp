@@ -95,6 +95,17 @@ inline constexpr bool takes = [] {
   return some;
 }();
 
+/// A float rounded to a narrow floating-point type.
+template <ElementType to>
+float narrowed(float x);
+#define NARROW_FLOAT(name, ...)                       \
+  template <>                                         \
+  inline float narrowed<ElementType::name>(float x) { \
+    return name##_value(name##_bits(x));              \
+  }
+#define TYPE(...)
+#include "tessera/graph/types.def"
+
 /// A value in host form cast to an element type, in host form.
 template <ElementType to, class T>
 host_form<to> cast_to(T x) {
@@ -102,20 +113,12 @@ host_form<to> cast_to(T x) {
     return to_integer<typename tessera::internal::detail::TypeOf<to>::type, host_form<to>>(x);
   else if constexpr (to == ElementType::f32 || to == ElementType::f64)
     return static_cast<host_form<to>>(x);
-  else if constexpr (to == ElementType::f16)
-    return tessera::internal::round_to_f16(to_be_narrowed(x));
-  else if constexpr (to == ElementType::bf16)
-    return round_to_bf16(to_be_narrowed(x));
   else if constexpr (to == ElementType::tf32)
     return round_to_tf32(to_be_narrowed(x));
-  else if constexpr (to == ElementType::f8e4m3)
-    return f8e4m3_value(f8e4m3_bits(to_be_narrowed(x)));
-  else if constexpr (to == ElementType::f8e5m2)
-    return f8e5m2_value(f8e5m2_bits(to_be_narrowed(x)));
-  else {
-    static_assert(to == ElementType::pred, "a new element type says here how a value is cast to it");
+  else if constexpr (info(to).kind == ElementKind::real)
+    return narrowed<to>(to_be_narrowed(x));
+  else
     return to_pred(x);
-  }
 }
 
 /// The value in host form that has the same bits in a tensor as x, which is in host form as well.

@@ -268,6 +268,9 @@ std::uint32_t rounded_magnitude(float size) {
 }
 }  // namespace detail
 
+// The bits of each narrow floating-point type for a float, and back.
+std::uint16_t f16_bits(float x);
+float f16_value(std::uint16_t bits);
 // fp8; every NaN is 0x7f.
 inline std::uint8_t f8e4m3_bits(float x) {
   const float size = detail::clamp(std::fabs(x), 0.0f, 448.0f);

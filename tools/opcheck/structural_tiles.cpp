@@ -150,7 +150,7 @@ Case custom_of_type(const Setting& setting, ElementType type) {
           return float(a) < float(b) ? b : a;
       });
   };
-#define TYPE(name, bytes, kind, held, computes, stored, multiplies) \
+#define TYPE(name, bytes, kind, held, computes, stored, ...) \
   if constexpr (stored) with(std::conditional_t<stored, tessera::internal::name, float>());
 #include "tessera/graph/types.def"
   return *result;

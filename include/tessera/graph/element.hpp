@@ -29,12 +29,13 @@ struct ElementInfo {
   ElementKind kind;
   HostType held;
   bool computes, stored, multiplies;
+  int dlpack;
 };
 
 namespace detail {
 inline constexpr ElementInfo element_table[] = {
-#define TYPE(name, bytes, kind, held, computes, stored, multiplies) \
-  {#name, bytes, ElementKind::kind, HostType::held, computes, stored, multiplies},
+#define TYPE(name, bytes, kind, held, computes, stored, multiplies, dlpack) \
+  {#name, bytes, ElementKind::kind, HostType::held, computes, stored, multiplies, dlpack},
 #include "tessera/graph/types.def"
 };
 }  // namespace detail
@@ -179,7 +180,7 @@ namespace detail {
 template <class T>
 constexpr bool check_stored() {
   static_assert(Stored<T>, "tessera: the element types of tensors are"
-#define TYPE(name, bytes, kind, held, computes, stored, multiplies) TESSERA_IF_##stored(" " #name)
+#define TYPE(name, bytes, kind, held, computes, stored, multiplies, ...) TESSERA_IF_##stored(" " #name)
 #include "tessera/graph/types.def"
   );
   return true;
@@ -187,7 +188,7 @@ constexpr bool check_stored() {
 template <Element T>
 constexpr bool check_multiplies() {
   static_assert(info(element_type<T>).multiplies, "tessera: the operand types of mma are"
-#define TYPE(name, bytes, kind, held, computes, stored, multiplies) TESSERA_IF_##multiplies(" " #name)
+#define TYPE(name, bytes, kind, held, computes, stored, multiplies, ...) TESSERA_IF_##multiplies(" " #name)
 #include "tessera/graph/types.def"
   );
   return true;

@@ -28,18 +28,6 @@ __device__ inline float cast_tf32(T x) {
   return round_to_tf32(to_be_narrowed(x));
 }
 
-// Converts to f8e4m3 through f32, rounding to nearest even and saturating; returns the value as a float.
-template <class T>
-__device__ inline float cast_f8e4m3(T x) {
-  return f8e4m3_value(f8e4m3_bits(to_be_narrowed(x)));
-}
-
-// Converts to f8e5m2 through f32, rounding to nearest even and saturating; returns the value as a float.
-template <class T>
-__device__ inline float cast_f8e5m2(T x) {
-  return f8e5m2_value(f8e5m2_bits(to_be_narrowed(x)));
-}
-
 // Integers to i32; wraps.
 template <class T>
 __device__ inline int cast_i32(T x) {

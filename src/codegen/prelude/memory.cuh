@@ -10,12 +10,6 @@ __device__ inline float from_memory(f16 x) { return f16_value(x.bits); }
 // bf16 is computed in f32.
 __device__ inline float from_memory(bf16 x) { return bf16_value(x.bits); }
 
-// f8e4m3 is computed in f32.
-__device__ inline float from_memory(f8e4m3 x) { return f8e4m3_value(x.bits); }
-
-// f8e5m2 is computed in f32.
-__device__ inline float from_memory(f8e5m2 x) { return f8e5m2_value(x.bits); }
-
 // pred is computed as bool; any byte but 0 is true.
 __device__ inline bool from_memory(pred x) { return x.bits != 0; }
 
@@ -47,18 +41,6 @@ __device__ inline f16 to_memory<f16>(float x) {
 template <>
 __device__ inline bf16 to_memory<bf16>(float x) {
   return {bf16_bits(x)};
-}
-
-// To f8e4m3, rounding to nearest even and saturating.
-template <>
-__device__ inline f8e4m3 to_memory<f8e4m3>(float x) {
-  return {static_cast<u8>(f8e4m3_bits(x))};
-}
-
-// To f8e5m2, rounding to nearest even and saturating.
-template <>
-__device__ inline f8e5m2 to_memory<f8e5m2>(float x) {
-  return {static_cast<u8>(f8e5m2_bits(x))};
 }
 
 // To pred, 0 or 1.

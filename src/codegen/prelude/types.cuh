@@ -19,16 +19,6 @@ using i64 = long long;
 // Unsigned 64-bit integer; the element type u64.
 using u64 = unsigned long long;
 
-// f8e4m3 as stored in memory; computed in f32.
-struct f8e4m3 {
-  u8 bits;
-};
-
-// f8e5m2 as stored in memory; computed in f32.
-struct f8e5m2 {
-  u8 bits;
-};
-
 // f16 (IEEE binary16) as stored in memory; computed in f32.
 struct f16 {
   u16 bits;

@@ -13,26 +13,14 @@ namespace tessera::internal::detail {
 #ifdef TESSERA_HAS_DLPACK
 namespace {
 
-/// DLPack's name of an element type. Codes that headers before 1.1 do not name (bool, 8-bit floats) are written as
-/// numbers.
-struct Code {
-  ElementType type;
-  int code, bits;
-};
-constexpr Code codes[] = {
-    {ElementType::f32, kDLFloat, 32},   {ElementType::f64, kDLFloat, 64}, {ElementType::f16, kDLFloat, 16},
-    {ElementType::bf16, kDLBfloat, 16}, {ElementType::f8e4m3, 10, 8},  // kDLFloat8_e4m3fn: the one without infinities
-    {ElementType::f8e5m2, 12, 8},                                      // kDLFloat8_e5m2
-    {ElementType::i8, kDLInt, 8},       {ElementType::i16, kDLInt, 16},   {ElementType::i32, kDLInt, 32},
-    {ElementType::i64, kDLInt, 64},     {ElementType::u8, kDLUInt, 8},    {ElementType::u16, kDLUInt, 16},
-    {ElementType::u32, kDLUInt, 32},    {ElementType::u64, kDLUInt, 64},  {ElementType::pred, 6, 8},  // kDLBool
-};
-
 [[noreturn]] void refuse(std::string_view why) { throw Error(fmt::format("a DLPack tensor is rejected: {}", why)); }
 
 ElementType type_of(const DLDataType& type) {
-  for (const Code& code : codes)
-    if (code.code == type.code && code.bits == type.bits && type.lanes == 1) return code.type;
+  for (std::size_t i = 0; i < std::size(detail::element_table); ++i) {
+    const ElementInfo& element = detail::element_table[i];
+    if (element.dlpack == type.code && 8 * element.bytes == type.bits && type.lanes == 1)
+      return static_cast<ElementType>(i);
+  }
   refuse(fmt::format("its element type has code {}, {} bits and {} lanes, which is not a type of Tessera's", type.code,
                      type.bits, type.lanes));
 }
@@ -135,9 +123,8 @@ DLManagedTensor* to_dlpack(const AnyTensor& tensor) {
   given.device = {kDLCPU, 0};
   if (const std::optional<int>& ordinal = tensor.device->info().ordinal) given.device = {kDLCUDA, *ordinal};
   given.ndim = tensor.rank;
-  for (const Code& code : codes)
-    if (code.type == tensor.type)
-      given.dtype = {static_cast<std::uint8_t>(code.code), static_cast<std::uint8_t>(code.bits), 1};
+  const ElementInfo& element = info(tensor.type);
+  given.dtype = {static_cast<std::uint8_t>(element.dlpack), static_cast<std::uint8_t>(8 * element.bytes), 1};
   given.shape = place.extent.data();
   given.strides = place.stride.data();
   lent->managed.manager_ctx = lent.get();

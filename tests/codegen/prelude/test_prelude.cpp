@@ -110,6 +110,7 @@ float reciprocal_approximate(float x) { return 1 / x; }
 #include "codegen/prelude/memory.cuh"
 #include "codegen/prelude/random.cuh"
 #include "codegen/prelude/scan.cuh"
+#include "codegen/prelude/small_floats.cuh"
 #include "codegen/prelude/sort.cuh"
 #include "codegen/prelude/trig.cuh"
 #undef __device__
