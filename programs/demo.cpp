@@ -96,7 +96,8 @@ void show_code() {
   for (const std::string& line : lines_of(to_string(kernel.graph()))) say_code(line);
   print("\n");
   const std::string text = cuda_source(kernel, Arch::sm_90a);
-  std::vector<std::string> code = lines_of(text.substr(std::min(text.find("// ---- kernel"), text.size())));
+  const std::size_t begin = std::min(text.find("// ---- kernel"), text.size());
+  std::vector<std::string> code = lines_of(text.substr(begin, text.find("\n#else\n", begin) - begin));
   std::erase_if(code, [](const std::string& line) { return line.starts_with("#line"); });
   const std::size_t most = 40;
   for (const std::string& line : std::span(code).subspan(1, std::min(most, code.size() - 1))) say_code(line);

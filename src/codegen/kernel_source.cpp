@@ -22,7 +22,7 @@ KernelSource kernel_source(const codegen::Plan& plan) {
   std::istringstream lines(decisions);
   for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(source.text), "// {}\n", line);
   const std::string kernel = emit(plan);
-  fmt::format_to(std::back_inserter(source.text), "\n{}\n// ---- kernel ----\n{}", prelude_for(kernel), kernel);
+  fmt::format_to(std::back_inserter(source.text), "\n{}\n{}{}", prelude_for(kernel), kernel_mark, kernel);
   source.slow = codegen::slow_tiles(plan.author, plan.remarks);
   source.remarks = plan.remarks;
   std::ranges::stable_sort(source.remarks, {}, [](const Remark& remark) { return std::tie(remark.file, remark.line); });

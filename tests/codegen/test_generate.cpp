@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "codegen/kernel_source.hpp"
 #include "codegen/passes.hpp"
 #include "common/kernels.hpp"
 #include "jit/compile/nvrtc.hpp"
@@ -64,10 +65,9 @@ void check_table(const char* tensors, Variant (*variant)(const Graph&), const st
 
 /// The generated text of this kernel, after the prelude.
 std::string kernel_part(const KernelSource& source) {
-  constexpr std::string_view mark = "// ---- kernel ----\n";
-  const std::size_t at = source.text.find(mark);
+  const std::size_t at = source.text.find(kernel_mark);
   REQUIRE(at != source.text.npos);
-  return source.text.substr(at + mark.size());
+  return source.text.substr(at + kernel_mark.size());
 }
 
 /// The CUDA words in a text that name hardware features and belong in the prelude.

@@ -236,7 +236,7 @@ TEST_CASE("16-byte accesses are only used for rows that consist of them", "[plan
       store(y, {0, 0, 0}, load(x.unfold(1, d, step), {0, 0, 0}, {4, 4, 64}));
                                              }),
                                          Arch::sm_80);
-    return text.substr(text.find("// ---- kernel"));
+    return text.substr(0, text.find("// ---- helpers"));
   };
   const auto has = [](const std::string& text, std::string_view part) { return text.find(part) != text.npos; };
   CHECK(has(cuda(64, 64), "read_input<8>"));

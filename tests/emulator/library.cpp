@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "codegen/kernel_source.hpp"
 #include "emulator/machine.hpp"
 #include "emulator/prelude.hpp"
 #include "emulator/texts.hpp"
@@ -26,20 +27,19 @@ namespace fs = std::filesystem;
 
 /// Where the kernel begins, after the prelude.
 std::size_t begin_of(const std::string& text) {
-  constexpr std::string_view mark = "// ---- kernel ----\n";
-  const std::size_t found = text.find(mark);
-  return found == text.npos ? 0 : found + mark.size();
+  const std::size_t found = text.find(kernel_mark);
+  return found == text.npos ? 0 : found + kernel_mark.size();
 }
 
 /// A `#line` directive for the text from `begin` on: its line in the whole text; for a text that was edited, which
 /// itself starts with a `#line`, its line in that file.
 std::string line_of(const KernelSource& kernel, std::size_t begin) {
-  constexpr std::string_view first = "#line 1 ";
-  const std::string_view text = kernel.text;
-  const auto line = std::ranges::count(text.substr(0, begin), '\n');
-  if (line > 0 && text.starts_with(first))
-    return fmt::format("#line {} {}", line, text.substr(first.size(), text.find('\n') - first.size()));
-  return fmt::format("#line {} \"{}.cu\"", line + 1, kernel.name);
+  const std::string_view before = std::string_view(kernel.text).substr(0, begin);
+  const auto lines = [](std::string_view text) { return static_cast<std::size_t>(std::ranges::count(text, '\n')); };
+  if (!before.starts_with("#line ")) return fmt::format("#line {} \"{}.cu\"", lines(before) + 1, kernel.name);
+  const std::size_t last = before.rfind("\n#line ");
+  const std::string_view rest = before.substr(last == before.npos ? 0 : last + 1);
+  return std::string(rest.substr(0, rest.find('\n'))) + std::string(lines(rest) - 1, '\n');
 }
 
 /// The kernel as a function in any namespace.

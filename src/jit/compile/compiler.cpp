@@ -18,9 +18,9 @@
 #include <thread>
 #include <utility>
 
-#include "graph/in_literal.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
+#include "jit/compile/kernel_first.hpp"
 #include "jit/options/files.hpp"
 #include "jit/options/log.hpp"
 #include "tessera/graph/error.hpp"
@@ -33,29 +33,19 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 4> source_stages = {"plan", "remarks", "remarks-json", "cuda"};
 constexpr std::array<std::string_view, 4> code_stages = {"ptx", "sass", "log", "stats"};
 
+constexpr std::string_view unnamed = "__FILE__";  // how a printed text includes its file, whatever its name will be
+
 bool is_one_of(std::string_view stage, const auto& stages) {
   return std::find(stages.begin(), stages.end(), stage) != stages.end();
 }
 
-// Adjusts the `#line` directives of a hand-edited text, so that messages name its own lines.
-std::string with_own_lines(std::string_view text, const fs::path& file) {
-  std::string result = fmt::format("#line 1 \"{}\"\n", in_literal(file.native()));
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(end);
-    result += line.starts_with("#line ") ? "\n" : line;
-  }
-  return result;
-}
-
-std::string text_of(const KernelSource& source, std::string_view stage) {
+std::string text_of(const KernelSource& source, std::string_view stage, std::string_view file) {
   if (stage == "plan") return source.plan;
   if (stage == "remarks-json") return to_json(source.remarks);
   if (stage == "remarks")
     return source.by_hand ? fmt::format("kernel {} is handwritten CUDA C++, which has no remarks\n", source.author)
                           : to_string(source.remarks);
-  return source.text;
+  return kernel_first(source.text, file);
 }
 
 std::string text_of_ptx(const CompiledCode& code) {
@@ -192,7 +182,7 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu, std::function<void(
     std::optional<std::string> text = edited_text(file);
     if (!text) {
       warn_of_others(source.author, file);
-    } else if (*text != source.text) {
+    } else if (helpers_first(*text) != source.text) {
       log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.author,
                            file.native()));
       source.text = std::move(*text);
@@ -205,9 +195,11 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu, std::function<void(
 
 /// Called before compilation, which may fail.
 void Compiler::dump_source(const Job& job) const {
+  const std::string file =
+      options_.dump_dir.empty() ? std::string(unnamed) : fmt::format("\"{}\"", dump_file(job.stem, "cuda"));
   for (const std::string_view stage : source_stages)
     if (wants_dump(options_, job.source.author, stage))
-      write_dump(options_, job.stem, stage, text_of(job.source, stage));
+      write_dump(options_, job.stem, stage, text_of(job.source, stage, file));
 }
 
 /// From the cache, or compiled; always compiled if `anew`.
@@ -359,7 +351,7 @@ std::vector<std::string> Compiler::texts(KernelSource source, Arch gpu, const st
   std::vector<std::string> texts;
   for (const std::string& stage : stages) {
     if (is_one_of(stage, code_stages) && !code) code = this->code(job, options_.always_compile);
-    texts.push_back(is_one_of(stage, source_stages) ? text_of(job.source, stage) : text(job, *code, stage));
+    texts.push_back(is_one_of(stage, source_stages) ? text_of(job.source, stage, unnamed) : text(job, *code, stage));
   }
   return texts;
 }
