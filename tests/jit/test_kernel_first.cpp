@@ -47,7 +47,7 @@ std::string with(std::string text, std::string_view part, std::string_view in_it
   return text.replace(at, part.size(), in_its_place);
 }
 
-/// What a compiler sees of the file `name` of `folder`, when it runs in the folder `from`.
+/// The file as a compiler sees it that runs in the folder `from`.
 std::string preprocessed(const fs::path& from, const std::string& file) {
   Process compiler({"g++", "-x", "c++", "-E", "-P", file}, {.folder = from.string()});
   std::string text;
