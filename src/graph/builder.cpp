@@ -15,7 +15,8 @@ std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   return hash ^ (hash >> 29);
 }
 
-// The meaning of a pure node, without names and locations.
+// The meaning of a pure node, without names and locations. Nodes of equal meaning are one: common subexpression
+// elimination (CSE) by hash-consing.
 std::uint64_t hash_of(const Node& node) {
   std::uint64_t hash =
       mix(static_cast<std::uint64_t>(node.op) << 8 | static_cast<std::uint64_t>(node.type), node.region);
@@ -54,7 +55,7 @@ Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::spa
   Node node{op, type, false, is_effect(op), 0, {}, {in.begin(), in.end()}, {attr.begin(), attr.end()}, location};
   for (Id id : in) {
     check_visible(id, location);
-    node.region = std::max(node.region, graph_[id].region);
+    node.region = std::max(node.region, graph_[id].region);  // so invariant code leaves its loop (LICM) by itself
   }
   try {
     check_types(graph_, op, type, in);

@@ -286,7 +286,7 @@ inline auto exponential(TileExpr auto const& high, TileExpr auto const& low) {
   return -log1p(-minimum(uniform, 1 - 0x1p-24f));
 }
 
-/// token [B] drawn from logits [B,V]: repetition penalty, temperature, top-k, top-p, min-p, in the order of
+/// token [B] drawn from logits [B,V]: repetition penalty, temperature, top-k, top-p (nucleus), min-p, in the order of
 /// transformers. k < 1, p >= 1 and min-p 0 turn their filter off. Top-k keeps k tokens, and top-p the fewest that have
 /// its mass; among equals, the lowest. The draw is an exponential race: the largest p / e, with e exponential, is token
 /// i with probability p_i. e has the 24 bits of f32 however small it is, so a tie is as rare as the rounding of p

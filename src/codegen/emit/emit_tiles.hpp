@@ -45,7 +45,7 @@ IndexExpression linear(Writer& w, const Sweep& sweep, const Strides& strides, st
 
 /// "condition ? value : other", or just the value if the condition always holds.
 std::string where(const IndexExpression& condition, std::string_view value, std::string_view other);
-/// "if (condition) ", or nothing if the condition always holds.
+/// The bounds check of an access: "if (condition) ", or nothing if the condition always holds.
 std::string guard(const IndexExpression& condition);
 
 }  // namespace tessera::internal::codegen
