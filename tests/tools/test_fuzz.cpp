@@ -487,7 +487,7 @@ TEST_CASE("a failing program is shrunk", "[fuzz]") {
     return found;
   };
   int shrunk = 0;
-  for (std::uint64_t seed = 1; seed < 9000 && shrunk < 3; ++seed) {
+  for (std::uint64_t seed = 1; seed < 30000 && shrunk < 3; ++seed) {
     const Program program = fuzz::generate(seed);
     if (!fails(program)) continue;
     ++shrunk;
