@@ -199,8 +199,10 @@ TEST_CASE("docs/ops.md is what opcheck makes, and the page of coverage has every
   CHECK(coverage.status == 0);
   CHECK(coverage.out.find(" CUDA, h100 | CUDA, h200 |\n") != std::string::npos);
   const std::vector<std::string> lines = lines_of(coverage.out);
-  CHECK(std::ranges::count_if(lines, [](const std::string& line) { return line.ends_with("| every case | ok | ok |"); }) ==
-        std::ssize(ops));
+  // The first GPU has run every case; the others none that fail.
+  CHECK(std::ranges::count_if(lines, [](const std::string& line) {
+          return line.find("| every case | ok | ") != line.npos && line.find(" fail") == line.npos;
+        }) == std::ssize(ops));
 }
 
 }  // namespace test_opcheck
