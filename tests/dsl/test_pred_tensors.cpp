@@ -25,7 +25,7 @@ std::vector<pred> bits(const std::vector<std::uint8_t>& bytes) {
 
 }  // namespace
 
-TEST_CASE("a kernel loads, stores, gathers and scatters preds", "[cpu]") {
+TEST_CASE("a kernel accesses tensors of pred", "[cpu]") {
   const auto k = kernel("masks", [](In<pred, 2> m, In<i32, 1> at, In<f32, 2> x, Out<f32, 2> y, Out<pred, 2> n,
                                     Out<pred, 2> g, InOut<pred, 2> s, Out<i32, 2> count) {
     Index i = blocks(cdiv(m.extent(0), 4));
