@@ -32,7 +32,7 @@ TEST_CASE("a kernel accesses tensors of pred", "[cpu]") {
     Tile mask = load(m, {i, 0}, {4, 64});
     Tile t = load(x, {i, 0}, {4, 64});
     store(y, {i, 0}, where(mask, t, -1));
-    store(n, {i, 0}, !mask & (t > 3));
+    store(n, {i, 0}, (!mask) & (t > 3));
     store(count, {i, 0}, sum(cast<i32>(mask), 1));
     if_(i == 0, [&] {
       Tile rows_at = load(at, {0}, {4});
