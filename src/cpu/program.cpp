@@ -467,18 +467,7 @@ void Frame::reshape(Id id) {
     set(id, slot(id), tape_->refs[id].stride);
     return copy(slot(id), from, shape, host_type(reshape.type));
   }
-  if (reshape.shape.size() == 1) return set(id, from.data, {}, from.narrow);
-  int axis = 0;
-  bool units = true;  // the axes other than those of extent 1 agree: the elements stay where they are
-  Strides mapped{};
-  for (int i = 0; i < reshape.shape.rank(); ++i) {
-    if (reshape.shape[i] == 1) continue;
-    while (axis < shape.rank() && shape[axis] == 1) ++axis;
-    units = units && axis < shape.rank() && shape[axis] == reshape.shape[i];
-    if (!units) break;
-    mapped[at(i)] = from.stride[at(axis++)];
-  }
-  set(id, from.data, units ? mapped : dense_strides(reshape.shape), from.narrow);
+  set(id, from.data, reshaped(from.stride, shape, reshape.shape), from.narrow);
 }
 
 void Frame::concat(Id id) {

@@ -34,6 +34,18 @@ Strides stretched(const Strides& stride, const Shape& from, const Shape& to) {
   return result;
 }
 
+Strides reshaped(const Strides& stride, const Shape& from, const Shape& to) {
+  Strides result{};
+  int axis = 0;
+  for (int i = 0; i < to.rank(); ++i) {
+    if (to[i] == 1) continue;
+    while (axis < from.rank() && from[axis] == 1) ++axis;
+    if (axis == from.rank() || from[axis] != to[i]) return dense_strides(to);
+    result[at(i)] = stride[at(axis++)];
+  }
+  return result;
+}
+
 Strides extents_of(const Shape& shape) {
   Strides extent{};
   std::copy(shape.begin(), shape.end(), extent.begin());

@@ -125,8 +125,7 @@ class Tensor {
     std::copy_n(tensor.place.stride.begin(), R, strides_.begin());
   }
   /// From values in as many levels of nested braces as there are axes: `Tensor<f32, 2>::of(device, {{1, 2}, {3, 4}})`.
-  /// Values of f16, bf16, f8e4m3 and f8e5m2 are written as doubles, of pred as true and false. Error if rows differ in
-  /// length.
+  /// Values of f16, bf16 and fp8 are written as doubles, of pred as true and false. Error if rows differ in length.
   using Braces =
       typename detail::Braces<std::conditional_t<std::is_arithmetic_v<T> || std::is_same_v<T, pred>, T, double>,
                               R>::type;

@@ -444,7 +444,7 @@ A concat(const A& a, const More&...) {
   return a;
 }
 /// Matrix multiply-accumulate: a [m,k] times b [k,n] plus c [m,n]. a and b have one type. f32 (true f32), tf32, f16,
-/// bf16, f8e4m3 and f8e5m2 accumulate in f32, f64 in f64, i8 and u8 in i32, which wraps; c and the result have the
+/// bf16 and fp8 accumulate in f32, f64 in f64, i8 and u8 in i32, which wraps; c and the result have the
 /// accumulator type. With rank 3, [b,m,k] times [b,k,n] plus [b,m,n], it is batched over the first axis. Error at trace
 /// time if extents do not match.
 template <TileExpr A, TileExpr B, TileExpr C>

@@ -100,7 +100,12 @@ void comment(Writer& w, const Step& step) {
 void emit_step(Writer& w, const Step& step) {
   w.author_line = step.location.line;
   comment(w, step);
-  visit_kind([&](const auto& kind) { emit(w, kind); }, step.action);
+  visit_kind([&]<class Kind>(const Kind& kind) {
+    if constexpr (OfRoles<Kind>)
+      emit_role_step(w, step.action);
+    else
+      emit(w, kind);
+  }, step.action);
 }
 
 // --- a role

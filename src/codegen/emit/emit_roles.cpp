@@ -101,6 +101,8 @@ void emit(Writer& w, const ForEachPeer& each) {
   w.close();
 }
 
+namespace {
+
 void emit(Writer& w, const SplitKRange& share) {
   const std::string first = w.name(share.first), count = w.name(share.count);
   if (w.phase.schedule.split_k == SplitK::stream_k) {
@@ -318,5 +320,13 @@ void emit(Writer& w, const NamedBarrier& barrier) {
 void emit(Writer& w, const GridDependencyWait&) { w.line("{}", grid_dependency_wait); }
 
 void emit(Writer& w, const GridDependencyTrigger&) { w.line("griddep_launch_dependents();"); }
+
+}  // namespace
+
+void emit_role_step(Writer& w, const Action& action) {
+  visit_kind([&]<class Kind>(const Kind& kind) {
+    if constexpr (OfRoles<Kind>) emit(w, kind);
+  }, action);
+}
 
 }  // namespace tessera::internal::codegen

@@ -63,40 +63,8 @@ void emit(Writer& w, const TileLoop& loop);     // emit.cpp
 void emit(Writer& w, const PrefetchBeforeWait& bring);  // emit.cpp
 void emit(Writer& w, const IfNotPrefetched& unless);
 
-// emit_roles.cpp: pipelines, TMA, wgmma, clusters and split-K
-void emit(Writer& w, const SplitKRange& share);
-void emit(Writer& w, const StorePartial& put);
-void emit(Writer& w, const ReducePartials& add);
-void emit(Writer& w, const ClusterBarrier& barrier);
-void emit(Writer& w, const SignalPartial& tell);
-void emit(Writer& w, const WaitPartial& await);
-void emit(Writer& w, const WarpBarrier& barrier);
-void emit(Writer& w, const OrderedBarrier& turn);
-void emit(Writer& w, const SetMaxNReg& set);
-void emit(Writer& w, const PrefetchMap& prefetch);
-void emit(Writer& w, const ZeroFillRows& clear);
-void emit(Writer& w, const ZeroFillPastEnd& clear);
-void emit(Writer& w, const InitPipeline& init);
-void emit(Writer& w, const WaitEmpty& acquire);
-void emit(Writer& w, const ArriveExpectTx& expect);
-void emit(Writer& w, const TmaLoad& load);
-void emit(Writer& w, const Arrive& arrive);
-void emit(Writer& w, const WaitFull& wait);
-void emit(Writer& w, const ArriveEmpty& release);
-void emit(Writer& w, const AdvanceStage& advance);
-void emit(Writer& w, const DeclareAccumulator& reserve);
-void emit(Writer& w, const RegisterFence& fence);
-void emit(Writer& w, const WgmmaFence& fence);
-void emit(Writer& w, const Wgmma& matmul);
-void emit(Writer& w, const WgmmaCommit& commit);
-void emit(Writer& w, const WgmmaWait& wait);
-void emit(Writer& w, const ProxyFence& fence);
-void emit(Writer& w, const TmaStore& store);
-void emit(Writer& w, const TmaStoreCommit& commit);
-void emit(Writer& w, const TmaStoreWait& wait);
-void emit(Writer& w, const NamedBarrier& barrier);
-void emit(Writer& w, const GridDependencyWait& wait);
-void emit(Writer& w, const GridDependencyTrigger& let);
+/// emit_roles.cpp: one of RoleKinds: pipelines, TMA, wgmma, clusters and split-K
+void emit_role_step(Writer& w, const Action& action);
 
 /// Text before and after the iterations of a loop whose fetch is inside the matmul: the fragments that are held from
 /// one iteration to the next.

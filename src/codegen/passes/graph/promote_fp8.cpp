@@ -1,5 +1,5 @@
-// promote_fp8: mma of f8e4m3 or f8e5m2 becomes mma of f16, which represents all their values. So every GPU multiplies
-// them exactly: sm_80 has no instruction for fp8, and that of sm_90a keeps 14 bits of a sum.
+// promote_fp8: mma of fp8 becomes mma of f16, which represents all values of fp8. So every GPU multiplies them exactly:
+// sm_80 has no instruction for fp8, and that of sm_90a keeps 14 bits of a sum.
 #include <array>
 
 #include "codegen/passes.hpp"
