@@ -106,6 +106,7 @@ TEST_CASE("A kernel gets the prelude that it uses", "[prelude]") {
   CHECK(names_in(prelude_for("// modulo\nmodulo")) == "modulo ");
   CHECK(names_in(prelude_for("'\\'' modulo \"")) == "modulo ");
   // Overloads for element types that the text does not have are left out. 64-bit values may occur without a type name.
+  CHECK(prelude_for("wrap_add(a, b)").find("wrap_add(i64 a, i64 b)") != std::string::npos);
   CHECK(names_in(prelude_for("from_memory(x)")) == "from_memory ");
   CHECK(names_in(prelude_for("const bf16* x; from_memory(x[0])")) ==
         "u32 u16 bf16 float_of bf16_value from_memory from_memory ");
