@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "codegen/passes.hpp"
 #include "graph/evaluate.hpp"
@@ -158,9 +159,10 @@ bool is_absent(const Parameter& parameter, const Argument& argument) {
 }
 /// Have two arguments of one rank the same elements in the same places?
 bool is_same_tensor(const Argument& a, const Argument& b, int rank) {
+  if (a.data != b.data || !a.data) return false;
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(rank); ++axis)
     if (a.extent[axis] != b.extent[axis] || (a.extent[axis] > 1 && a.stride[axis] != b.stride[axis])) return false;
-  return a.data == b.data && a.data;
+  return true;
 }
 
 }  // namespace
@@ -168,15 +170,19 @@ bool is_same_tensor(const Argument& a, const Argument& b, int rank) {
 // The executable for these arguments, if it is another one.
 const Executable* Executable::specialized(std::span<const Argument> arguments) const {
   if (!state_->may_be_special || arguments.size() != graph_.parameters.size()) return nullptr;
-  Specialization special;
+  std::optional<Specialization> special;  // most launches have none
+  const auto set = [&](std::size_t parameter, std::int8_t memory) {
+    if (!special) special.emplace();
+    special->memory[parameter] = memory;
+  };
   for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (is_absent(graph_.parameters[i], arguments[i])) special.memory[i] = Specialization::none;
+    if (is_absent(graph_.parameters[i], arguments[i])) set(i, Specialization::none);
   for (const State::InPlace& pair : state_->in_place)
     if (pair.why_not.empty() &&
         is_same_tensor(arguments[pair.in], arguments[pair.out], graph_.parameters[pair.in].rank))
-      special.memory[pair.in] = static_cast<std::int8_t>(pair.out);
-  if (special == Specialization()) return nullptr;
-  return state_->special.find_or_make(special, [&] { return std::make_unique<Executable>(*this, special); }).get();
+      set(pair.in, static_cast<std::int8_t>(pair.out));
+  if (!special) return nullptr;
+  return state_->special.find_or_make(*special, [&] { return std::make_unique<Executable>(*this, *special); }).get();
 }
 
 void Executable::check_overlap(std::span<const Argument> arguments, std::size_t written) const {
