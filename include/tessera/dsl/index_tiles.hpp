@@ -88,6 +88,7 @@ Tile<typename A::type, A::rank> put_along_axis(const A& a, const I& indices, con
   detail::check_index<A, I>();
   static_assert(std::same_as<typename A::type, typename V::type>,
                 "tessera: the tile and the values have different element types; cast<T>(values)");
+  static_assert(V::rank <= A::rank, "tessera: the values have a higher rank than the tile; reshape them");
   Trace& trace = Trace::current(axis.location);
   const int normal = trace.axis(axis, A::rank, "put_along_axis");
   const std::vector<Handle> moved = trace.stretched(
@@ -97,9 +98,7 @@ Tile<typename A::type, A::rank> put_along_axis(const A& a, const I& indices, con
   const auto [to, value] = detail::across_axis(trace, tile, moved[0], normal, axis.location);
   const int extent = trace.shape(to, axis.location)[normal];
   const Tile<i32, A::rank> from = inverse_permutation(Tile<i32, A::rank>(at), extent, Axis(normal, axis.location));
-  const Tile<typename A::type, A::rank> taken(trace.apply(Op::take_along_axis, element_type<typename A::type>,
-                                                          {value, from.lower(trace, axis.location)}, {normal},
-                                                          axis.location));
+  const auto taken = take_along_axis(Tile<typename A::type, A::rank>(value), from, Axis(normal, axis.location));
   return Tile<typename A::type, A::rank>(where(from >= 0, taken, Tile<typename A::type, A::rank>(to)), axis.location);
 }
 
