@@ -22,9 +22,9 @@ using internal::Element, internal::Operand, internal::Stored, internal::TileExpr
 // Kernels and launches.
 using internal::choose, internal::MatmulFamily, internal::MatmulShape, internal::MatmulTiles;
 using internal::cuda_kernel, internal::cuda_source, internal::CudaLaunch, internal::CudaSource, internal::In,
-    internal::InOut, internal::Kernel, internal::kernel, internal::KernelInfo, internal::launch, internal::Optional,
-    internal::Out, internal::plan_text, internal::Remark, internal::Scalar, internal::Sequence, internal::to_json,
-    internal::to_string;
+    internal::InOut, internal::Kernel, internal::kernel, internal::KernelInfo, internal::launch, internal::List,
+    internal::Optional, internal::Out, internal::plan_text, internal::Remark, internal::Scalar, internal::Sequence,
+    internal::to_json, internal::to_string;
 
 // The host.
 using internal::Arch, internal::CapturedGraph, internal::Device, internal::DeviceInfo, internal::Error,

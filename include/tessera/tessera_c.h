@@ -120,16 +120,21 @@ typedef enum tessera_kind {
   TESSERA_TENSOR = 0,
   TESSERA_INTEGER = 1,  /* for every Scalar that can hold it */
   TESSERA_UNSIGNED = 2, /* the same */
-  TESSERA_REAL = 3      /* for a Scalar<f32> or Scalar<f64> */
+  TESSERA_REAL = 3,     /* for a Scalar<f32> or Scalar<f64> */
+  TESSERA_LIST = 4      /* for a List */
 } tessera_kind;
 
 typedef struct tessera_argument {
   int32_t kind; /* a tessera_kind: which member of `value` is used */
   union {
-    const tessera_tensor* tensor;
+    const tessera_tensor* tensor; /* NULL leaves an Optional tensor out */
     int64_t integer;
     uint64_t number;
     double real;
+    struct {
+      const tessera_tensor* const* tensors; /* none is NULL */
+      size_t count;
+    } list;
   } value;
 } tessera_argument;
 

@@ -36,15 +36,19 @@ _lib.tessera_last_error.restype = c_char_p
 _lib.tessera_version.restype = c_char_p
 
 
+class _List(ctypes.Structure):
+    _fields_ = [("tensors", POINTER(c_void_p)), ("count", c_size_t)]
+
+
 class _Value(ctypes.Union):
-    _fields_ = [("tensor", c_void_p), ("integer", c_int64), ("number", c_uint64), ("real", c_double)]
+    _fields_ = [("tensor", c_void_p), ("integer", c_int64), ("number", c_uint64), ("real", c_double), ("list", _List)]
 
 
 class _Argument(ctypes.Structure):
     _fields_ = [("kind", c_int32), ("value", _Value)]
 
 
-_TENSOR, _INTEGER, _UNSIGNED, _REAL = range(4)  # values of _Argument.kind
+_TENSOR, _INTEGER, _UNSIGNED, _REAL, _LIST = range(5)  # values of _Argument.kind
 
 
 def _fits_i64(number):
@@ -228,13 +232,22 @@ class Library(_Handle):
 
 class Kernel(_Handle):
     def __call__(self, stream, *values):
-        """Launches the kernel on `stream`. Arguments are tensors, arrays that have __dlpack__, and numbers: Python's,
-        NumPy's, or anything that has __index__ or __float__."""
+        """Launches the kernel on `stream`. Arguments are tensors, arrays that have __dlpack__, lists of these, None for
+        an Optional one, and numbers: Python's, NumPy's, or anything that has __index__ or __float__."""
         arguments, tensors = (_Argument * len(values))(), []
+
+        def handle_of(value):
+            tensors.append(value if isinstance(value, Tensor) else Tensor.of(value, stream))
+            return tensors[-1]._as_parameter_
+
         for position, (argument, value) in enumerate(zip(arguments, values)):
-            if hasattr(value, "__dlpack__"):
-                tensors.append(value if isinstance(value, Tensor) else Tensor.of(value, stream))
-                argument.kind, argument.value.tensor = _TENSOR, tensors[-1]._as_parameter_
+            if value is None:
+                argument.kind = _TENSOR
+            elif hasattr(value, "__dlpack__"):
+                argument.kind, argument.value.tensor = _TENSOR, handle_of(value)
+            elif isinstance(value, (list, tuple)) and all(hasattr(one, "__dlpack__") for one in value):
+                handles = (c_void_p * len(value))(*map(handle_of, value))
+                argument.kind, argument.value.list = _LIST, _List(handles, len(value))
             else:
                 self._set_number(argument, position, value)
         _lib.tessera_launch(stream, self, arguments, len(values))

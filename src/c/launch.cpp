@@ -11,16 +11,37 @@ class Arguments {
  public:
   Arguments(const Stream& stream, const Executable& kernel) : stream_(stream), kernel_(kernel) {}
 
-  Argument operator()(std::size_t position, const LaunchValue& value) const {
-    const Parameter& parameter = kernel_.graph().parameters[position];
-    const bool is_tensor = std::holds_alternative<const detail::AnyTensor*>(value);
+  /// Adds those of the value at `position`, whose first parameter comes next.
+  void add(std::size_t position, const LaunchValue& value) {
+    const std::size_t first = made_.size();
+    const std::vector<Parameter>& parameters = kernel_.graph().parameters;
+    const std::size_t size = argument_size(parameters, first);
+    const Parameter& parameter = parameters[first];
+    made_.resize(first + size);
+    if (size > 1) return set_list(position, value, std::span(made_).subspan(first));
+    const auto* const given = std::get_if<const detail::AnyTensor*>(&value);
+    if (std::holds_alternative<TensorList>(value)) refuse(position, "is a list of tensors");
     if (parameter.access == Access::scalar) {
-      if (is_tensor) refuse(position, "is a tensor, but the parameter takes a number");
-      return number(position, parameter.type, value);
+      if (given) refuse(position, "is a tensor, but the parameter takes a number");
+      made_[first] = number(position, parameter.type, value);
+      return;
     }
-    if (!is_tensor) refuse(position, "is a number, but the parameter takes a tensor");
-    const auto* const given = std::get<const detail::AnyTensor*>(value);
-    if (!given && parameter.optional) return {};
+    if (!given) refuse(position, "is a number, but the parameter takes a tensor");
+    if (*given || !parameter.optional) made_[first] = tensor(position, parameter, *given);
+  }
+  std::span<const Argument> made() const { return made_; }
+
+ private:
+  [[noreturn]] void refuse(std::size_t position, const std::string& why) const {
+    const std::span<const Parameter> parameters = kernel_.graph().parameters;
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < position; ++i) first += argument_size(parameters, first);
+    throw launch_refused(kernel_.name(),
+                         fmt::format("argument {} {}; parameter {} is {}", position + 1, why, position + 1,
+                                     to_string(parameters.subspan(first, argument_size(parameters, first)))));
+  }
+
+  Argument tensor(std::size_t position, const Parameter& parameter, const detail::AnyTensor* given) const {
     if (!given) refuse(position, "is null");
     const detail::AnyTensor& tensor = *given;
     if (tensor.type != parameter.type)
@@ -33,17 +54,20 @@ class Arguments {
     return tensor.place;
   }
 
- private:
-  [[noreturn]] void refuse(std::size_t position, const std::string& why) const {
-    throw Error(fmt::format("launch of kernel '{}' refused: argument {} {}; parameter {} is {}", kernel_.name(),
-                            position + 1, why, position + 1, to_string(kernel_.graph().parameters[position])));
+  void set_list(std::size_t position, const LaunchValue& value, std::span<Argument> to) const {
+    const auto* const tensors = std::get_if<TensorList>(&value);
+    if (!tensors) refuse(position, "is not a list of tensors");
+    if (tensors->size() >= to.size()) refuse(position, fmt::format("has {} tensors", tensors->size()));
+    const Parameter& parameter = kernel_.graph().parameters[made_.size() - to.size()];
+    for (std::size_t i = 0; i < tensors->size(); ++i) to[i] = tensor(position, parameter, (*tensors)[i]);
+    to.back().scalar = cell_of(static_cast<std::int32_t>(tensors->size()));
   }
 
   Argument number(std::size_t position, ElementType type, const LaunchValue& value) const {
     Argument argument;
     with_host(host_type(type), [&]<class T>(T) {
       const auto convert = [&]<class N>(N given) {
-        if constexpr (std::is_pointer_v<N>) {
+        if constexpr (!std::is_arithmetic_v<N>) {
         } else if constexpr (std::is_floating_point_v<T>) {
           argument.scalar = cell_of(static_cast<T>(given));
           if (std::isinf(static_cast<T>(given)) && !std::isinf(static_cast<double>(given)))
@@ -63,26 +87,24 @@ class Arguments {
 
   const Stream& stream_;
   const Executable& kernel_;
+  std::vector<Argument> made_ = {};
 };
 
 }  // namespace
 
 void launch(const Stream& stream, const Executable& kernel, std::span<const LaunchValue> values) {
-  const std::size_t parameters = kernel.graph().parameters.size();
+  const std::span<const Parameter> all = kernel.graph().parameters;
+  std::size_t parameters = 0;
+  for (std::size_t i = 0; i < all.size(); i += argument_size(all, i)) ++parameters;
   if (values.size() != parameters)
-    throw Error(fmt::format("launch of kernel '{}' refused: {} arguments for {} parameters", kernel.name(),
-                            values.size(), parameters));
-  const Arguments argument(stream, kernel);
-  std::vector<Argument> arguments;
-  for (std::size_t i = 0; i < parameters; ++i) arguments.push_back(argument(i, values[i]));
-  kernel.launch(stream, arguments);
+    throw launch_refused(kernel.name(), fmt::format("{} arguments for {} parameters", values.size(), parameters));
+  Arguments arguments(stream, kernel);
+  for (std::size_t i = 0; i < parameters; ++i) arguments.add(i, values[i]);
+  kernel.launch(stream, arguments.made());
 }
 
 std::string signature(const Executable& kernel) {
-  std::string parameters;
-  for (const Parameter& parameter : kernel.graph().parameters)
-    parameters += (parameters.empty() ? "" : ", ") + to_string(parameter);
-  return fmt::format("{}({})", kernel.name(), parameters);
+  return fmt::format("{}({})", kernel.name(), to_string(std::span(kernel.graph().parameters)));
 }
 
 ElementType stored_type(std::string_view wanted) {

@@ -2,13 +2,15 @@
 #pragma once
 #include <span>
 #include <variant>
+#include <vector>
 
 #include "tessera/jit/any_tensor.hpp"
 #include "tessera/jit/executable.hpp"
 
 namespace tessera::internal::c {
 
-using LaunchValue = std::variant<const detail::AnyTensor*, std::int64_t, std::uint64_t, double>;
+using TensorList = std::vector<const detail::AnyTensor*>;
+using LaunchValue = std::variant<const detail::AnyTensor*, std::int64_t, std::uint64_t, double, TensorList>;
 
 /// Like launch() of api/kernel.hpp, with the same errors: a number is converted to the Scalar's type, and must fit it.
 void launch(const Stream& stream, const Executable& kernel, std::span<const LaunchValue> values);

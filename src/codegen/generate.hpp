@@ -24,6 +24,7 @@ struct KernelSource {
   std::string slow = {};  ///< advice on tiles that registers cannot hold; empty: none
   std::vector<Remark> remarks = {};  ///< sorted by the author's lines; none for raw CUDA
   std::vector<KernelParameter> parameters = {};
+  bool index64 = false;                     ///< offsets, and strides in parameters, have 64 bits
   std::vector<TmaTensor> tma_tensors = {};  ///< tensors of parameters that are tensor maps
   int threads = 0;                          ///< of a CTA; raw CUDA: from the launch, 0 if it varies
   int shared_bytes = 0;                     ///< dynamic shared memory; raw CUDA: -1 if it varies

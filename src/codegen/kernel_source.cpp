@@ -27,6 +27,7 @@ KernelSource kernel_source(const codegen::Plan& plan) {
   source.remarks = plan.remarks;
   std::ranges::stable_sort(source.remarks, {}, [](const Remark& remark) { return std::tie(remark.file, remark.line); });
   source.parameters = plan.parameters;
+  source.index64 = plan.variant.index64;
   for (const codegen::TensorMap& map : plan.tensor_maps) source.tma_tensors.push_back(map.tensor);
   source.threads = plan.threads();
   source.shared_bytes = static_cast<int>(plan.shared_bytes);

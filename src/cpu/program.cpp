@@ -148,8 +148,7 @@ void Frame::bind(const Launch& launch) {
   for (Id id = 0; id < views_.size(); ++id) {
     const Node& node = tape.graph[id];
     if (node.op != Op::tensor) continue;
-    const Argument& argument = launch.arguments[node.parameter()];
-    views_[id] = {static_cast<char*>(argument.data), {}, argument.extent, argument.stride};
+    views_[id] = view_of(launch.arguments[node.parameter()]);
   }
   blocks_.resize(std::max<std::size_t>(1, tape.graph.grid.size()) + tape.loops.size());
   for (Id id : tape.blocks) refs_[id].data = reinterpret_cast<char*>(&blocks_[node(id).grid_axis()]);
@@ -561,6 +560,12 @@ void Frame::run_node(const Step& step) {
   const Node& node = this->node(id);
   if (is_atomic(node.op)) return atomic(id, step.index);
   switch (node.op) {
+    case Op::member:
+      views_[id] = member(tape_->graph, node, launch_->arguments, index(node.in[0]));
+      return;
+    case Op::extent:
+      *reinterpret_cast<std::int32_t*>(slot(id)) = static_cast<std::int32_t>(views_[node.in[0]].hi[at(node.axis())]);
+      return;
     case Op::slice:
       views_[id] = views_[node.in[0]];
       return slice(views_[id], at(node.axis()), index(node.in[1]), index(node.in[2]), node.step(),
@@ -657,10 +662,10 @@ Program::Program(Program&&) noexcept = default;
 void Program::run(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const {
   if (std::any_of(grid.begin(), grid.end(), [](std::int64_t extent) { return extent <= 0; })) return;
   if (const Tape* const running = of_this_thread<Frame>().running())
-    throw Error("launch of kernel '" + tape_->graph.name + "' refused: the function of a cuda_op, which computes an " +
-                "element of kernel '" + running->graph.name + "', " + running->graph.location.file + ':' +
-                std::to_string(running->graph.location.line) +
-                ", cannot launch, copy or fill; do so before the launch");
+    throw launch_refused(tape_->graph.name, "the function of a cuda_op, which computes an element of kernel '" +
+                                                running->graph.name + "', " + running->graph.location.file + ':' +
+                                                std::to_string(running->graph.location.line) +
+                                                ", cannot launch, copy or fill; do so before the launch");
   std::int64_t blocks = 1;
   for (std::int64_t extent : grid) blocks *= extent;
   constexpr std::size_t few = 128;

@@ -14,6 +14,16 @@ struct ViewRef {
   Strides lo{}, hi{}, stride{};
 };
 
+inline ViewRef view_of(const Argument& argument) {
+  return {static_cast<char*>(argument.data), {}, argument.extent, argument.stride};
+}
+
+// A tensor of a list; outside of the list, one without elements.
+inline ViewRef member(const Graph& graph, const Node& node, std::span<const Argument> arguments, std::int32_t number) {
+  const bool is_there = number >= 0 && number < tensors_of_list(graph.parameters, node.parameter());
+  return is_there ? view_of(arguments[node.parameter() + at(number)]) : ViewRef();
+}
+
 inline std::int64_t floor_of(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
 // Takes a slice: element i < extent of the axis is element start + i * step of the old view.

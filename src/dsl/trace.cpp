@@ -56,10 +56,10 @@ Trace& Trace::current(Location location) {
 
 void Trace::refuse_launch(const std::string& kernel) {
   if (current_trace)
-    throw Error(
-        fmt::format("launch of kernel '{}' refused: kernel '{}' is being traced, and launches in the function given to "
-                    "kernel(...) would not be part of it; launch one kernel after the other",
-                    kernel, current_trace->builder_.graph().name));
+    throw launch_refused(
+        kernel, fmt::format("kernel '{}' is being traced, and launches in the function given to kernel(...) would not "
+                            "be part of it; launch one kernel after the other",
+                            current_trace->builder_.graph().name));
 }
 
 Graph Trace::finish() {
@@ -388,11 +388,13 @@ void check_outs(const Graph& graph) {
       stored[static_cast<std::size_t>(
           view_parameter(graph, node.in[static_cast<std::size_t>(view_operand(node.op))]))] = true;
   for (std::size_t i = 0; i < stored.size(); ++i)
-    if (graph.parameters[i].access == Access::out && !stored[i])
+    if (const Parameter& out = graph.parameters[i]; out.access == Access::out && !stored[i] &&
+                                                     (out.list == 0 || tensors_of_list(graph.parameters, i) > 0))
       throw Error(fmt::format(
           "kernel '{}', {}:{}: nothing is stored to parameter {}, an {}, which would keep its old contents; store to "
           "it, or remove it",
-          graph.name, graph.location.file, graph.location.line, i + 1, to_string(graph.parameters[i])));
+          graph.name, graph.location.file, graph.location.line, argument_number(graph.parameters, i),
+          to_string(graph.parameters[i])));
 }
 
 }  // namespace tessera::internal

@@ -50,8 +50,8 @@ void GraphBuilder::check_visible(Id id, Location location) const {
 
 Id GraphBuilder::apply(Op op, ElementType type, std::span<const Id> in, std::span<const std::int64_t> attr,
                        Location location, const Shape& shape) {
-  if (op == Op::extent && graph_[in[0]].op != Op::tensor) return extent(in[0], attr[0], location);
-  if (is_view(op) && !in.empty()) check_views(in[0], location);
+  if (op == Op::extent && !is_base_view(graph_[in[0]].op)) return extent(in[0], attr[0], location);
+  if (is_view(op) && !is_base_view(op)) check_views(in[0], location);
   Node node{op, type, false, is_effect(op), 0, {}, {in.begin(), in.end()}, {attr.begin(), attr.end()}, location};
   for (Id id : in) {
     check_visible(id, location);
@@ -97,7 +97,7 @@ Id GraphBuilder::extent(Id view, std::int64_t axis, Location location) {
     return apply(op, ElementType::i32, in, {}, location);
   };
   if (at.within > 0) return number(at.within);
-  while (graph_[view].op != Op::tensor) view = graph_[view].in[0];
+  view = base_view(graph_, view);
   Id result = no_id;
   for (const std::int64_t one : at.axes) {
     const Id extent = apply(Op::extent, ElementType::i32, {&view, 1}, {&one, 1}, location);
@@ -113,7 +113,7 @@ Id GraphBuilder::extent(Id view, std::int64_t axis, Location location) {
 
 void GraphBuilder::check_views(Id view, Location location) const {
   int depth = 1;
-  for (; graph_[view].op != Op::tensor; view = graph_[view].in[0])
+  for (; !is_base_view(graph_[view].op); view = graph_[view].in[0])
     if (++depth > most_views)
       fail(location, fmt::format("views of views are nested more than {} deep; take them from the tensor", most_views));
 }

@@ -117,10 +117,15 @@ UniformProgram::UniformProgram(const Graph& graph, std::span<const Id> roots) {
   std::vector<int> position(graph.nodes.size(), -1);
   const auto add = [&](Id id) {
     const Node& node = graph[id];
-    Step step{node.op, node.type, node.type, {-1, -1, -1}, {0, 0}};
+    Step step{node.op, node.type, node.type, {-1, -1, -1}, {0, 0}, 0};
     if (node.op == Op::extent) {
-      step.attr[0] = view_parameter(graph, node.in[0]);
+      const Node& tensor = graph[node.in[0]];
+      step.attr[0] = static_cast<std::int64_t>(tensor.parameter());
       step.attr[1] = node.axis();
+      if (tensor.op == Op::member) {
+        step.in[0] = position[tensor.in[0]];
+        step.tensors = tensors_of_list(graph.parameters, tensor.parameter());
+      }
     } else {
       for (std::size_t i = 0; i < node.in.size(); ++i) step.in[i] = position[node.in[i]];
       if (!node.in.empty()) step.operand = graph[node.in[0]].type;
@@ -136,8 +141,10 @@ UniformProgram::UniformProgram(const Graph& graph, std::span<const Id> roots) {
     while (!stack.empty()) {
       const Id id = stack.back();
       const std::size_t before = stack.size();
-      if (position[id] < 0 && graph[id].op != Op::extent)
-        for (Id in : graph[id].in)
+      // The extent of a tensor is known; of a tensor of a list it depends on the number of the tensor.
+      const Node& node = graph[graph[id].op == Op::extent ? graph[id].in[0] : id];
+      if (position[id] < 0)
+        for (Id in : node.in)
           if (position[in] < 0) stack.push_back(in);
       if (stack.size() > before) continue;
       stack.pop_back();
@@ -158,10 +165,15 @@ void UniformProgram::run(std::span<const Argument> arguments, std::span<Cell> va
       case Op::scalar:
         values[i] = arguments[static_cast<std::size_t>(step.attr[0])].scalar;
         break;
-      case Op::extent:
-        values[i] = cell(static_cast<std::int32_t>(
-            arguments[static_cast<std::size_t>(step.attr[0])].extent[static_cast<std::size_t>(step.attr[1])]));
+      case Op::extent: {
+        const std::int32_t tensor = step.tensors > 0 ? value(step.in[0]).i32 : 0;
+        const bool is_there = tensor >= 0 && tensor < std::max(step.tensors, 1);
+        const std::int64_t argument = step.attr[0] + (is_there ? tensor : 0);
+        values[i] = cell(is_there ? static_cast<std::int32_t>(arguments[static_cast<std::size_t>(argument)]
+                                                                  .extent[static_cast<std::size_t>(step.attr[1])])
+                                  : 0);
         break;
+      }
       case Op::cast:
         values[i] = evaluate_cast(step.operand, step.type, value(step.in[0]));
         break;

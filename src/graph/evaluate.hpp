@@ -37,6 +37,7 @@ class UniformProgram {
     ElementType type, operand;
     int in[3];
     std::int64_t attr[2];
+    int tensors;  // extent: of the list that in[0] selects from; 0: of a tensor
   };
   std::vector<Step> steps_;
   std::vector<int> roots_;

@@ -9,6 +9,15 @@
 
 namespace tessera::internal {
 
+namespace {
+
+// Does the parameter belong to the same list as the one before it?
+bool continues_list(std::span<const Parameter> parameters, std::size_t at) {
+  return at > 0 && parameters[at].list > 0 && parameters[at - 1].list == parameters[at].list + 1;
+}
+
+}  // namespace
+
 std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape.begin(), shape.end(), ",")); }
 
 std::string to_string(const Parameter& parameter) {
@@ -17,6 +26,16 @@ std::string to_string(const Parameter& parameter) {
   if (parameter.access == Access::scalar) return fmt::format("{}<{}>", kind, name(parameter.type));
   const std::string text = fmt::format("{}<{}, {}>", kind, name(parameter.type), parameter.rank);
   return parameter.optional ? fmt::format("Optional<{}>", text) : text;
+}
+
+std::string to_string(std::span<const Parameter> parameters) {
+  std::string text;
+  for (std::size_t i = 0; i < parameters.size(); i += argument_size(parameters, i)) {
+    const int tensors = tensors_of_list(parameters, i);
+    text += i == 0 ? "" : ", ";
+    text += tensors > 0 ? fmt::format("List<{}, {}>", to_string(parameters[i]), tensors) : to_string(parameters[i]);
+  }
+  return text;
 }
 
 std::string type_text(const Node& node) {
@@ -49,9 +68,33 @@ void Node::lacks_attribute() const {
   throw InternalError(fmt::format("{} does not have the attribute that was requested", name(op)));
 }
 
-int view_parameter(const Graph& graph, Id view) {
-  while (graph[view].op != Op::tensor) view = graph[view].in[0];
-  return static_cast<int>(graph[view].parameter());
+Id base_view(const Graph& graph, Id view) {
+  while (!is_base_view(graph[view].op)) view = graph[view].in[0];
+  return view;
+}
+
+int view_parameter(const Graph& graph, Id view) { return static_cast<int>(graph[base_view(graph, view)].parameter()); }
+
+int tensors_of_list(std::span<const Parameter> parameters, std::size_t first) {
+  return continues_list(parameters, first) ? 0 : std::max(parameters[first].list - 1, 0);
+}
+
+std::size_t argument_size(std::span<const Parameter> parameters, std::size_t first) {
+  return static_cast<std::size_t>(tensors_of_list(parameters, first)) + 1;
+}
+
+int argument_number(std::span<const Parameter> parameters, std::size_t parameter) {
+  int number = 0;
+  for (std::size_t i = 0; i <= parameter; ++i) number += continues_list(parameters, i) ? 0 : 1;
+  return number;
+}
+
+std::string argument_name(std::span<const Parameter> parameters, std::size_t parameter) {
+  std::size_t first = parameter;
+  while (continues_list(parameters, first)) --first;
+  const bool in_list = parameters[parameter].list > 0 && parameters[parameter].access != Access::scalar;
+  return fmt::format("{}{}", argument_number(parameters, parameter),
+                     in_list ? fmt::format("[{}]", parameter - first) : "");
 }
 
 bool is_uniform(const Graph& graph, const Node& node) {
@@ -61,6 +104,7 @@ bool is_uniform(const Graph& graph, const Node& node) {
     case Op::scalar:
     case Op::tensor:
       return true;
+    case Op::member:
     case Op::slice:
     case Op::permute_view:
     case Op::unfold_view:

@@ -306,6 +306,7 @@ Shape infer_shape(const Graph& graph, Op op, std::span<const Id> in, std::span<c
       return c;
     }
     case Op::tensor:
+    case Op::member:
       return Shape::of_rank(graph.parameters[static_cast<std::size_t>(attr[0])].rank);
     case Op::argument:
     case Op::result:

@@ -33,10 +33,7 @@ class Printer {
       : graph_(graph), locations_(locations), order_(schedule(graph)), number_(graph.nodes.size(), -1) {}
 
   std::string run() {
-    out("kernel {}(", graph_.name);
-    for (std::size_t i = 0; i < graph_.parameters.size(); ++i)
-      out("{}{}", i ? ", " : "", to_string(graph_.parameters[i]));
-    out(")\n");
+    out("kernel {}({})\n", graph_.name, to_string(graph_.parameters));
     for (const Hints& hints : graph_.hints) out("  hints {{{}}}\n", to_string(hints));
     region(0, 1);
     if (!graph_.grid.empty()) {

@@ -15,6 +15,7 @@ class Verifier {
 
   void run() {
     rule(!graph_.regions.empty() && graph_.regions[0].kind == RegionKind::kernel, "region 0 is the kernel's body");
+    lists();
     owner_.assign(graph_.regions.size(), no_id);
     listed_.assign(graph_.nodes.size(), 0);
     for (const Region& region : graph_.regions)
@@ -36,6 +37,23 @@ class Verifier {
     if (holds) return;
     const std::string place = id_ == no_id ? "" : fmt::format(" at node {} ({})", id_, name(graph_[id_].op));
     throw InternalError(fmt::format("kernel '{}', after {}{}: broken rule: {}", graph_.name, after_, place, text));
+  }
+
+  void lists() const {
+    const std::vector<Parameter>& parameters = graph_.parameters;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const Parameter& at = parameters[i];
+      if (at.list == 0) continue;
+      const bool is_last = at.list == 1;
+      rule(is_last ? i > 0 && parameters[i - 1].list == 2 : i + 1 < parameters.size(), "a list ends with its number");
+      rule(is_last ? at == Parameter{Access::scalar, ElementType::i32, 0, false, 1}
+                   : at.access != Access::scalar && !at.optional && parameters[i + 1].list == at.list - 1,
+           "a list consists of tensors, then of their number, an i32");
+      if (at.list <= 2) continue;
+      Parameter next = parameters[i + 1];
+      next.list = at.list;
+      rule(next == at, "the tensors of a list have one access, type and rank");
+    }
   }
 
   bool encloses(RegionId outer, RegionId inner) const {
@@ -119,6 +137,10 @@ class Verifier {
         const Parameter& parameter = graph_.parameters[node.parameter()];
         rule((parameter.access == Access::scalar) == (node.op == Op::scalar),
              "a scalar reads a scalar parameter, a tensor a tensor parameter");
+        rule(node.op == Op::scalar || (node.op == Op::member) == (parameter.list > 0),
+             "a tensor of a list is reached through the list, no other tensor is");
+        rule(node.op != Op::member || tensors_of_list(graph_.parameters, node.parameter()) > 0,
+             "a list is named by its first parameter");
         return rule(node.type == parameter.type, "its type is the parameter's");
       }
       case Attribute::number:
@@ -178,7 +200,7 @@ class Verifier {
         break;
     }
     if (node.op == Op::extent)
-      rule(graph_[node.in[0]].op == Op::tensor, "extents are those of tensors, not of views of them");
+      rule(is_base_view(graph_[node.in[0]].op), "extents are those of tensors, not of views of them");
     if (node.op == Op::result) {
       const Node& loop = graph_[node.in[0]];
       rule(has_region(loop.op) && node.attr[0] >= 0 && node.attr[0] + 1 < static_cast<std::int64_t>(loop.in.size()),

@@ -6,7 +6,7 @@ namespace tessera::internal {
 
 std::vector<ViewAxis> view_axes(const Graph& graph, Id view) {
   std::vector<Id> way;  // from the view down to the tensor
-  for (; graph[view].op != Op::tensor; view = graph[view].in[0]) way.push_back(view);
+  for (; !is_base_view(graph[view].op); view = graph[view].in[0]) way.push_back(view);
   std::vector<ViewAxis> axes(static_cast<std::size_t>(graph[view].shape.rank()));
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i].axes = {static_cast<int>(i)};
   for (; !way.empty(); way.pop_back()) {
@@ -51,7 +51,9 @@ std::vector<Flattened> flattened_axes(const Graph& graph) {
     for (const Id id : region) {
       if (graph[id].op != Op::flatten_view) continue;
       const ViewAxis axis = view_axes(graph, id)[static_cast<std::size_t>(graph[id].axis())];
-      found.push_back({view_parameter(graph, id), axis.axes, id});
+      const int first = view_parameter(graph, id);
+      const int tensors = std::max(tensors_of_list(graph.parameters, static_cast<std::size_t>(first)), 1);
+      for (int i = 0; i < tensors; ++i) found.push_back({first + i, axis.axes, id});
     }
   return found;
 }

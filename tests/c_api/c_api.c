@@ -48,6 +48,13 @@ static tessera_argument tensor(const tessera_tensor* value) {
   argument.value.tensor = value;
   return argument;
 }
+static tessera_argument list(const tessera_tensor* const* tensors, size_t count) {
+  tessera_argument argument;
+  argument.kind = TESSERA_LIST;
+  argument.value.list.tensors = tensors;
+  argument.value.list.count = count;
+  return argument;
+}
 static tessera_argument integer(int64_t value) {
   tessera_argument argument;
   argument.kind = TESSERA_INTEGER;
@@ -199,14 +206,14 @@ int main(int argc, char** argv) {
   OK(tessera_library_count(library, &kernels));
   EXPECT(kernels == 2);
   OK(tessera_library_count(tests, &kernels)); /* each has a list of its own */
-  EXPECT(kernels == 8);
+  EXPECT(kernels == 9);
   int known = 0;
   for (size_t i = 0; i < kernels; ++i) {
     OK(tessera_library_name(tests, i, &text));
     known += strcmp(text, "broken") == 0 || strcmp(text, "add_numbers") == 0;
   }
   EXPECT(known == 2);
-  REFUSED(tessera_library_name(tests, 8, &text), "no kernel number 8", "");
+  REFUSED(tessera_library_name(tests, 9, &text), "no kernel number 9", "");
   REFUSED(tessera_library_open("/nowhere/libkernels.so", &library), "libkernels.so", "");
   REFUSED(tessera_library_open("", &library), "the path of the library is empty", "");
   REFUSED(tessera_library_open(argv[3], &library), "was built with another version of Tessera", "build it again");
@@ -246,6 +253,41 @@ int main(int argc, char** argv) {
   arguments[0].kind = 9;
   REFUSED(tessera_launch(stream, scaled, arguments, 3), "argument 1 is of the kind 9", "");
   REFUSED(tessera_launch(stream, NULL, arguments, 3), "the kernel is null", "");
+
+  /* Lists, and a tensor that is left out. */
+  tessera_kernel* add_lists = NULL;
+  OK(tessera_kernel_get(tests, "add_lists", &add_lists));
+  OK(tessera_kernel_text(add_lists, &text));
+  EXPECT(strcmp(text, "add_lists(List<In<f32, 2>, 3>, Optional<In<f32, 2>>, Out<f32, 2>)") == 0);
+  const tessera_tensor* three[4] = {x, x, x, x};
+  values[5] = 7;
+  arguments[0] = list(three, 3);
+  arguments[1] = tensor(NULL);
+  arguments[2] = tensor(y);
+  OK(tessera_launch(stream, add_lists, arguments, 3));
+  EXPECT(results[5] == 21);
+  arguments[0] = list(three, 1);
+  arguments[1] = tensor(x);
+  OK(tessera_launch(stream, add_lists, arguments, 3));
+  EXPECT(results[5] == 14);
+  arguments[0] = list(NULL, 0);
+  OK(tessera_launch(stream, add_lists, arguments, 3));
+  EXPECT(results[5] == 7);
+  arguments[0] = list(three, 4);
+  REFUSED(tessera_launch(stream, add_lists, arguments, 3), "argument 1 has 4 tensors", "List<In<f32, 2>, 3>");
+  three[1] = n;
+  arguments[0] = list(three, 2);
+  REFUSED(tessera_launch(stream, add_lists, arguments, 3), "argument 1 is a tensor i64 [40]", "List<In<f32, 2>, 3>");
+  three[1] = NULL;
+  REFUSED(tessera_launch(stream, add_lists, arguments, 3), "argument 1 is null", "");
+  arguments[0] = list(NULL, 2);
+  REFUSED(tessera_launch(stream, add_lists, arguments, 3), "argument 1 is a list of 2 tensors at null", "");
+  arguments[0] = tensor(x);
+  REFUSED(tessera_launch(stream, add_lists, arguments, 3), "argument 1 is not a list of tensors", "");
+  arguments[0] = list(three, 1);
+  arguments[1] = list(three, 1);
+  REFUSED(tessera_launch(stream, add_lists, arguments, 3), "argument 2 is a list of tensors", "Optional<In<f32, 2>>");
+  tessera_kernel_free(add_lists);
 
   OK(tessera_tensor_to_dlpack(n, &lent));
   int64_t* integers = (int64_t*)lent->dl_tensor.data;

@@ -21,6 +21,15 @@ auto broken() {
   return kernel("broken", [](In<f32, 1> x, Out<f32, 1>) { (void)load(x, {0}, {32}); });
 }
 
+auto add_lists() {
+  return kernel("add_lists", [](List<In<f32, 2>, 3> xs, Optional<In<f32, 2>> more, Out<f32, 2> y) {
+    Var sum = load(more, {0, 0}, {8, 64});
+    for (Index i : range(xs.size())) sum = sum + load(xs[i], {0, 0}, {8, 64});
+    store(y, {0, 0}, sum);
+  });
+}
+
+TESSERA_EXPORT_KERNEL(add_lists, add_lists())
 TESSERA_EXPORT_KERNEL(add_numbers, add_numbers())
 TESSERA_EXPORT_KERNEL(broken, broken())
 TESSERA_EXPORT_KERNEL(give_i32, give<i32>("give_i32"))

@@ -157,7 +157,7 @@ for type in "i32 u32 i64 u64 f32 f64".split():
             assert not -(2**63) <= number < 2**64 and f"argument 2 is {number}" in str(error) and f"Scalar<{type}>" in str(error)
         except tessera.Error as error:
             assert -(2**63) <= number < 2**64 and f"given {number}, which is out of its range" in str(error), error
-for number, wanted in ((10**400, OverflowError), ([7], TypeError), ("7", TypeError), (7j, TypeError), (None, TypeError)):
+for number, wanted in ((10**400, OverflowError), ([7], TypeError), ("7", TypeError), (7j, TypeError), (None, tessera.Error)):
     try:
         assert False, (number, given("f64", number))
     except wanted:
@@ -170,6 +170,17 @@ assert "[2,3]" in repr(device.tensor("f32", [numpy.int64(2), numpy.uint8(3)]))
 numbers = numpy.zeros(40, numpy.int64)
 tests["add_numbers"](stream, numbers, -1, 1 << 40, 5.5)
 assert (numbers == (1 << 40) + 4).all()
+
+parts = [numpy.full((2, 3), 1, numpy.float32), numpy.full((8, 64), 10, numpy.float32).T[:3, :2]]
+total = numpy.zeros((2, 2), numpy.float32)
+tests["add_lists"](stream, parts, None, total)
+assert (total == 11).all()
+tests["add_lists"](stream, (), parts[0], total)
+assert (total == 1).all()
+try:
+    assert False, tests["add_lists"](stream, parts * 2, None, total)
+except tessera.Error as error:
+    assert "argument 1 has 4 tensors" in str(error), error
 
 sys.argv = ["tessera_numpy.py", sys.argv[1]]
 runpy.run_path(str(pathlib.Path(tessera.__file__).with_name("tessera_numpy.py")))

@@ -19,8 +19,8 @@ namespace test_functions {
 using namespace tessera;
 
 TEST_CASE("the examples on the page of ops can be traced", "[language]") {
-  const auto examples = kernel("examples", [](In<f32, 2> x, In<f32, 2> table, In<i32, 1> list, Out<f32, 2> y,
-                                              InOut<f32, 2> total, InOut<i32, 2> bits) {
+  const auto examples = kernel("examples", [](In<f32, 2> x, In<f32, 2> table, In<i32, 1> list, List<In<f32, 2>, 2> xs,
+                                              Out<f32, 2> y, InOut<f32, 2> total, InOut<i32, 2> bits) {
     Index i = blocks(4);
     Tile a = load(x, {i, 0}, {8, 16}), b = load(table, {i, 0}, {8, 16}), c = transpose(b);
     Tile n = cast<i32>(a);

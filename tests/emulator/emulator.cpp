@@ -131,6 +131,12 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
       cells.insert(cells.end(), words.begin(), words.end());
       continue;
     }
+    if (parameter.kind == KernelParameter::Kind::list) {
+      const std::size_t first = cells.size(), bytes = bytes_of(parameter, graph, kernel.index64);
+      cells.resize(first + bytes / sizeof(std::uint64_t));
+      write_list(parameter, memory.arguments(), graph, kernel.index64, reinterpret_cast<std::byte*>(&cells[first]));
+      continue;
+    }
     cells.push_back(static_cast<std::uint64_t>(value_of(parameter, memory.arguments(), grid, values)));
   }
   const Launch launch{.kernel = kernel.name,

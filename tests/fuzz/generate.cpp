@@ -211,7 +211,11 @@ void Generator::statement(int depth) {
   } else if (kind < 63) {
     assign_some_var(assignable_);
   } else if (kind < 66) {
-    view_of(Place(one_of(places_)));
+    const Name number = list_ ? index() : nothing;
+    if (number != nothing)
+      reach_into_list(number);
+    else
+      view_of(Place(one_of(places_)));
   } else if (kind < (large_ ? 78 : 69)) {
     product(large_ && chance(80) ? one_of(palette_) : between(1, 8));
   } else if (kind < 87) {
@@ -515,7 +519,7 @@ Name Generator::loop_count() {
     const int axis = between(0, static_cast<int>(extents.size()) - 1);
     const std::int64_t length = extents[static_cast<std::size_t>(axis)];
     const int tile = std::max(1, std::max(extent(), static_cast<int>(length) / 6));
-    const Name all = emit({.op = Op::extent, .type = i32, .from = {place.parameter}, .attributes = {axis}}, 200);
+    const Name all = emit({.op = Op::extent, .type = i32, .from = {place.tensor()}, .attributes = {axis}}, 200);
     if (tile == 1) return all;
     const Name by = literal(i32, tile);
     return binary(Op::cdiv, all, by, 7);
@@ -556,7 +560,7 @@ void Generator::branch(int depth) {
 void Generator::require() {
   const Place& place = one_of(places_);
   const std::int64_t length = program_.given[static_cast<std::size_t>(place.parameter)].extents[0];
-  const Name all = emit({.op = Op::extent, .type = i32, .from = {place.parameter}, .attributes = {0}}, 200);
+  const Name all = emit({.op = Op::extent, .type = i32, .from = {place.tensor()}, .attributes = {0}}, 200);
   const Name other = literal(i32, static_cast<double>(length) + (chance(15) ? 1 : 0));
   const Name condition = binary(one_of(std::array{Op::equal, Op::less_equal}), other, all, 1);
   body_->push_back({.op = Op::require, .type = ElementType::pred, .from = {condition}, .attributes = {0}});
@@ -572,7 +576,7 @@ void Generator::check() {
 /// In a branch that is never executed: nobody would read its lines.
 void Generator::print() {
   const Place& place = one_of(places_);
-  const Name all = emit({.op = Op::extent, .type = i32, .from = {place.parameter}, .attributes = {0}}, 200);
+  const Name all = emit({.op = Op::extent, .type = i32, .from = {place.tensor()}, .attributes = {0}}, 200);
   const Name condition = binary(Op::less, all, literal(i32, 0), 1);
   const Name tile = want(type(), shape(0, 3), 2);
   within({.kind = Statement::Kind::branch, .type = ElementType::pred, .from = {condition}}, [&] {

@@ -45,6 +45,8 @@ class Generator {
     enum class Cut : std::uint8_t { none, sliced, windows, window };
     std::vector<Cut> cut = {};
     bool transposed = false;  ///< its axes are not in the tensor's order
+    Name base = nothing;      ///< the view of the whole tensor, if the tensor is in a list
+    Name tensor() const { return base == nothing ? parameter : base; }
     bool readable() const { return !shared && access != Access::out; }
     bool writable() const { return !shared && access != Access::in; }
   };
@@ -63,6 +65,11 @@ class Generator {
     Extents tile = {};
     int start = 0, step = 1;
     Name scalar = nothing;  ///< contains the start
+  };
+
+  /// Tensors that are one parameter of the kernel.
+  struct List {
+    int first = 0, tensors = 0;  ///< parameters
   };
 
   /// An operand of a matmul in a tensor, or a tensor with an operand's extents.
@@ -112,6 +119,8 @@ class Generator {
   void share_memory();
   void make_far_view();
   void reach_far();
+  void make_list();
+  void reach_into_list(Name number);
   void make_grid();
   void make_places();
   void view_of(Place place);  // one more, derived from a place
@@ -224,6 +233,7 @@ class Generator {
   bool by_chain_ = false;   ///< a fused matmul: the masked result of the first is the left operand of the second
   WarpSpecializedMatmul roles_;
   std::optional<FarView> far_view_;
+  std::optional<List> list_;
   std::vector<int> palette_;  ///< preferred extents, so that shapes often agree
   std::vector<int> grid_;
   std::vector<Owner> owners_;

@@ -34,6 +34,7 @@ void Generator::make_parameters() {
   }
   if (chance(8)) share_memory();
   make_far_view();
+  make_list();
 }
 
 /// From a separate random source, so that each seed's program is otherwise the one from before they were added.
@@ -73,6 +74,70 @@ void Generator::make_far_view() {
     memory_most_.push_back(0);
   }
   far_view_ = std::move(view);
+}
+
+/// From a separate random source, like the far view.
+void Generator::make_list() {
+  std::mt19937_64 random(program_.seed * 0x9E3779B97F4A7C15ull + 41);
+  const auto from = [&](int low, int high) {
+    return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
+  };
+  if (oversized_ || from(0, 11) > 0) return;
+  constexpr std::array types = {ElementType::f32, ElementType::bf16, ElementType::i32, ElementType::u8,
+                                ElementType::f16};
+  const ElementType type = types[static_cast<std::size_t>(from(0, 4))];
+  const bool alone = std::accumulate(grid_.begin(), grid_.end(), 1, std::multiplies<>()) == 1;
+  const Access access = alone && from(0, 2) > 0 ? Access::in_out : Access::in;
+  list_ = List{static_cast<int>(program_.parameters.size()), from(1, 4)};
+  const int rank = from(1, 3), unit = from(0, 1) > 0 ? 8 : 1, fast = from(0, 3) > 0 ? rank - 1 : from(0, rank - 1);
+  for (int i = 0; i < list_->tensors; ++i) {
+    Given given;
+    for (int axis = 0; axis < rank; ++axis)
+      given.extents.push_back(from(0, 15) == 0 ? 0 : unit * from(1, rank == 1 ? 40 : rank == 2 ? 8 : 4));
+    given.fill = exact_ ? Fill::whole : Fill::real;
+    if (fast + 1 < rank || from(0, 3) == 0) {  // another axis is contiguous, or there are gaps between rows
+      given.strides.resize(static_cast<std::size_t>(rank));
+      given.strides[static_cast<std::size_t>(fast)] = 1;
+      std::int64_t stride = std::max<std::int64_t>(given.extents[static_cast<std::size_t>(fast)], 1) + unit * from(0, 2);
+      for (int axis = rank; axis-- > 0;) {
+        const auto at = static_cast<std::size_t>(axis);
+        if (axis == fast) continue;
+        given.strides[at] = stride;
+        stride *= std::max<std::int64_t>(given.extents[at], 1);
+      }
+    }
+    if (from(0, 7) == 0) given.offset = from(1, 9);
+    add_tensor(access, type, std::move(given));
+    program_.parameters.back().list = list_->tensors + 1 - i;
+  }
+  program_.parameters.push_back({Access::scalar, i32, 0, false, 1});
+  const int number = from(0, 3) > 0 ? list_->tensors : from(0, list_->tensors);
+  program_.given.push_back({.scalar = static_cast<double>(number)});
+  values_.push_back({i32, {}, 5, true});
+  visible_.push_back(static_cast<Name>(values_.size()) - 1);
+  memory_most_.push_back(0);
+}
+
+/// A place in the list's tensor with this number, which may not exist.
+void Generator::reach_into_list(Name number) {
+  const auto first = static_cast<std::size_t>(list_->first);
+  const Parameter& parameter = program_.parameters[first];
+  const auto rank = static_cast<std::size_t>(parameter.rank);
+  of(number).used = true;
+  const Name view = emit({.op = Op::member,
+                          .type = parameter.type,
+                          .shape = Extents(rank, 0),
+                          .from = {number},
+                          .attributes = {list_->first}},
+                         0);
+  Place place{view, list_->first, parameter.type, parameter.access, false, std::vector<Name>(rank, nothing),
+              Extents(rank, 0), Extents(rank, 1)};
+  for (std::size_t i = first; i < first + static_cast<std::size_t>(list_->tensors); ++i)
+    for (std::size_t axis = 0; axis < rank; ++axis)
+      place.extents[axis] = std::max(place.extents[axis], static_cast<int>(program_.given[i].extents[axis]));
+  place.cut.assign(rank, Place::Cut::none);
+  place.base = view;
+  places_.push_back(std::move(place));
 }
 
 void Generator::reach_far() {
@@ -270,7 +335,7 @@ void Generator::make_places() {
     if (s.kind == Statement::Kind::blocks) first_block = s.to;
   for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
     const Parameter& parameter = program_.parameters[i];
-    if (parameter.access == Access::scalar) continue;
+    if (parameter.access == Access::scalar || parameter.list > 0) continue;
     const auto rank = static_cast<std::size_t>(parameter.rank);
     Place place{static_cast<Name>(i),
                 static_cast<int>(i),
@@ -320,6 +385,10 @@ void Generator::make_places() {
       }
     }
     places_.push_back(place);
+  }
+  if (list_) {
+    const Name block = first_block != nothing && between(0, 1) > 0 ? first_block : index();
+    reach_into_list(between(0, 3) > 0 && block != nothing ? block : literal(i32, between(-1, list_->tensors)));
   }
   for (int i = between(0, 2); i > 0; --i) view_of(one_of(places_));
 }

@@ -82,7 +82,9 @@ class Printer {
       for (const Name name : s.from) ++uses_[name];
       if (s.kind != Kind::apply || s.to == nothing) return;
       made_by_[s.to] = &s;
-      if (is_view(s.op)) parameter_of_[s.to] = parameter_of_.at(s.from[0]);
+      if (s.op == Op::member) ++uses_[static_cast<Name>(s.attributes[0])];
+      if (is_view(s.op))
+        parameter_of_[s.to] = s.op == Op::member ? static_cast<std::size_t>(s.attributes[0]) : parameter_of_.at(s.from[0]);
     });
   }
 
@@ -92,8 +94,17 @@ class Printer {
       const Parameter& parameter = program_.parameters[i];
       constexpr std::string_view letters = "xyzs";
       const auto name = static_cast<Name>(i);
+      const int tensors = tensors_of_list(program_.parameters, i);
+      if (parameter.list > 0 && tensors == 0) continue;
       call(name, letters[static_cast<std::size_t>(parameter.access)]);
-      head += fmt::format("{}{}{}", i ? ", " : "", to_string(parameter), uses_[name] ? " " + names_[name] : "");
+      std::span<const Parameter> one(&parameter, 1);
+      bool is_used = uses_[name] > 0;
+      if (tensors > 0) {
+        one = std::span(program_.parameters).subspan(i, static_cast<std::size_t>(tensors) + 1);
+        names_[name + tensors] = names_[name] + ".size()";
+        is_used |= uses_[name + tensors] > 0;
+      }
+      head += fmt::format("{}{}{}", i ? ", " : "", to_string(one), is_used ? " " + names_[name] : "");
     }
     for (const Hints& hints : program_.hints) {
       std::string text;
@@ -333,6 +344,8 @@ class Printer {
       }
       case Op::iota:
         return fmt::format("iota({}, {})", shape, s.attributes[0]);
+      case Op::member:
+        return fmt::format("{}[{}]", names_.at(static_cast<Name>(s.attributes[0])), literal_or_value(s.from[0]));
       case Op::slice:
         return fmt::format("{}.slice({}, {}, {}{})", in(0), s.attributes[0], literal_or_value(s.from[1]),
                            literal_or_value(s.from[2]),

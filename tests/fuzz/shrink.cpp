@@ -286,20 +286,26 @@ class Shrinker {
   bool remove_parameters() {
     bool smaller = false;
     for (std::size_t i = best_.parameters.size(); i-- > 0;) {
-      bool used = best_.parameters.size() == 1;
-      each_statement(best_.body,
-                     [&](const Statement& s) { used |= std::ranges::count(s.from, static_cast<Name>(i)) > 0; });
-      for (const Given& given : best_.given) used |= given.shares == static_cast<int>(i);
+      // A list is removed as a whole.
+      const int count = static_cast<int>(argument_size(best_.parameters, i)), first = static_cast<int>(i);
+      const auto is_one = [&](std::int64_t name) { return name >= first && name < first + count; };
+      bool used = count == std::ssize(best_.parameters) || (best_.parameters[i].list > 0 && count == 1);
+      each_statement(best_.body, [&](const Statement& s) {
+        used |= std::ranges::any_of(s.from, is_one) || (s.op == Op::member && s.attributes[0] == first);
+      });
+      for (const Given& given : best_.given) used |= is_one(given.shares);
       if (used) continue;
       Program candidate = best_;
-      candidate.parameters.erase(candidate.parameters.begin() + static_cast<std::ptrdiff_t>(i));
-      candidate.given.erase(candidate.given.begin() + static_cast<std::ptrdiff_t>(i));
-      for (Given& given : candidate.given) given.shares -= given.shares > static_cast<int>(i);
-      const auto rename = [&](Name& name) { name -= name > static_cast<Name>(i); };
+      const auto erase = [&](auto& all) { all.erase(all.begin() + first, all.begin() + first + count); };
+      erase(candidate.parameters);
+      erase(candidate.given);
+      for (Given& given : candidate.given) given.shares -= given.shares > first ? count : 0;
+      const auto rename = [&](auto& name) { name -= name > first ? count : 0; };
       for (auto [body, at] : places(candidate)) {
         Statement& s = (*body)[at];
         rename(s.to);
         for (Name& name : s.from) rename(name);
+        if (s.kind == Kind::apply && s.op == Op::member) rename(s.attributes[0]);
       }
       smaller |= accept(candidate);
     }

@@ -17,6 +17,7 @@ class Tracer {
   Graph run() {
     for (std::size_t i = 0; i < program_.parameters.size(); ++i) {
       const Parameter& parameter = program_.parameters[i];
+      if (parameter.list > 1) continue;  // a list's tensors are views that statements make
       const Op op = parameter.access == Access::scalar ? Op::scalar : Op::tensor;
       values_[static_cast<Name>(i)] =
           trace_.apply(op, parameter.type, std::vector<Handle>(), {static_cast<std::int64_t>(i)}, here_);

@@ -37,6 +37,7 @@ namespace {
 #include "gallery/fft.cpp"
 #include "gallery/gallery.cpp"
 #include "gallery/grouped_attention.cpp"
+#include "gallery/grouped_matmul.cpp"
 #include "gallery/histogram.cpp"
 #include "gallery/layer_norm_gradient.cpp"
 #include "gallery/mixture_of_experts.cpp"
@@ -326,12 +327,53 @@ TEST_CASE("an online softmax that begins with the lowest number is right for any
          }), 5e-6);
 }
 
+TEST_CASE("gallery: kernels over lists of tensors, for any extents and numbers of tensors", "[cpu][samples]") {
+  const std::vector<std::vector<std::int64_t>> sets = {{}, {0}, {65}, {1, 0, 64, 130}, {0, 0, 63}};
+  for (const std::vector<std::int64_t>& counts : sets) {
+    INFO(counts.size() << " tensors");
+    std::vector<Tensor<f32, 1>> parameters, gradients, means, squares;
+    std::vector<Exact> expected;
+    for (const std::int64_t n : counts) {
+      const Values p = some(n, 1), g = some(n, 2), zeros(static_cast<std::size_t>(n));
+      parameters.push_back(given({n}, p)), gradients.push_back(given({n}, g));
+      means.push_back(given({n}, zeros)), squares.push_back(given({n}, zeros));
+      Exact& updated = expected.emplace_back();
+      for (std::size_t i = 0; i < p.size(); ++i) {
+        const double mean = 0.1 * g[i], square = 0.001 * g[i] * g[i];
+        updated.push_back(p[i] - 1e-3 * (mean / 0.1) / (std::sqrt(square / 0.001) + 1e-8));
+      }
+    }
+    run(gallery::multi_tensor_adam<4>({.size = 64}), parameters, gradients, means, squares, 1e-3f, 0.1f, 0.001f);
+    for (std::size_t i = 0; i < parameters.size(); ++i) expect(parameters[i], expected[i], 5e-6);
+  }
+  refuses(gallery::multi_tensor_adam<4>({.size = 64}), std::vector{empty({5}), empty({4})},
+          std::vector{empty({5}), empty({4})}, std::vector{empty({5}), empty({3})}, std::vector{empty({5}), empty({4})},
+          1.0f, 1.0f, 1.0f);
+
+  using Size = std::array<int, 3>;  // m, n, k
+  for (const std::vector<Size>& sizes : std::vector<std::vector<Size>>{
+           {}, {{17, 33, 16}}, {{16, 16, 16}, {1, 70, 5}, {0, 8, 8}, {20, 20, 40}}, {{5, 7, 0}, {33, 0, 4}, {3, 5, 8}}}) {
+    INFO(sizes.size() << " products");
+    std::vector<Tensor<f32, 2>> a, b, c;
+    std::vector<Exact> expected;
+    for (const auto& [m, n, k] : sizes) {
+      const Values x = some(std::int64_t{m} * k, 1), y = some(std::int64_t{k} * n, 2);
+      a.push_back(given({m, k}, x)), b.push_back(given({k, n}, y)), c.push_back(empty({m, n}));
+      expected.push_back(product(x, y, 1, m, n, k));
+    }
+    run(gallery::grouped_matmul<4>(16, 16, 16), a, b, c);
+    for (std::size_t i = 0; i < c.size(); ++i) expect(c[i], expected[i], 5e-6);
+  }
+  refuses(gallery::grouped_matmul<4>(16, 16, 16), std::vector{empty({4, 8})}, std::vector{empty({7, 5})},
+          std::vector{empty({4, 5})});
+}
+
 TEST_CASE("gallery: other kernels, for any extents", "[cpu][samples]") {
   for (const int n : {0, 1, 63, 65, 130}) {
     INFO(n << " parameters");
     const Values p = some(n, 1), g = some(n, 2), zeros(static_cast<std::size_t>(n));
     const auto parameters = given({n}, p), means = given({n}, zeros), squares = given({n}, zeros);
-    run(gallery::adam(64, 0.9, 0.999, 1e-8), parameters, given({n}, g), means, squares, 1e-3f, 0.1f, 0.001f);
+    run(gallery::adam({.size = 64}), parameters, given({n}, g), means, squares, 1e-3f, 0.1f, 0.001f);
     Exact expected;
     for (std::size_t i = 0; i < p.size(); ++i) {
       const double mean = 0.1 * g[i], square = 0.001 * g[i] * g[i];
@@ -339,7 +381,7 @@ TEST_CASE("gallery: other kernels, for any extents", "[cpu][samples]") {
     }
     expect(parameters, expected, 5e-6);
   }
-  refuses(gallery::adam(64, 0.9, 0.999, 1e-8), empty({5}), empty({5}), empty({4}), empty({5}), 1.0f, 1.0f, 1.0f);
+  refuses(gallery::adam({.size = 64}), empty({5}), empty({5}), empty({4}), empty({5}), 1.0f, 1.0f, 1.0f);
   for (const auto& [rows, columns] : {std::pair{0, 5}, {1, 1}, {3, 63}, {2, 64}}) {
     INFO("cross entropy of " << rows << " by " << columns);
     const Values x = some(rows * columns, 1);

@@ -113,15 +113,20 @@ void Interpreter::loop(Id id) {
   }
 }
 
+// The tensor of a parameter, or all of the list that begins with it.
+void Interpreter::spoil_tensors(std::size_t parameter) {
+  const int tensors = std::max(tensors_of_list(graph_.parameters, parameter), 1);
+  for (int i = 0; i < tensors; ++i) memory_[parameter + static_cast<std::size_t>(i)].spoil();
+}
+
 void Interpreter::spoil(RegionId region) {
   for (Id id : graph_.regions[region].effects) {
     const Node& node = graph_[id];
     if (has_region(node.op))
       spoil(node.body());
     else if (is_write(node.op))
-      memory_[static_cast<std::size_t>(
-                  view_parameter(graph_, node.in[static_cast<std::size_t>(view_operand(node.op))]))]
-          .spoil();
+      spoil_tensors(
+          static_cast<std::size_t>(view_parameter(graph_, node.in[static_cast<std::size_t>(view_operand(node.op))])));
   }
 }
 
@@ -154,8 +159,8 @@ Tile Interpreter::compute(const Node& node) const {
     case Op::scalar:
       return {node.type, {}, element_of(node.type, arguments_[node.parameter()].scalar)};
     case Op::extent:
-      return single(
-          static_cast<Real>(memory_[views_[node.in[0]].parameter].extents()[static_cast<std::size_t>(node.axis())]));
+      if (!views_[node.in[0]].known) return Tile(node.type, {}, Element::anything());
+      return single(static_cast<Real>(views_[node.in[0]].extents[static_cast<std::size_t>(node.axis())]));
     case Op::reshape: {
       Tile result = in(0);
       result.shape = node.shape;
@@ -201,6 +206,16 @@ View Interpreter::view(const Node& node) const {
     return {node.parameter(), {}, memory_[node.parameter()].extents()};
   }
   using Coordinates = View::Coordinates;
+  if (node.op == Op::member) {
+    const std::size_t first = node.parameter();
+    const std::vector<std::int64_t> nothing(memory_[first].extents().size());
+    if (!operand(node, 0).item().exact()) return {first, {}, nothing, false};
+    const std::int64_t tensor = whole(operand(node, 0));
+    if (tensor < 0 || tensor >= tensors_of_list(graph_.parameters, first))
+      return {first, {[](Coordinates&) { return false; }}, nothing};
+    const std::size_t parameter = first + static_cast<std::size_t>(tensor);
+    return {parameter, {}, memory_[parameter].extents()};
+  }
   View result = views_[node.in[0]];
   if (node.op == Op::permute_view) {
     const std::vector<std::int64_t> axes(node.permutation().begin(), node.permutation().end()), from = result.extents;
@@ -301,13 +316,18 @@ Tile Interpreter::load(const Node& node) {
   return result;
 }
 
+std::size_t Interpreter::list_of(const Node& access) const {
+  const Id view = access.in[static_cast<std::size_t>(view_operand(access.op))];
+  return views_[view].known ? views_[view].parameter : static_cast<std::size_t>(view_parameter(graph_, view));
+}
+
 void Interpreter::write(const Node& node) {
   const Tile& tile = operand(node, 0);
   Memory& memory = memory_[views_[node.in[1]].parameter];
   const std::vector<std::int64_t> to = places(node, tile.shape);
   ++effect_;
   for (std::size_t i = 0; i < to.size(); ++i) {
-    if (to[i] == unknown) return memory.spoil();
+    if (to[i] == unknown) return spoil_tensors(list_of(node));
     if (to[i] == outside) continue;
     memory.store(to[i], tile.elements[i], block_, effect_);
   }
@@ -321,7 +341,7 @@ Tile Interpreter::change(const Node& node) {
   Tile old(node.type, node.shape, Element::anything());
   ++effect_;
   if (std::ranges::find(to, unknown) != to.end()) {
-    memory.spoil();
+    spoil_tensors(list_of(node));
     return old;
   }
   std::map<std::int64_t, int> meet;

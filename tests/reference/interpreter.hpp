@@ -30,12 +30,15 @@ class Interpreter {
   void loop(Id id);
   /// The effects of a region may have happened, on unknown elements.
   void spoil(RegionId region);
+  void spoil_tensors(std::size_t parameter);
 
   Tile compute(const Node& node) const;
   View view(const Node& node) const;
 
   /// Where each element of a memory op's tile is in its tensor; outside or unknown, if it is.
   std::vector<std::int64_t> places(const Node& node, const Shape& tile) const;
+  /// The tensor of an access, or the list that it may be any tensor of.
+  std::size_t list_of(const Node& access) const;
   Tile load(const Node& node);
   void write(const Node& node);
   Tile change(const Node& node);

@@ -33,6 +33,7 @@ struct Field {
   std::vector<std::int64_t> extents;  ///< of a tensor
   Layout layout = Layout::dense;
   Values values = {};
+  int list = 0;  ///< as of the parameter
 };
 
 struct Case {

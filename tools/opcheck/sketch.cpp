@@ -11,7 +11,7 @@ namespace {
 std::vector<Parameter> parameters(const std::vector<Field>& fields) {
   std::vector<Parameter> parameters;
   for (const Field& field : fields)
-    parameters.push_back({field.access, field.type, static_cast<int>(field.extents.size())});
+    parameters.push_back({field.access, field.type, static_cast<int>(field.extents.size()), false, field.list});
   return parameters;
 }
 
@@ -49,6 +49,13 @@ Field update(ElementType type, std::vector<std::int64_t> extents, Layout layout,
 Field given(ElementType type, double value) { return given(type, Values{.low = value, .high = value}); }
 
 Field given(ElementType type, Values values) { return {Access::scalar, type, {}, Layout::dense, values}; }
+
+std::vector<Field> list(std::vector<Field> tensors) {
+  const auto count = static_cast<int>(tensors.size());
+  tensors.push_back(given(ElementType::i32, count));
+  for (int i = 0; i <= count; ++i) tensors[static_cast<std::size_t>(i)].list = count + 1 - i;
+  return tensors;
+}
 
 std::vector<Id> access(std::vector<Id> first, std::span<const Id> at) {
   first.insert(first.end(), at.begin(), at.end());

@@ -19,6 +19,9 @@ Field update(ElementType type, std::vector<std::int64_t> extents, Layout layout 
 Field given(ElementType type, double value);
 Field given(ElementType type, Values values);
 
+/// The tensors as one list, and their number.
+std::vector<Field> list(std::vector<Field> tensors);
+
 /// Operands of a memory op: the given ones, then the tile's index along each axis.
 std::vector<Id> access(std::vector<Id> first, std::span<const Id> at);
 

@@ -235,6 +235,37 @@ Case flattened(ElementType type, const std::vector<std::int64_t>& whole, std::in
       fmt::format("axes {} and {} of {}, {}", axis, axis + 1, text(whole), reads ? "read" : "written"));
 }
 
+/// A tile of each tensor of a list, and of two that the list does not have, with a row for each in another tensor.
+Case listed(ElementType type, const std::vector<std::vector<std::int64_t>>& tensors, const std::vector<Layout>& layouts,
+            const Shape& tile, bool reads) {
+  std::vector<Field> fields;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Layout layout = layouts[i % layouts.size()];
+    fields.push_back(reads ? input(type, tensors[i], layout) : update(type, tensors[i], layout));
+  }
+  fields = list(std::move(fields));
+  const auto numbers = static_cast<std::int64_t>(tensors.size()) + 2;
+  std::vector<std::int64_t> rows{numbers};
+  Shape row = Shape::of_rank(tile.rank() + 1);
+  row[0] = 1;
+  for (int axis = 0; axis < tile.rank(); ++axis) rows.push_back(row[axis + 1] = tile[axis]);
+  const auto other = static_cast<int>(fields.size());
+  fields.push_back(reads ? output(type, rows) : input(type, rows));
+  Sketch sketch(fields);
+  const Id block = sketch.grid({numbers})[0];
+  const Id tensor = sketch.apply(Op::member, stored_as(type), {sketch.apply(Op::sub, {block, sketch.index(1)})}, {0});
+  std::vector<Id> at{block};
+  for (const Id zero : sketch.origin(tile.rank())) at.push_back(zero);
+  const std::vector<Id> start = sketch.origin(tile.rank());
+  if (reads)
+    sketch.store(other, at, sketch.apply(Op::reshape, {sketch.load(tensor, start, tile, 1)}, {}, row));
+  else
+    sketch.store(tensor, start, sketch.apply(Op::reshape, {sketch.load(sketch.tensor(other), at, row)}, {}, tile));
+  return sketch.finish(Op::member, type,
+                       fmt::format("{} tensors, the first {} {}, {}", tensors.size(), text(tensors[0]),
+                                   text(layouts[0]), reads ? "read" : "written"));
+}
+
 }  // namespace
 
 std::vector<Case> scalar(ElementType type, Purpose purpose) {
@@ -253,6 +284,19 @@ std::vector<Case> tensor(ElementType type, Purpose purpose) {
   if (!stored(type) || purpose != Purpose::test) return cases;
   for (const Layout layout : {Layout::dense, Layout::padded, Layout::strided, Layout::transposed})
     cases.push_back(Copy{{{3, 8, 16}, {3, 8, 16}, layout}, {3, 8, 16}, layout}.of(Op::tensor, type));
+  return cases;
+}
+
+std::vector<Case> member(ElementType type, Purpose purpose) {
+  std::vector<Case> cases;
+  if (!stored(type) || purpose != Purpose::test) return cases;
+  for (const bool reads : {true, false}) {
+    cases.push_back(listed(type, {{8, 16}, {5, 32}, {9, 7}}, {Layout::dense}, {8, 16}, reads));
+    cases.push_back(listed(type, {{4, 8}, {3, 40}}, {Layout::padded, Layout::strided}, {4, 8}, reads));
+    cases.push_back(listed(type, {{16, 8}, {8, 8}}, {Layout::transposed, Layout::dense}, {8, 8}, reads));
+    cases.push_back(listed(type, {{128}, {64}, {0}, {1}}, {Layout::dense}, {64}, reads));
+    cases.push_back(listed(type, {{33}}, {Layout::padded}, {32}, reads));
+  }
   return cases;
 }
 
@@ -318,6 +362,14 @@ std::vector<Case> extent(ElementType type, Purpose purpose) {
     sketch.store(1, sketch.origin(1), sketch.apply(Op::broadcast, {extent}, {}, {4}));
     cases.push_back(sketch.finish(Op::extent, type, fmt::format("axis {} of [5,1,0]", axis)));
   }
+  std::vector<Field> fields = list({input(type, {5, 3}), input(type, {0, 7})});
+  fields.push_back(output(i32, {4}));
+  Sketch sketch(fields);
+  const Id block = sketch.grid({4})[0];
+  const Id tensor = sketch.apply(Op::member, stored_as(type), {sketch.apply(Op::sub, {block, sketch.index(1)})}, {0});
+  const Id extent = sketch.apply(Op::extent, i32, {tensor}, {1});
+  sketch.store(3, {block}, sketch.apply(Op::broadcast, {extent}, {}, {1}));
+  cases.push_back(sketch.finish(Op::extent, type, "axis 1 of the tensors of a list"));
   return cases;
 }
 

@@ -1,6 +1,7 @@
 // Typed kernels: made from a lambda, launched with tensors and numbers that the compiler checks.
 #pragma once
 #include <cmath>
+#include <ranges>
 #include <utility>
 
 #include "tessera/api/tensor.hpp"
@@ -50,39 +51,54 @@ template <class T>
 struct IsTensor : std::false_type {};
 template <class T, int R>
 struct IsTensor<Tensor<T, R>> : std::true_type {};
-// An Optional parameter takes a tensor, std::nullopt, or a std::optional of a tensor.
-template <class A>
-struct TensorIn {
-  using type = A;
-};
+
+// The tensors that an argument gives: of a tensor, of an optional one (none, if it is empty), or of a list.
 template <class T, int R>
-struct TensorIn<std::optional<Tensor<T, R>>> {
-  using type = Tensor<T, R>;
-};
-template <class A>
-constexpr bool has_tensor(const A& value) {
-  if constexpr (std::is_same_v<A, std::nullopt_t>)
-    return false;
-  else if constexpr (IsTensor<A>::value)
-    return true;
-  else
-    return value.has_value();
+std::span<const Tensor<T, R>> tensors_in(const Tensor<T, R>& tensor) {
+  return {&tensor, 1};
+}
+template <class T, int R>
+std::span<const Tensor<T, R>> tensors_in(const std::optional<Tensor<T, R>>& tensor) {
+  return {tensor ? &*tensor : nullptr, tensor ? std::size_t{1} : 0};
+}
+inline std::span<const Tensor<f32, 1>> tensors_in(std::nullopt_t) { return {}; }
+template <std::ranges::contiguous_range Tensors>
+requires IsTensor<std::ranges::range_value_t<Tensors>>::value auto tensors_in(const Tensors& tensors) {
+  return std::span<const std::ranges::range_value_t<Tensors>>(tensors);
 }
 template <class A>
-inline constexpr bool may_be_absent =
-    std::is_same_v<A, std::nullopt_t> || !std::is_same_v<A, typename TensorIn<A>::type>;
+concept GivesTensors = requires(const A& value) {
+  tensors_in(value);
+};
+template <GivesTensors A>
+using TensorIn = typename decltype(tensors_in(std::declval<const A&>()))::value_type;
 template <class A>
-const auto& tensor_in(const A& value) {
-  if constexpr (IsTensor<A>::value)
-    return value;
-  else
-    return *value;
+inline constexpr bool gives_list = std::ranges::range<A> && GivesTensors<A>;
+template <class A>
+inline constexpr bool may_be_absent = GivesTensors<A> && !IsTensor<A>::value && !gives_list<A>;
+
+// Is the tensor of the type and rank of a view?
+template <std::size_t argument, class View, class T>
+constexpr bool check_tensor() {
+  static_assert(std::is_same_v<typename T::type, typename View::type>,
+                "tessera: the tensor's element type is not the parameter's; which argument: see `argument = N` "
+                "above");
+  static_assert(T::rank == View::rank,
+                "tessera: the tensor's rank is not the parameter's; which argument: see `argument = N` "
+                "above");
+  return true;
 }
 
 // Reports what is wrong with an argument, at most one thing; the compiler's output shows which one, counted from 1.
 template <std::size_t argument, class P, class A>
 constexpr bool check_argument() {
-  if constexpr (P::parameter.access == Access::scalar) {
+  if constexpr (is_list<P>) {
+    static_assert(gives_list<A>,
+                  "tessera: a List parameter takes a std::vector of tensors, or another contiguous range of them; which "
+                  "argument: see `argument = N` above");
+    if constexpr (gives_list<A>) return check_tensor<argument, typename P::Tensor, TensorIn<A>>();
+    return false;
+  } else if constexpr (P::parameter.access == Access::scalar) {
     constexpr bool number = is_integer<A> || std::is_floating_point_v<A>;
     static_assert(number,
                   "tessera: a Scalar parameter takes a number; which argument: see `argument = N` above");
@@ -90,93 +106,98 @@ constexpr bool check_argument() {
                   "tessera: an integer Scalar takes an integer; convert the number first; which argument: see "
                   "`argument = N` above");
     return number;
-  } else if constexpr (P::parameter.optional && std::is_same_v<A, std::nullopt_t>) {
-    return true;
-  } else if constexpr (P::parameter.optional && may_be_absent<A>) {
-    return check_argument<argument, P, typename TensorIn<A>::type>();
   } else {
     static_assert(P::parameter.optional || !may_be_absent<A>,
                   "tessera: only an Optional parameter may be left out; which argument: see `argument = N` above");
     static_assert(IsTensor<A>::value || may_be_absent<A>,
                   "tessera: an In, Out or InOut parameter takes a Tensor; which argument: see `argument = N` above");
-    if constexpr (IsTensor<A>::value) {
-      static_assert(std::is_same_v<typename A::type, typename P::type>,
-                    "tessera: the tensor's element type is not the parameter's; which argument: see `argument = N` "
-                    "above");
-      static_assert(A::rank == P::rank,
-                    "tessera: the tensor's rank is not the parameter's; which argument: see `argument = N` "
-                    "above");
-    }
-    return IsTensor<A>::value;
+    if constexpr (IsTensor<A>::value || (P::parameter.optional && may_be_absent<A> && !std::is_same_v<A, std::nullopt_t>))
+      check_tensor<argument, P, TensorIn<A>>();
+    return GivesTensors<A>;
   }
 }
 
 [[noreturn]] inline void refuse_number(const std::string& kernel, std::size_t argument, ElementType type,
                                        const std::string& value) {
-  throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(argument) + ": a Scalar<" +
-              std::string(name(type)) + "> is given " + value + ", which is out of its range");
+  throw launch_refused(kernel, "argument " + std::to_string(argument) + ": a Scalar<" + std::string(name(type)) +
+                                   "> is given " + value + ", which is out of its range");
 }
 
+template <class P, class N>
+Cell cell_for(const std::string& kernel, std::size_t number, const N& value) {
+  using T = typename P::type;
+  const bool fits = [&] {
+    if constexpr (std::is_floating_point_v<T>)
+      return !std::isinf(static_cast<T>(value)) || std::isinf(static_cast<long double>(value));
+    else
+      return std::in_range<T>(value);
+  }();
+  if (!fits) refuse_number(kernel, number, element_type<T>, text_of(value));
+  return cell_of(static_cast<T>(value));
+}
+
+/// Writes the arguments of the graph that a value stands for.
 template <std::size_t number, class P, class A>
-Argument argument_for(const std::string& kernel, const A& value) {
-  Argument argument;
+void put_arguments(const std::string& kernel, const A& value, std::span<Argument> to) {
   if constexpr (!check_argument<number, P, A>()) {
-  } else if constexpr (P::parameter.access != Access::scalar) {
-    if constexpr (!std::is_same_v<A, std::nullopt_t>)
-      if (has_tensor(value)) argument = tensor_in(value).argument();
-  } else if constexpr (std::is_floating_point_v<typename P::type>) {
-    using T = typename P::type;
-    argument.scalar = cell_of(static_cast<T>(value));
-    if (std::isinf(static_cast<T>(value)) && !std::isinf(static_cast<long double>(value)))
-      refuse_number(kernel, number, element_type<T>, text_of(value));
+  } else if constexpr (GivesTensors<A>) {
+    const auto tensors = tensors_in(value);
+    if constexpr (is_list<P>) {
+      constexpr auto most = static_cast<std::size_t>(P::tensors);
+      if (tensors.size() > most)
+        throw launch_refused(kernel, "argument " + std::to_string(number) + " has " + std::to_string(tensors.size()) +
+                                         " tensors, and the List takes up to " + std::to_string(most));
+      to[most].scalar = cell_of(static_cast<i32>(tensors.size()));
+    }
+    for (std::size_t i = 0; i < tensors.size(); ++i) to[i] = tensors[i].argument();
   } else {
-    using T = typename P::type;
-    if (!std::in_range<T>(value)) refuse_number(kernel, number, element_type<T>, text_of(value));
-    argument.scalar = cell_of(static_cast<T>(value));
+    to[0].scalar = cell_for<P>(kernel, number, value);
   }
-  return argument;
 }
 
 [[noreturn]] inline void refuse_device(const std::string& kernel, std::size_t position, const Device& device,
                                        const Stream& stream) {
-  throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(position + 1) +
-              " is a tensor of " + device.name() + ", and the stream is of " + stream.device_name());
+  throw launch_refused(kernel, "argument " + std::to_string(position + 1) + " is a tensor of " + device.name() +
+                                   ", and the stream is of " + stream.device_name());
 }
 
 // Kernels can only access memory of the stream's device. A tensor without memory has no device.
 template <class A>
 void check_device(const std::string& kernel, std::size_t position, const A& value, const Stream& stream) {
-  if constexpr (may_be_absent<A> && !std::is_same_v<A, std::nullopt_t>) {
-    if (value) check_device(kernel, position, *value, stream);
-  } else if constexpr (IsTensor<A>::value) {
-    if (!value.has_device())
-      throw Error("launch of kernel '" + kernel + "' refused: argument " + std::to_string(position + 1) +
-                  " is a tensor without memory; make one with Device::tensor");
-    if (value.data() && !value.device().has(stream)) refuse_device(kernel, position, value.device(), stream);
-  }
+  if constexpr (GivesTensors<A>)
+    for (const auto& tensor : tensors_in(value)) {
+      if (!tensor.has_device())
+        throw launch_refused(kernel, "argument " + std::to_string(position + 1) +
+                                         " is a tensor without memory; make one with Device::tensor");
+      if (tensor.data() && !tensor.device().has(stream)) refuse_device(kernel, position, tensor.device(), stream);
+    }
 }
 
 /// The arguments of a launch of the kernel on the stream, made from these values.
 template <class... P, class... A>
-std::array<Argument, sizeof...(A)> arguments_for(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
+auto arguments_for(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
   static_assert(sizeof...(P) == sizeof...(A),
                 "tessera: a launch needs as many arguments as the kernel has parameters");
+  std::array<Argument, (count_parameters<P>() + ... + 0)> arguments{};
   if constexpr (sizeof...(P) == sizeof...(A)) {
     Trace::refuse_launch(kernel.name());
-    const auto arguments = [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return std::array<Argument, sizeof...(A)>{argument_for<I + 1, P>(kernel.name(), values)...};
+    std::span<Argument> rest(arguments);
+    const auto put = [&]<std::size_t number, class Of>(const auto& value) {
+      put_arguments<number, Of>(kernel.name(), value, rest);
+      rest = rest.subspan(count_parameters<Of>());
+    };
+    [&]<std::size_t... I>(std::index_sequence<I...>) {
+      (put.template operator()<I + 1, P>(values), ...);
     }
     (std::index_sequence_for<A...>());
     std::size_t position = 0;
     (check_device(kernel.name(), position++, values, stream), ...);
-    return arguments;
-  } else {
-    return {};
   }
+  return arguments;
 }
 }  // namespace detail
 
-/// Makes a kernel from a function of In, Out, InOut and Scalar parameters: it runs once, immediately, and its ops are
+/// Makes a kernel from a function of In, Out, InOut, Optional, List and Scalar parameters: it runs once, immediately, and its ops are
 /// recorded.
 template <class F>
 auto kernel(std::string name, const F& function, Location location = Location::current()) {
@@ -224,7 +245,8 @@ std::string plan_text(const Kernel<P...>& kernel, Arch arch) {
 
 /// Runs a kernel over its grid. Wrong types or a wrong number of arguments do not compile. The kernel's requirements
 /// are checked here; a violation throws Error. Asynchronous where the device is; the arguments' memory may be freed
-/// immediately. An Optional parameter takes a tensor, std::nullopt or a std::optional of a tensor.
+/// immediately. An Optional parameter takes a tensor, std::nullopt or a std::optional of a tensor; a List parameter a
+/// std::vector of tensors, or another contiguous range of them.
 ///
 /// One tensor may be both an In and an Out argument, so that the kernel runs in place, if each block writes exactly the
 /// tile that it reads there, after it has read it; otherwise an Out shares no memory with other arguments.

@@ -1,6 +1,7 @@
 // The grid, loops, branches and conditions of a kernel, and tracing one from a C++ function.
 #pragma once
 #include <array>
+#include <tuple>
 #include <utility>
 
 #include "tessera/dsl/tiled_view.hpp"
@@ -347,17 +348,57 @@ void while_(const Condition& condition, const Body& body, Location location = Lo
 namespace detail {
 
 template <class P>
-P make_parameter(Trace& trace, std::int64_t position, Location location) {
-  constexpr Op op = P::parameter.access == Access::scalar ? Op::scalar : Op::tensor;
-  return P(trace.apply(op, P::parameter.type, std::vector<Handle>{}, {position}, location));
+inline constexpr bool is_list = requires {
+  P::parameters;
+};
+template <class P>
+inline constexpr bool is_parameter = is_list<P> || requires { P::parameter; };
+
+/// The parameters of the graph that a parameter of the author stands for.
+template <class P>
+constexpr std::size_t count_parameters() {
+  if constexpr (is_list<P>)
+    return P::parameters.size();
+  else
+    return 1;
+}
+template <class P>
+std::span<const Parameter> graph_parameters() {
+  if constexpr (is_list<P>)
+    return P::parameters;
+  else
+    return {&P::parameter, 1};
+}
+template <class... P>
+std::vector<Parameter> graph_parameters_of() {
+  std::vector<Parameter> all;
+  const auto add = [&](std::span<const Parameter> some) { all.insert(all.end(), some.begin(), some.end()); };
+  (add(graph_parameters<P>()), ...);
+  return all;
+}
+
+/// The handle of a parameter, whose first parameter of the graph is `next`; advances `next`.
+template <class P>
+P make_parameter(Trace& trace, std::int64_t& next, Location location) {
+  const std::int64_t first = next;
+  next += static_cast<std::int64_t>(count_parameters<P>());
+  const auto apply = [&](Op op, ElementType type, std::int64_t position) {
+    return trace.apply(op, type, std::vector<Handle>{}, {position}, location);
+  };
+  if constexpr (is_list<P>)
+    return P(apply(Op::scalar, ElementType::i32, next - 1), first);
+  else
+    return P(apply(P::parameter.access == Access::scalar ? Op::scalar : Op::tensor, P::parameter.type, first));
+}
+/// Calls the function with handles of its parameters, made from left to right.
+template <class... P, class F>
+auto call_with_parameters(Trace& trace, const F& function, Location location) {
+  std::int64_t next = 0;
+  return std::apply(function, std::tuple<P...>{make_parameter<P>(trace, next, location)...});
 }
 
 template <class... P>
 struct Parameters {};
-template <class P>
-inline constexpr bool is_parameter = requires {
-  P::parameter;
-};
 // Parameters are handles, which are created for the call.
 template <class... P>
 constexpr bool check_values() {
@@ -371,7 +412,7 @@ template <class F, class C, class R, class... P>
 constexpr auto check_parameters(R (C::*)(P...) const) {
   static_assert(std::is_void_v<R>, "tessera: a kernel returns nothing; store what it computes");
   static_assert((is_parameter<std::remove_cvref_t<P>> && ...),
-                "tessera: a kernel's parameters are In, Out, InOut, Optional of these, and Scalar");
+                "tessera: a kernel's parameters are In, Out, InOut, Optional or List of these, and Scalar");
   return std::conditional_t < std::is_void_v<R> && check_values<P...>() && (is_parameter<std::remove_cvref_t<P>> && ...),
          Parameters<std::remove_cvref_t<P>...>, Parameters < void >> ();
 }
@@ -388,11 +429,8 @@ constexpr auto parameters_of() {
 
 template <class F, class... P>
 Graph trace_function(std::string name, const F& function, Parameters<P...>, Location location) {
-  Trace trace(std::move(name), {P::parameter...}, location);
-  [&]<std::size_t... I>(std::index_sequence<I...>) {
-    function(make_parameter<P>(trace, static_cast<std::int64_t>(I), location)...);
-  }
-  (std::index_sequence_for<P...>{});
+  Trace trace(std::move(name), graph_parameters_of<P...>(), location);
+  call_with_parameters<P...>(trace, function, location);
   Graph graph = trace.finish();
   check_outs(graph);
   return graph;
@@ -404,7 +442,7 @@ Graph trace_function(std::string, const F&, Parameters<void>, Location) {
 
 }  // namespace detail
 
-/// The graph of a kernel, from a lambda whose parameters are In, Out, InOut and Scalar.
+/// The graph of a kernel, from a lambda whose parameters are In, Out, InOut, Optional, List and Scalar.
 template <class F>
 Graph trace_kernel(std::string name, const F& function, Location location = Location::current()) {
   return detail::trace_function(std::move(name), function, detail::parameters_of<F>(), location);

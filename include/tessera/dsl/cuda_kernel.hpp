@@ -36,9 +36,9 @@ constexpr auto launch_parameters(R (C::*)(P...) const) {
   constexpr bool launches = std::is_same_v<R, CudaLaunch>;
   static_assert(launches, "tessera: the function of a cuda_kernel must return a CudaLaunch: {.blocks = .., .threads = "
                           "..}");
-  static_assert((is_parameter<std::remove_cvref_t<P>> && ...),
-                "tessera: a kernel's parameters are In, Out, InOut and Scalar");
-  return std::conditional_t < launches && check_values<P...>() && (is_parameter<std::remove_cvref_t<P>> && ...),
+  constexpr bool parameters = ((is_parameter<std::remove_cvref_t<P>> && !is_list<std::remove_cvref_t<P>>)&&...);
+  static_assert(parameters, "tessera: a cuda_kernel's parameters are In, Out, InOut and Scalar");
+  return std::conditional_t < launches && check_values<P...>() && parameters,
          Parameters<std::remove_cvref_t<P>...>, Parameters < void >> ();
 }
 template <class F>
@@ -82,11 +82,8 @@ constexpr std::size_t count_operands(R (C::*)(A...) const) {
 template <class F, class... P>
 Graph trace_cuda(std::string name, CudaSource source, const F& function, CudaText::Host host,
                  std::optional<std::size_t> host_numbers, Parameters<P...>, Location location) {
-  Trace trace(std::move(name), {P::parameter...}, location);
-  const CudaLaunch launch = [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return function(make_parameter<P>(trace, static_cast<std::int64_t>(I), location)...);
-  }
-  (std::index_sequence_for<P...>{});
+  Trace trace(std::move(name), graph_parameters_of<P...>(), location);
+  const CudaLaunch launch = call_with_parameters<P...>(trace, function, location);
   const auto handles = [](const std::vector<GridExtent>& extents) {
     std::vector<Handle> values;
     for (const GridExtent& extent : extents) values.push_back(extent.value());

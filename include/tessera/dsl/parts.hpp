@@ -10,18 +10,20 @@ class Coord {
  public:
   template <Literal N>
   Coord(N position, Location location = Location::current())
-      : value_(Trace::current(location).literal(ElementType::i32, position, location)) {
+      : value_(Trace::current(location).literal(ElementType::i32, position, location)), location_(location) {
     static_assert(std::is_integral_v<N>, "tessera: an index is an integer or an Index");
   }
   template <TileExpr E>
   Coord(const E& position, Location location = Location::current())
-      : value_(position.lower(Trace::current(location), location)) {
+      : value_(position.lower(Trace::current(location), location)), location_(location) {
     static_assert(std::is_same_v<typename E::type, i32> && E::rank == 0, "tessera: an index is an Index: i32, rank 0");
   }
   Handle value() const { return value_; }
+  Location location() const { return location_; }
 
  private:
   Handle value_;
+  Location location_;
 };
 
 namespace detail {

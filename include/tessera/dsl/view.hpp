@@ -136,6 +136,44 @@ class Optional<Scalar<T>> {
   static_assert(!std::same_as<T, T>, "tessera: an Optional parameter is an In, Out or InOut; give a Scalar a default");
 };
 
+/// Tensors as one parameter: List<In<f32, 2>, 8> takes up to `most` tensors of one element type and rank, each with
+/// extents and strides of its own. A launch is given a std::vector of tensors, or another contiguous range of them.
+template <class View, int most>
+class List {
+  static_assert(most >= 1 && most <= 1024, "tessera: a List has 1 to 1024 tensors");
+  static_assert(requires { View::access; } && !View::parameter.optional,
+                "tessera: a List consists of In, Out or InOut: List<In<f32, 2>, 8>");
+
+ public:
+  using Tensor = View;
+  static constexpr int tensors = most;
+  /// Its tensors, then their number.
+  static constexpr std::array<Parameter, most + 1> parameters = [] {
+    std::array<Parameter, most + 1> all{};
+    for (int i = 0; i <= most; ++i) {
+      Parameter& at = all[static_cast<std::size_t>(i)];
+      at = i < most ? View::parameter : Parameter{Access::scalar, ElementType::i32, 0};
+      at.list = most + 1 - i;
+    }
+    return all;
+  }();
+
+  List(Handle size, std::int64_t first) : size_(size), first_(first) {}
+
+  /// The number of tensors that the launch gives.
+  Index size() const { return Index(size_); }
+  /// The tensor with this number, from 0. Outside of [0, size()) it is a tensor without elements: its extents are 0,
+  /// loads from it return their padding, and stores to it are dropped.
+  View operator[](const Coord& number) const {
+    Trace& trace = Trace::current(number.location());
+    return View(trace.apply(Op::member, View::parameter.type, {number.value()}, {first_}, number.location()));
+  }
+
+ private:
+  Handle size_;
+  std::int64_t first_;
+};
+
 /// A number of element type T that is given at launch; a value of rank 0.
 template <Element T>
 class Scalar : public ExprTag {

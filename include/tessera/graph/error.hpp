@@ -11,6 +11,11 @@ struct Error : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The error of a launch that cannot run as it was asked for.
+inline Error launch_refused(const std::string& kernel, const std::string& why) {
+  return Error("launch of kernel '" + kernel + "' refused: " + why);
+}
+
 /// The host has no memory left for the request.
 struct OutOfMemory : Error {
   using Error::Error;

@@ -140,6 +140,9 @@ struct Parameter {
   ElementType type{};
   int rank = 0;
   bool optional = false;  ///< a launch may leave it out; its extents are then 0
+  /// In a list: the parameters from this one to the last of the list. A list consists of tensors of one access, type and
+  /// rank, then of their number, an i32; a launch that gives fewer leaves the last ones without elements.
+  int list = 0;
   bool operator==(const Parameter&) const = default;
 };
 
@@ -175,11 +178,24 @@ struct Graph {
   std::size_t carried(Id id) const { return nodes[id].in.size() - 1; }
 };
 
-/// The parameter behind a view.
+/// The view of a whole tensor on which a view is based.
+Id base_view(const Graph& graph, Id view);
+/// The parameter behind a view; for a tensor of a list, the list's first one.
 int view_parameter(const Graph& graph, Id view);
+
+/// The tensors of the list that begins at a parameter; 0 for any other parameter.
+int tensors_of_list(std::span<const Parameter> parameters, std::size_t first);
+/// The parameters that the argument which begins at a parameter stands for: 1, or those of a list.
+std::size_t argument_size(std::span<const Parameter> parameters, std::size_t first);
+/// The number of the argument that a parameter belongs to, as a launch in C++ counts them, from 1.
+int argument_number(std::span<const Parameter> parameters, std::size_t parameter);
+/// "2", or "2[5]" for a tensor of a list, counted as the kernel does.
+std::string argument_name(std::span<const Parameter> parameters, std::size_t parameter);
 
 /// "In<f32, 2>" or "Optional<In<f32, 2>>", as the author writes it.
 std::string to_string(const Parameter& parameter);
+/// All of them, with a list as the author writes it: "List<In<f32, 2>, 8>".
+std::string to_string(std::span<const Parameter> parameters);
 /// "f32[4,8]".
 std::string type_text(const Node& node);
 

@@ -106,6 +106,8 @@ constexpr bool has_absolute_tolerance(Op op) {
 /// Does its step iterate over the lines of its operand along the axis?
 constexpr bool is_along_lines(Op op) { return is_reduction(op) || info(op).role == OpRole::line; }
 constexpr bool is_view(Op op) { return info(op).role == OpRole::view; }
+/// Is it a view of a whole tensor, on which all others are based?
+constexpr bool is_base_view(Op op) { return is_view(op) && info(op).attribute == Attribute::parameter; }
 constexpr bool is_effect(Op op) { return info(op).role >= OpRole::write; }
 /// Does it read or write memory? An atomic does both, and counts as a write.
 constexpr bool is_read(Op op) { return info(op).role == OpRole::read; }

@@ -61,7 +61,9 @@ class Executable {
   void check_text(std::span<const Argument> arguments, const Grid& grid) const;
   void check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const;
   std::vector<Argument> with_steps(std::span<const Argument> arguments) const;
-  void check_overlap(std::span<const Argument> arguments, std::size_t written) const;
+  void check_overlap(std::span<const Argument> arguments) const;
+  [[noreturn]] void refuse_overlap(std::span<const Argument> arguments, std::size_t written, std::size_t other) const;
+  bool runs_in_place(std::size_t in, std::size_t out) const;
   [[noreturn]] void refuse(std::span<const Argument> arguments, std::string_view why) const;
 
   struct State;  // the checks and computations of a launch, and the code of each device

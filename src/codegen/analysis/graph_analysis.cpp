@@ -64,7 +64,9 @@ GraphAccess GraphAnalysis::access(Id id) const {
   const Node& node = graph[id];
   GraphAccess access;
   const Id view = node.in[static_cast<std::size_t>(view_operand(node.op))];
-  access.parameter = view_parameter(graph, view);
+  const Node& tensor = graph[base_view(graph, view)];
+  access.parameter = static_cast<int>(tensor.parameter());
+  if (tensor.op == Op::member) access.member = tensor.in[0];
   const int rank = graph[view].shape.rank();
   access.axes.resize(static_cast<std::size_t>(rank));
   for (int i = 0; i < rank; ++i) {

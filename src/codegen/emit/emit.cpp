@@ -292,6 +292,10 @@ std::string type_of(const Plan& plan, const KernelParameter& p) {
     return fmt::format("{}{}*{}", tensor().access == Access::in ? "const " : "", memory_type(tensor().type),
                        alone ? " __restrict__" : "");
   };
+  const auto list_type = [&] {
+    return fmt::format("const __grid_constant__ TensorList<{}, {}, {}, {}>", memory_type(tensor().type),
+                       tensors_of_list(plan.tensors, static_cast<std::size_t>(p.argument)), tensor().rank, index_type);
+  };
   switch (p.kind) {
 #define KERNEL_PARAMETER(kind, bytes, type, name, value) \
   case KernelParameter::Kind::kind:                      \

@@ -51,6 +51,8 @@ Spelled spell(const Writer& w, const Term& term, const std::vector<Spelled>& in)
       if (info(term.type).computes || term.type == ElementType::pred) return result;
       return {fmt::format("cast_{}({})", name(term.type), result.text)};
     }
+    case Op::extent:
+      return {fmt::format("{}[{}].extent[{}]", tensor_name(w.plan, term.argument), in[0].text, term.axis)};
     case Op::bitcast:
       return {bitcast(term.operand, term.type, in[0].text)};
     default: {

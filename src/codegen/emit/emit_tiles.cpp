@@ -36,9 +36,9 @@ IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
 // Number of positions along an axis of a view before slicing; below 1 if not even one window fits.
 IndexExpression extent_of(Writer& w, const TileAccess& access, const TileAccess::Axis& axis) {
   if (axis.viewed.within > 0) return axis.viewed.within;
-  IndexExpression extent = w.extent(access.parameter, axis.tensor_axis);
+  IndexExpression extent = w.extent(access, axis.tensor_axis);
   for (std::size_t i = axis.viewed.outer.size(); i-- > 0;)
-    extent = w.extent(access.parameter, axis.viewed.outer[i]) * extent;
+    extent = w.extent(access, axis.viewed.outer[i]) * extent;
   for (const auto& [size, step] : axis.viewed.windows) extent = (extent + (step - size)) / step;
   return extent;
 }
@@ -177,16 +177,21 @@ Spot spot_of(Writer& w, const TileAccess& access, const std::vector<IndexExpress
   return {inside, offset};
 }
 
+// The address of the tensor's first element.
+std::string first_element(const Writer& w, const TileAccess& access) {
+  return access.member ? member_name(access) + ".data" : tensor_name(w.plan, access.parameter);
+}
+
 Spot checked(Writer& w, const TileAccess& access, Spot spot) {
   if (!w.plan.debug) return spot;
   std::vector<std::string> low{"0"}, high{"0"};
   for (int axis = 0; axis < w.tensor(access.parameter).rank; ++axis) {
-    const IndexExpression reach = (w.extent(access.parameter, axis) - 1) * cast_i64(w.stride(access.parameter, axis));
+    const IndexExpression reach = (w.extent(access, axis) - 1) * cast_i64(w.stride(access, axis));
     low.push_back(fmt::format("reach_below({})", reach));
     high.push_back(fmt::format("reach_above({})", reach));
   }
   w.line("{}check_offset({}_base - {} + ({}), {}, {}, {}, {});", guard(spot.inside), name_of(access.label),
-         tensor_name(w.plan, access.parameter), spot.offset, access.vector, fmt::join(low, " + "),
+         first_element(w, access), spot.offset, access.vector, fmt::join(low, " + "),
          fmt::join(high, " + "), w.author_line);
   return spot;
 }
@@ -330,7 +335,7 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
 
 IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
-  const IndexExpression stride = w.stride(access.parameter, axis.tensor_axis) * axis.step();
+  const IndexExpression stride = w.stride(access, axis.tensor_axis) * axis.step();
   // Strides of a variant with 64-bit offsets are 64-bit, except for constants.
   const bool far = w.plan.variant.index64 && beyond_narrow(static_cast<std::uint64_t>(access.reach(axis.tensor_axis)));
   return stride.is_constant() && far ? cast_i64(stride) : stride;
@@ -338,6 +343,9 @@ IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t
 
 void place(Writer& w, const TileAccess& access, bool writes) {
   const std::string name = name_of(access.label);
+  if (access.member)
+    w.line("const auto& {} = {}[{}];", member_name(access), tensor_name(w.plan, access.parameter),
+           scalar(w, *access.member));
   IndexExpression offset = 0;
   // If a tile is outside along one axis, its position along the others does not matter.
   bool none = false;
@@ -349,11 +357,11 @@ void place(Writer& w, const TileAccess& access, bool writes) {
     const IndexExpression start = start_of(w, access, i), at = start_name(access, i);
     if (!start.is(0)) {
       w.line("const i64 {} = {};", at, start);
-      offset = offset + at * (w.stride(access.parameter, axis) * access.axes[i].viewed.factor);
+      offset = offset + at * (w.stride(access, axis) * access.axes[i].viewed.factor);
     }
     if (!none && !access.is_gathered(i)) declare_window(w, access, i, start, at);
   }
-  std::string base = beyond(tensor_name(w.plan, access.parameter), offset);
+  std::string base = beyond(first_element(w, access), offset);
   if (access.from_here) base = fmt::format("from_here({})", base);
   w.line("{}{}* const {}_base = {};", writes ? "" : "const ", memory_type(w.tensor(access.parameter).type), name, base);
 }

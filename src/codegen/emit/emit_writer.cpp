@@ -69,9 +69,15 @@ IndexExpression Writer::extent(int parameter, int axis) const {
   return IndexExpression::variable(name_of(plan, {KernelParameter::Kind::extent, parameter, axis}));
 }
 
-IndexExpression Writer::stride(int parameter, int axis) const {
-  if (axis == plan.variant.tensors[static_cast<std::size_t>(parameter)].contiguous_axis) return 1;
-  return IndexExpression::variable(name_of(plan, {KernelParameter::Kind::stride, parameter, axis}));
+IndexExpression Writer::extent(const TileAccess& access, int axis) const {
+  if (!access.member) return extent(access.parameter, axis);
+  return IndexExpression::variable(fmt::format("{}.extent[{}]", member_name(access), axis));
+}
+
+IndexExpression Writer::stride(const TileAccess& access, int axis) const {
+  if (axis == plan.variant.tensors[static_cast<std::size_t>(access.parameter)].contiguous_axis) return 1;
+  if (access.member) return IndexExpression::variable(fmt::format("{}.stride[{}]", member_name(access), axis));
+  return IndexExpression::variable(name_of(plan, {KernelParameter::Kind::stride, access.parameter, axis}));
 }
 
 IndexExpression Writer::grid(int axis) const {

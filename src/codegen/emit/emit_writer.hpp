@@ -99,7 +99,8 @@ struct Writer {
   std::string name(ValueId value);
   const Buffer& buffer(BufferId id);
   IndexExpression extent(int parameter, int axis) const;
-  IndexExpression stride(int parameter, int axis) const;  ///< in elements; 1 along the contiguous axis
+  IndexExpression extent(const TileAccess& access, int axis) const;
+  IndexExpression stride(const TileAccess& access, int axis) const;  ///< in elements; 1 along the contiguous axis
   IndexExpression grid(int axis) const;                   ///< extent of the grid along an axis of the phase
   std::string scratch(ScratchId id, ElementType type);    ///< a pointer to elements of the type
 

@@ -47,10 +47,7 @@ class Lowering {
         steps_.values.add_known(id, ScalarParameter{steps_.place.first_parameter + static_cast<int>(at.parameter())});
         return;
       case Op::extent:
-        steps_.values.add_known(
-            id,
-            ExtentParameter{steps_.place.first_parameter + view_parameter(steps_.analysis.graph, at.in[0]), at.axis()});
-        return;
+        return steps_.extent(id);
       case Op::block:
         steps_.values.add_known(id, BlockIndex{steps_.place.first_axis + static_cast<int>(at.grid_axis())});
         return;

@@ -153,9 +153,12 @@ void Fetches::ahead(RegionId region, Loop& loop) {
   loop.arrive.push_back(steps_.step(first, CpAsyncWait{loop.stages - 2}));
   // Indices of the iteration that is fetched are computed separately from the loop's body.
   steps_.within(loop.ahead, [&] {
-    for (Id id : nodes)
-      if (steps_.node(id).shape.rank() == 0 && is_elementwise(steps_.node(id).op) && known_ahead_[id])
-        steps_.compute(id);
+    for (Id id : nodes) {
+      const Node& at = steps_.node(id);
+      if (!known_ahead_[id] || at.shape.rank() > 0) continue;
+      if (at.op == Op::extent) steps_.extent(id);
+      if (is_elementwise(at.op)) steps_.compute(id);
+    }
     steps_.push(first, fetch(loads, loop.loop));
   });
   loop.issued.push_back(steps_.step(first, CpAsyncCommit{}));

@@ -16,6 +16,7 @@ TileAccess Steps::access_of(Id id) {
   TileAccess access;
   access.label = values.label(id, name(node(id).op));
   access.parameter = place.first_parameter + from.parameter;
+  if (from.member != no_id) access.member = scalar(from.member);
   access.fast = from.fast;
   access.vector = from.vector;
   access.padding = from.padding;

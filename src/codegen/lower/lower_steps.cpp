@@ -150,6 +150,21 @@ void Steps::compute(Id id) {
   push(id, Compute{.out = out, .sweep = std::move(sweep)});
 }
 
+void Steps::extent(Id id) {
+  const Node& tensor = node(node(id).in[0]);
+  const int parameter = place.first_parameter + static_cast<int>(tensor.parameter()), axis = node(id).axis();
+  if (tensor.op == Op::tensor) {
+    values.add_known(id, ExtentParameter{parameter, axis});
+    return;
+  }
+  SweepBuilder sweep(*this, node(id).shape, layouts.of[id]);
+  Operand number = sweep.operand(tensor.in[0]);
+  sweep.add({.op = Op::extent, .type = ElementType::i32, .operand = ElementType::i32, .in = {std::move(number)},
+             .argument = parameter, .axis = axis});
+  const ValueId out = values.add(id);
+  push(id, Compute{.out = out, .sweep = sweep.take()});
+}
+
 ValueId Steps::value_in(Id id, Layout layout) { return moved(*this, value(id), id, layout); }
 
 ValueId Steps::number(Id about, Label label, ElementType type, Expression expression) {

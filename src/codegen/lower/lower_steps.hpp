@@ -85,6 +85,8 @@ class Steps {
   ValueId value(Id id);
   /// The node's own step.
   void compute(Id id);
+  /// The extent of a tensor; of a tensor of a list by a step.
+  void extent(Id id);
   /// A new number, computed by a step of its own.
   ValueId number(Id about, Label label, ElementType type, Expression expression);
   ValueId number(Id about, Label label, ElementType type, Term term) {

@@ -108,6 +108,7 @@ struct OperandFields : FieldVisitor {
   void access(const TileAccess& access, Use) { copy(access); }
   void copy(const TileAccess& access) {
     if (access.rows) ids.push_back(access.rows);
+    if (access.member) operand(*access.member);
     for (const TileAccess::Axis& axis : access.axes) {
       operand(axis.index);
       if (axis.element) operand(*axis.element);

@@ -33,10 +33,13 @@ std::string name_of(const Plan& plan, PipelineId id) { return name_of(plan.pipel
 std::string name_of(const Plan& plan, PipelineStateId id) { return name_of(plan.states[id].label); }
 std::string name_of(const Plan& plan, TensorMapId id) { return name_of(plan.tensor_maps[id].label); }
 
+std::string member_name(const TileAccess& access) { return name_of(access.label) + "_tensor"; }
+
 std::string tensor_name(const Plan& plan, int parameter) {
   constexpr std::string_view access[] = {"in", "out", "inout", "scalar"};
   const Parameter& tensor = plan.tensors.at(static_cast<std::size_t>(parameter));
-  return fmt::format("{}{}", access[static_cast<int>(tensor.access)], parameter);
+  return fmt::format("{}{}", access[static_cast<int>(tensor.access)],
+                     argument_number(plan.tensors, static_cast<std::size_t>(parameter)) - 1);
 }
 
 std::string name_of(const Plan& plan, const KernelParameter& p) {

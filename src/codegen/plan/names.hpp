@@ -15,7 +15,9 @@ std::string name_of(const Plan& plan, BufferId buffer);
 std::string name_of(const Plan& plan, PipelineId pipeline);
 std::string name_of(const Plan& plan, PipelineStateId state);
 std::string name_of(const Plan& plan, TensorMapId map);
-/// A tensor's pointer: "in0", "out2", "inout1".
+/// The tensor of a list that an access selects: "load_7_tensor".
+std::string member_name(const TileAccess& access);
+/// A tensor's pointer, a list of tensors, or a scalar, with the argument's number from 0: "in0", "out2", "scalar3".
 std::string tensor_name(const Plan& plan, int parameter);
 /// A parameter of the kernel: "in0", "in0_extent1", "in0_stride0", "scalar3", "blocks".
 std::string name_of(const Plan& plan, const KernelParameter& parameter);

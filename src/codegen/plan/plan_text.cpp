@@ -325,7 +325,9 @@ class StepText {
     return "";
   }
   std::string access(const TileAccess& a) const {
-    std::string text = tensor_name(plan_, a.parameter) + "[";
+    std::string text = tensor_name(plan_, a.parameter);
+    if (a.member) text += fmt::format("[{}]", operand(*a.member, nullptr, {}));
+    text += "[";
     for (std::size_t i = 0; i < a.axes.size(); ++i) {
       const TileAccess::Axis& axis = a.axes[i];
       if (i) text += ", ";
@@ -446,9 +448,12 @@ std::string to_string(const Plan& plan) {
   line("kernel {} for {}: {} threads, {} bytes of shared memory{}", plan.author, plan.target.arch.name(),
        plan.threads(), plan.shared_bytes,
        plan.workspace_bytes ? fmt::format(", {} bytes of workspace per CTA", plan.workspace_bytes) : "");
-  for (std::size_t i = 0; i < plan.tensors.size(); ++i)
-    line("parameter {}, {}: {}", i + 1, tensor_name(plan, static_cast<int>(i)),
-         class_text(plan.tensors[i], plan.variant.tensors[i]));
+  const std::span<const Parameter> parameters(plan.tensors);
+  for (std::size_t i = 0, size = 0; i < parameters.size(); i += size) {
+    size = argument_size(parameters, i);
+    line("parameter {}, {}: {}", argument_number(parameters, i), tensor_name(plan, static_cast<int>(i)),
+         class_text(parameters.subspan(i, size), plan.variant.tensors[i]));
+  }
   if (calls_functions(plan)) line("long functions are called, not inlined, to limit the compile time");
   if (plan.variant.index64) line("64-bit offsets and grid tile numbers");
   for (const Phase& phase : plan.phases)

@@ -54,7 +54,8 @@ struct Term {
   Op op{};
   ElementType type{}, operand{};  ///< of the result, and of the operands
   std::vector<Operand> in;
-  int function = -1;  ///< custom op: index among the plan's functions
+  int function = -1;             ///< custom op: index among the plan's functions
+  int argument = -1, axis = -1;  ///< extent of a tensor of a list: the list's first one, and the axis
 };
 
 /// Terms in order; the last is the result.
@@ -100,7 +101,8 @@ struct TileAccess {
     bool operator==(const Axis&) const = default;
   };
   Label label;
-  int parameter = 0;
+  int parameter = 0;  ///< of a list: the first
+  std::optional<Operand> member = {};  ///< the number of the tensor in its list
   std::vector<Axis> axes;
   int fast = -1;   ///< the tile's axis along which elements are contiguous in memory, or -1
   int vector = 1;  ///< elements along it per access

@@ -10,9 +10,10 @@
 
 namespace tessera::internal::codegen {
 
-std::string class_text(const Parameter& parameter, const TensorClass& tensor) {
-  if (parameter.access == Access::scalar) return to_string(parameter);
-  std::string text = to_string(parameter);
+std::string class_text(std::span<const Parameter> parameters, const TensorClass& tensor) {
+  std::string text = to_string(parameters);
+  if (parameters[0].access == Access::scalar) return text;
+  if (parameters.size() > 1) text += ", each";
   text += tensor.contiguous_axis < 0
               ? ", strided"
               : fmt::format(", contiguous along axis {}", static_cast<int>(tensor.contiguous_axis));

@@ -152,9 +152,11 @@ class Finder {
     const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
     if (!analysis_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable ||
         access.fast != tile.columns || !sliced(access, tile))
-      return fmt::format("TMA cannot address parameter {}", access.parameter + 1);
+      return fmt::format("TMA cannot address parameter {}",
+                         argument_number(analysis_.graph.parameters, access.parameter));
     if (!std::ranges::all_of(access.axes, is_known))
-      return fmt::format("the tile coordinates of parameter {} depend on computed values", access.parameter + 1);
+      return fmt::format("the tile coordinates of parameter {} depend on computed values",
+                         argument_number(analysis_.graph.parameters, access.parameter));
     const Shape& shape = node(tile.load).shape;
     if (std::string why = why_no_panels(shape[tile.rows], shape[tile.columns], type); !why.empty()) return why;
     if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a TMA box has", shape[tile.rows]);

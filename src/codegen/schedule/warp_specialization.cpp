@@ -202,9 +202,12 @@ class Classifier {
     const auto is_known = [&](const GraphAccess::Slice& slice) {
       return how_.ahead[slice.start] && how_.ahead[slice.extent];
     };
+    bool known = access.member == no_id || how_.ahead[access.member];
     for (const GraphAccess::Axis& axis : access.axes)
-      if (!how_.ahead[axis.index] || !std::ranges::all_of(axis.slices, is_known))
-        return fmt::format("the tile coordinates of parameter {} depend on computed values", access.parameter + 1);
+      known &= how_.ahead[axis.index] && std::ranges::all_of(axis.slices, is_known);
+    if (!known)
+      return fmt::format("the tile coordinates of parameter {} depend on computed values",
+                         argument_number(analysis_.graph.parameters, access.parameter));
     const int rows = access.axes[static_cast<std::size_t>(row_axis)].extent,
               columns = access.axes[static_cast<std::size_t>(column_axis)].extent;
     return why_no_panels(rows, columns, type);
@@ -319,7 +322,7 @@ bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecializedGemm& how
   if (node.shape.size() >= analysis[how.matmuls[0]].shape.size()) return false;
   const auto known = [&](Id number) { return number == no_id || how.ahead[number]; };
   const GraphAccess access = analysis.access(id);
-  return std::ranges::all_of(access.axes, [&](const GraphAccess::Axis& axis) {
+  return known(access.member) && std::ranges::all_of(access.axes, [&](const GraphAccess::Axis& axis) {
     return known(axis.index) && std::ranges::all_of(axis.slices, [&](const GraphAccess::Slice& slice) {
       return known(slice.start) && known(slice.extent);
     });

@@ -8,6 +8,9 @@
 
 namespace tessera::internal {
 
+/// The alignment of a tensor map in bytes (CUDA Driver API, CUtensorMap).
+inline constexpr std::size_t tensor_map_alignment = 64;
+
 /// A tensor map: TMA copies boxes of the tensor between global and shared memory, with the 128-byte swizzle. The launch
 /// encodes it (CUDA Driver API, "cuTensorMapEncodeTiled").
 struct TmaTensor {

@@ -28,18 +28,25 @@ std::uint64_t beyond(std::uint64_t sum, std::int64_t positions, std::int64_t str
   return far ? std::numeric_limits<std::uint64_t>::max() : distance;
 }
 
-}  // namespace
-
-TensorClass classify(const Parameter& parameter, const Argument& argument) {
-  TensorClass result;
-  if (parameter.access == Access::scalar) return result;
-  // If several axes have a stride of 1 (all but one have an extent of 1), takes the longest; among equals, the last.
+// If several axes have a stride of 1 (all but one have an extent of 1), takes the longest; among equals, the last.
+std::int8_t contiguous_axis(const Parameter& parameter, const Argument& argument) {
+  std::int8_t found = -1;
   for (int axis = 0; axis < parameter.rank; ++axis) {
-    const auto i = static_cast<std::size_t>(axis),
-               best = static_cast<std::size_t>(std::max<int>(result.contiguous_axis, 0));
-    if (argument.stride[i] == 1 && (result.contiguous_axis < 0 || argument.extent[i] >= argument.extent[best]))
-      result.contiguous_axis = static_cast<std::int8_t>(axis);
+    const auto i = static_cast<std::size_t>(axis), best = static_cast<std::size_t>(std::max<int>(found, 0));
+    if (argument.stride[i] == 1 && (found < 0 || argument.extent[i] >= argument.extent[best]))
+      found = static_cast<std::int8_t>(axis);
   }
+  return found;
+}
+
+bool is_empty(const Parameter& parameter, const Argument& argument) {
+  const auto end = argument.extent.begin() + parameter.rank;
+  return std::find(argument.extent.begin(), end, 0) != end;
+}
+
+TensorClass classify(const Parameter& parameter, const Argument& argument, std::int8_t contiguous_axis) {
+  TensorClass result;
+  result.contiguous_axis = contiguous_axis;
   const std::int64_t bytes = info(parameter.type).bytes;
   result.tma_addressable = result.contiguous_axis >= 0 && parameter.rank <= most_tma_axes;
   result.has_elements = true;
@@ -60,6 +67,31 @@ TensorClass classify(const Parameter& parameter, const Argument& argument) {
     result.row_alignment = divisor(static_cast<std::uint64_t>(row) | 16);
   }
   return result;
+}
+
+}  // namespace
+
+// Tensors of a list without elements are never accessed, so they may have any strides.
+TensorClass classify(const Parameter& parameter, std::span<const Argument> tensors) {
+  if (parameter.access == Access::scalar) return {};
+  if (tensors.size() == 1) return classify(parameter, tensors[0], contiguous_axis(parameter, tensors[0]));
+  const Argument* first = nullptr;
+  for (const Argument& tensor : tensors)
+    if (!first && !is_empty(parameter, tensor)) first = &tensor;
+  if (!first) first = &tensors[0];
+  const std::int8_t axis = contiguous_axis(parameter, *first);
+  TensorClass common = classify(parameter, *first, axis);
+  for (const Argument& tensor : tensors) {
+    if (is_empty(parameter, tensor)) continue;
+    const auto along = static_cast<std::size_t>(std::max<int>(axis, 0));
+    const bool contiguous = axis >= 0 && (tensor.stride[along] == 1 || tensor.extent[along] == 1);
+    const TensorClass own = classify(parameter, tensor, contiguous ? axis : std::int8_t{-1});
+    if (!contiguous) common.contiguous_axis = -1;
+    common.alignment = std::min(common.alignment, own.alignment);
+    common.row_alignment = std::min(common.row_alignment, own.row_alignment);
+  }
+  common.tma_addressable = common.has_elements = false;
+  return common;
 }
 
 std::vector<TileReach> tile_reaches(const Graph& graph) {
@@ -93,15 +125,21 @@ void classify(const Graph& graph, std::span<const TileReach> reaches, std::span<
   variant.index64 = false;
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const Parameter& parameter = graph.parameters[i];
-    variant.tensors.push_back(classify(parameter, arguments[i]));
-    if (parameter.access == Access::scalar) continue;
-    std::uint64_t in_tensor = 0, in_tile = 0;  // of the farthest element
-    for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis) {
-      const std::int64_t stride = arguments[i].stride[axis];
-      in_tensor = beyond(in_tensor, arguments[i].extent[axis], stride);
-      in_tile = beyond(in_tile, reaches[i][axis], stride);
+    if (parameter.list > 0 && (parameter.access == Access::scalar || tensors_of_list(graph.parameters, i) == 0)) {
+      variant.tensors.emplace_back();  // the first tensor of the list stands for it
+      continue;
     }
-    variant.index64 |= beyond_narrow(in_tensor) || beyond_narrow(in_tile);
+    const auto count = static_cast<std::size_t>(std::max(parameter.list - 1, 1));
+    variant.tensors.push_back(classify(parameter, arguments.subspan(i, count)));
+    if (parameter.access == Access::scalar) continue;
+    for (const Argument& tensor : arguments.subspan(i, count)) {
+      std::uint64_t in_tensor = 0, in_tile = 0;  // of the farthest element
+      for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis) {
+        in_tensor = beyond(in_tensor, tensor.extent[axis], tensor.stride[axis]);
+        in_tile = beyond(in_tile, reaches[i][axis], tensor.stride[axis]);
+      }
+      variant.index64 |= beyond_narrow(in_tensor) || beyond_narrow(in_tile);
+    }
   }
 }
 
@@ -111,13 +149,13 @@ Variant dense_variant(const Graph& graph) {
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const Parameter& parameter = graph.parameters[i];
     TensorClass tensor;
-    if (parameter.access != Access::scalar) {
+    if (parameter.access != Access::scalar && (parameter.list == 0 || tensors_of_list(graph.parameters, i) > 0)) {
       tensor.contiguous_axis = static_cast<std::int8_t>(parameter.rank - 1);
       variant.index64 |= beyond_narrow(beyond(0, reaches[i].at(static_cast<std::size_t>(tensor.contiguous_axis)), 1));
       tensor.alignment = 16;
       tensor.row_alignment = 16;
-      tensor.tma_addressable = parameter.rank <= most_tma_axes;
-      tensor.has_elements = true;
+      tensor.tma_addressable = parameter.rank <= most_tma_axes && parameter.list == 0;
+      tensor.has_elements = parameter.list == 0;
     }
     variant.tensors.push_back(tensor);
   }

@@ -31,7 +31,9 @@ enum class SplitK : std::uint8_t {
 
 /// The class of a launch.
 struct Variant {
-  std::vector<TensorClass> tensors;  ///< one a parameter; scalars keep the default
+  /// One a parameter; scalars keep the default. The first tensor of a list has what all of its tensors have in common,
+  /// the others keep the default.
+  std::vector<TensorClass> tensors;
   bool index64 = false;              ///< offsets of elements, or numbers of grid tiles, may need more than 31 bits
   SplitK split_k = SplitK::none;     ///< shares k-iterations of a matmul where multiprocessors would otherwise be idle
   bool operator==(const Variant&) const = default;
@@ -50,7 +52,11 @@ std::vector<TileReach> tile_reaches(const Graph& graph);
 /// Without index64, offsets within a tensor and within a tile are smaller than this: their sum fits 32 bits.
 constexpr bool beyond_narrow(std::uint64_t offset) { return offset >= std::uint64_t{1} << 30; }
 
-TensorClass classify(const Parameter& parameter, const Argument& argument);
+/// The class that all these tensors of a parameter have in common.
+TensorClass classify(const Parameter& parameter, std::span<const Argument> tensors);
+inline TensorClass classify(const Parameter& parameter, const Argument& tensor) {
+  return classify(parameter, std::span(&tensor, 1));
+}
 Variant classify(const Graph& graph, std::span<const Argument> arguments);
 /// The same into `result`, whose memory is reused; `reaches` are the graph's.
 void classify(const Graph& graph, std::span<const TileReach> reaches, std::span<const Argument> arguments,

@@ -134,8 +134,8 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   std::vector<TensorMaps::Place> maps;
   std::vector<std::size_t> offsets;
   for (const KernelParameter& parameter : source.parameters) {
-    const std::size_t bytes = bytes_of(parameter, graph_, variant.index64);
-    const std::size_t alignment = std::min(bytes, alignof(CUtensorMap));  // others are aligned to their size
+    const std::size_t bytes = bytes_of(parameter, graph_, source.index64);
+    const std::size_t alignment = alignment_of(parameter, bytes);
     const std::size_t offset = (code.parameter_bytes + alignment - 1) / alignment * alignment;
     if (parameter.kind == KernelParameter::Kind::tensor_map)
       maps.push_back({source.tma_tensors[static_cast<std::size_t>(parameter.argument)], offset});
@@ -151,6 +151,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   if (code.parameter_bytes > most_parameter_bytes)
     throw Error(fmt::format("kernel '{}' has parameters of {} bytes, and a GPU takes {}; give it fewer tensors",
                             graph_.name, code.parameter_bytes, most_parameter_bytes));
+  code.index64 = source.index64;
   code.threads = static_cast<unsigned>(source.threads);
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;
@@ -187,8 +188,12 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
 }
 
 void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
-                      const LaunchValues& values, std::byte* block) {
+                      const LaunchValues& values, std::byte* block) const {
   for (const auto& [parameter, offset, bytes] : code.slots) {
+    if (parameter.kind == KernelParameter::Kind::list) {
+      write_list(parameter, arguments, graph_, code.index64, block + offset);
+      continue;
+    }
     const std::int64_t value = value_of(parameter, arguments, grid, values);
     std::memcpy(block + offset, &value, bytes);
   }

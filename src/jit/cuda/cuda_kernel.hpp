@@ -29,6 +29,7 @@ class CudaKernel final : public DeviceKernel {
     std::unique_ptr<TensorMaps> maps;  // null: none
     std::vector<std::size_t> offsets;  // of all parameters, if there are maps
     std::size_t parameter_bytes;
+    bool index64;
     unsigned threads, shared_bytes;
     std::int64_t workspace_bytes;  // per CTA in flight
     std::int64_t most_blocks;      // CTAs of one launch, at most
@@ -47,8 +48,8 @@ class CudaKernel final : public DeviceKernel {
   };
 
   Code make(const Variant& variant) const;
-  static void fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
-                   const LaunchValues& values, std::byte* block);
+  void fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
+            const LaunchValues& values, std::byte* block) const;
   void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
               std::span<const std::int64_t> grid, Blocks blocks);
   /// Launches a kernel written in CUDA C++.

@@ -9,6 +9,7 @@
 
 #include "codegen/passes.hpp"
 #include "graph/evaluate.hpp"
+#include "graph/of_this_thread.hpp"
 #include "graph/views.hpp"
 #include "jit/backend/backend.hpp"
 #include "jit/backend/lock_free_list.hpp"
@@ -72,7 +73,8 @@ std::string arguments_text(std::span<const Parameter> parameters, std::span<cons
   std::string text;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = parameters[i];
-    text += fmt::format("{}argument {} is ", text.empty() ? "" : ", ", i + 1);
+    if (parameter.list > 0 && !arguments[i].data) continue;  // most lists are not full
+    text += fmt::format("{}argument {} is ", text.empty() ? "" : ", ", argument_name(parameters, i));
     if (parameter.access == Access::scalar)
       text += number_text(parameter.type, encode(parameter.type, arguments[i].scalar));
     else
@@ -107,9 +109,9 @@ struct Executable::State {
     if (parameters.size() > Specialization::most_parameters) return;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       may_be_special |= parameters[i].optional;
-      if (parameters[i].access != Access::in) continue;
+      if (parameters[i].access != Access::in || parameters[i].list > 0) continue;
       for (std::size_t o = 0; o < parameters.size(); ++o)
-        if (parameters[o].access == Access::out && parameters[o].type == parameters[i].type &&
+        if (parameters[o].access == Access::out && parameters[o].list == 0 && parameters[o].type == parameters[i].type &&
             parameters[o].rank == parameters[i].rank && specialization.memory[i] == Specialization::own)
           in_place.push_back({i, o, why_not_in_place(graph, static_cast<int>(i), static_cast<int>(o))});
     }
@@ -145,8 +147,7 @@ Executable::Executable(Graph graph, const Specialization& specialization)
 }
 
 void Executable::refuse(std::span<const Argument> arguments, std::string_view why) const {
-  throw Error(fmt::format("launch of kernel '{}' refused: {} ({})", graph_.name, why,
-                          arguments_text(graph_.parameters, arguments)));
+  throw launch_refused(graph_.name, fmt::format("{} ({})", why, arguments_text(graph_.parameters, arguments)));
 }
 
 namespace {
@@ -185,22 +186,48 @@ const Executable* Executable::specialized(std::span<const Argument> arguments) c
   return state_->special.find_or_make(*special, [&] { return std::make_unique<Executable>(*this, *special); }).get();
 }
 
-void Executable::check_overlap(std::span<const Argument> arguments, std::size_t written) const {
-  if (overlaps_itself(graph_.parameters[written], arguments[written]))
-    refuse(arguments, fmt::format("argument {} is written, and its strides let elements share memory", written + 1));
+// Only tensors whose address ranges meet are compared: a launch may have hundreds.
+void Executable::check_overlap(std::span<const Argument> arguments) const {
+  struct Place {
+    AddressRange range;
+    std::size_t argument;
+  };
+  const std::vector<Parameter>& parameters = graph_.parameters;
+  auto& places = of_this_thread<std::vector<Place>>();
+  places.clear();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (i == written || graph_.parameters[i].access == Access::scalar) continue;
-    if (i < Specialization::most_parameters && state_->specialization.memory[i] == static_cast<int>(written)) continue;
-    if (!overlap(graph_.parameters[written], arguments[written], graph_.parameters[i], arguments[i])) continue;
-    const auto pair = std::ranges::find_if(
-        state_->in_place, [&](const State::InPlace& pair) { return pair.in == i && pair.out == written; });
-    const bool same =
-        pair != state_->in_place.end() && is_same_tensor(arguments[i], arguments[written], graph_.parameters[i].rank);
-    refuse(arguments,
-           fmt::format("argument {} is written and overlaps argument {} in memory{}; give it memory of its own",
-                       written + 1, i + 1,
-                       same ? fmt::format(", and the kernel cannot run in place ({})", pair->why_not) : ""));
+    if (parameters[i].access == Access::scalar) continue;
+    if (is_written(parameters[i]) && overlaps_itself(parameters[i], arguments[i]))
+      refuse(arguments, fmt::format("argument {} is written, and its strides let elements share memory",
+                                    argument_name(parameters, i)));
+    if (const std::optional<AddressRange> range = addresses(parameters[i], arguments[i])) places.push_back({*range, i});
   }
+  std::ranges::sort(places, {}, [](const Place& place) { return place.range.first; });
+  std::optional<std::pair<std::size_t, std::size_t>> found;  // the first one is written
+  for (auto a = places.begin(); a != places.end(); ++a)
+    for (auto b = a + 1; b != places.end() && b->range.first <= a->range.last; ++b)
+      for (const auto& [written, other] : {std::pair(a->argument, b->argument), std::pair(b->argument, a->argument)})
+        if (is_written(parameters[written]) && (!found || std::pair(written, other) < *found) &&
+            !runs_in_place(other, written) &&
+            overlap(parameters[written], arguments[written], parameters[other], arguments[other]))
+          found.emplace(written, other);
+  if (found) refuse_overlap(arguments, found->first, found->second);
+}
+
+// Was the kernel made for launches where the second argument has the tensor of the first?
+bool Executable::runs_in_place(std::size_t in, std::size_t out) const {
+  return in < Specialization::most_parameters && state_->specialization.memory[in] == static_cast<int>(out);
+}
+
+void Executable::refuse_overlap(std::span<const Argument> arguments, std::size_t written, std::size_t other) const {
+  const auto pair = std::ranges::find_if(
+      state_->in_place, [&](const State::InPlace& pair) { return pair.in == other && pair.out == written; });
+  const bool same = pair != state_->in_place.end() &&
+                    is_same_tensor(arguments[other], arguments[written], graph_.parameters[other].rank);
+  refuse(arguments,
+         fmt::format("argument {} is written and overlaps argument {} in memory{}; give it memory of its own",
+                     argument_name(graph_.parameters, written), argument_name(graph_.parameters, other),
+                     same ? fmt::format(", and the kernel cannot run in place ({})", pair->why_not) : ""));
 }
 
 // The flattened rows must follow one another without gaps, and the result is limited as an extent is. If there is one
@@ -219,7 +246,7 @@ void Executable::check_flattened(std::span<const Argument> arguments, const Flat
       refuse(arguments,
              fmt::format("{}:{}: axes {} of argument {} are flattened, but with strides [{}] a row does not "
                          "begin where the previous one ends; pass a dense tensor, or address the axes one by one",
-                         location.file, location.line, fmt::join(flattened.axes, ", "), flattened.parameter + 1,
+                         location.file, location.line, fmt::join(flattened.axes, ", "), argument_name(graph_.parameters, flattened.parameter),
                          fmt::join(argument.stride.begin(),
                                    argument.stride.begin() +
                                        graph_.parameters[static_cast<std::size_t>(flattened.parameter)].rank,
@@ -227,26 +254,31 @@ void Executable::check_flattened(std::span<const Argument> arguments, const Flat
     if (__builtin_mul_overflow(elements, extent, &elements) || elements > std::numeric_limits<std::int32_t>::max())
       refuse(arguments,
              fmt::format("{}:{}: axes {} of argument {} are flattened to more than 2^31 - 1 elements", location.file,
-                         location.line, fmt::join(flattened.axes, ", "), flattened.parameter + 1));
+                         location.line, fmt::join(flattened.axes, ", "), argument_name(graph_.parameters, flattened.parameter)));
   }
 }
 
 void Executable::check(std::span<const Argument> arguments) const {
   if (arguments.size() != graph_.parameters.size())
-    throw Error(fmt::format("launch of kernel '{}' refused: {} arguments for {} parameters", graph_.name,
-                            arguments.size(), graph_.parameters.size()));
+    throw launch_refused(graph_.name, fmt::format("{} arguments for {} parameters", arguments.size(),
+                                                  graph_.parameters.size()));
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = graph_.parameters[i];
     if (parameter.access == Access::scalar) continue;
+    if (const int most = tensors_of_list(graph_.parameters, i); most > 0) {
+      const std::int32_t tensors = arguments[i + static_cast<std::size_t>(most)].scalar.i32;
+      if (tensors < 0 || tensors > most)
+        refuse(arguments, fmt::format("argument {} is a list of {} tensors; it takes 0 to {}",
+                                      argument_number(graph_.parameters, i), tensors, most));
+    }
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis)
       if (arguments[i].extent[axis] < 0 || arguments[i].extent[axis] > std::numeric_limits<std::int32_t>::max())
-        refuse(arguments, fmt::format("an extent of argument {} is not in [0, 2^31)", i + 1));
+        refuse(arguments, fmt::format("an extent of argument {} is not in [0, 2^31)", argument_name(graph_.parameters, i)));
     if (!is_addressable(parameter, arguments[i]))
-      refuse(arguments, fmt::format("the strides of argument {} lead outside of the address space", i + 1));
+      refuse(arguments, fmt::format("the strides of argument {} lead outside of the address space", argument_name(graph_.parameters, i)));
   }
   for (const Flattened& flattened : state_->flattened) check_flattened(arguments, flattened);
-  for (std::size_t i = 0; i < arguments.size(); ++i)
-    if (is_written(graph_.parameters[i])) check_overlap(arguments, i);
+  check_overlap(arguments);
 }
 
 // A CUDA function receives addresses and no strides. The limits of a launch are CUDA's (CUDA C++ Programming Guide,
@@ -356,7 +388,7 @@ std::vector<Argument> Executable::with_steps(std::span<const Argument> arguments
     const Location location = graph_[flattened.view].location;
     refuse(arguments, fmt::format("{}:{}: axis {} of argument {}, of one element, is flattened with axes of different "
                                   "strides; address the axes one by one",
-                                  location.file, location.line, last, parameter + 1));
+                                  location.file, location.line, last, argument_name(graph_.parameters, parameter)));
   });
   return changed;
 }

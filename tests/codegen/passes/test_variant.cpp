@@ -46,7 +46,41 @@ TEST_CASE("a tensor's class is its contiguous axis and its alignment", "[plan]")
   CHECK(class_of(ElementType::f32, {5, 6}, {32, 1}).row_alignment == 8);
   CHECK(class_of(ElementType::bf16, {5, 7}, {32, 1}).row_alignment == 2);
   CHECK(class_of(ElementType::f32, {5, 32}, {1, 5}).row_alignment == 4);  // a row is a column
-  CHECK(classify({.access = Access::scalar, .type = ElementType::f32, .rank = 0}, {}) == TensorClass{});
+  CHECK(classify({.access = Access::scalar, .type = ElementType::f32, .rank = 0}, Argument{}) == TensorClass{});
+}
+
+TEST_CASE("the class of a list is what its tensors have in common", "[plan]") {
+  const Graph graph = run_passes(trace_kernel("pair", [](List<In<f32, 2>, 3> xs, Out<f32, 2> y) {
+    store(y, {0, 0}, load(xs[0], {0, 0}, {4, 4}));
+  }));
+  REQUIRE(graph.parameters.size() == 5);
+  using Numbers = std::array<std::int64_t, max_rank>;
+  const auto tensor = [](const Numbers& extent, const Numbers& stride, std::uintptr_t offset = 0) {
+    return Argument{.data = reinterpret_cast<void*>(std::uintptr_t{1} << 40 | offset), .extent = extent, .stride = stride};
+  };
+  const auto classes = [&](const Argument& first, const Argument& second) {
+    const Argument out = tensor({4, 4}, {4, 1});
+    return classify(graph, std::array{first, second, Argument{}, Argument{}, out});
+  };
+  const Argument dense = tensor({5, 32}, {32, 1});
+  const auto list = [&](const Argument& second) { return classes(dense, second).tensors[0]; };
+  const TensorClass same{.contiguous_axis = 1, .alignment = 16, .row_alignment = 16};
+  CHECK(list(dense) == same);
+  CHECK(list(Argument{}) == same);  // a tensor without elements is not accessed
+  CHECK(list(tensor({0, 3}, {3, 1}, 4)) == same);
+  CHECK(classes(Argument{}, dense).tensors[0] == same);
+  CHECK(list(tensor({5, 32}, {32, 1}, 8)).alignment == 8);
+  CHECK(list(tensor({5, 6}, {32, 1})) == TensorClass{.contiguous_axis = 1, .alignment = 16, .row_alignment = 8});
+  CHECK(list(tensor({5, 6}, {6, 1})).alignment == 8);
+  CHECK(list(tensor({5, 32}, {1, 8})).contiguous_axis == -1);
+  CHECK(list(tensor({8, 1}, {1, 77})).contiguous_axis == 1);  // one element along it: any stride is 1
+  CHECK(classes(dense, dense).tensors[1] == TensorClass{});
+  CHECK(classes(dense, dense).tensors[4].tma_addressable);
+  CHECK_FALSE(classes(dense, dense).index64);
+  CHECK(classes(dense, tensor({2, 32}, {std::int64_t{1} << 29, 1})).index64);
+  const Variant assumed = dense_variant(graph);
+  CHECK(assumed.tensors[0] == same);
+  CHECK(assumed.tensors[1] == TensorClass{});
 }
 
 TEST_CASE("the conditions for a TMA-addressable tensor", "[plan]") {

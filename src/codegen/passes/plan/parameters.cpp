@@ -13,6 +13,10 @@ void set_parameters(Plan& plan) {
       plan.parameters.push_back({Kind::scalar, i, 0});
       continue;
     }
+    if (parameter.list > 0) {
+      if (tensors_of_list(plan.tensors, static_cast<std::size_t>(i)) > 0) plan.parameters.push_back({Kind::list, i, 0});
+      continue;
+    }
     plan.parameters.push_back({Kind::pointer, i, 0});
     for (int axis = 0; axis < parameter.rank; ++axis) plan.parameters.push_back({Kind::extent, i, axis});
     for (int axis = 0; axis < parameter.rank; ++axis)

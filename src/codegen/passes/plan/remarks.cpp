@@ -109,12 +109,12 @@ class Remarker {
   void of(const TmaLoad& load) {
     const TensorMap& map = plan_.tensor_maps[load.map];
     remark_at(location_of(analysis_, plan_.buffers[load.buffer].label), Status::passed, kind::tma,
-              "parameter {} is loaded in boxes of [{}]", map.tensor.argument + 1, box(map));
+              "parameter {} is loaded in boxes of [{}]", number(map.tensor.argument), box(map));
     in_shared(load.buffer);
   }
   void of(const TmaStore& store) {
     const TensorMap& map = plan_.tensor_maps[store.map];
-    remark(Status::passed, kind::tma, "parameter {} is stored in boxes of [{}]", map.tensor.argument + 1, box(map));
+    remark(Status::passed, kind::tma, "parameter {} is stored in boxes of [{}]", number(map.tensor.argument), box(map));
     in_shared(store.buffer);
   }
   static std::string box(const TensorMap& map) {
@@ -123,7 +123,7 @@ class Remarker {
   }
   void of(const Fetch& fetch) {
     for (const Fetch::Tile& tile : fetch.tiles) {
-      const int bytes = width(tile.access), parameter = tile.access.parameter + 1;
+      const int bytes = width(tile.access), parameter = number(tile.access.parameter);
       if (tile.copy == Fetch::Copy::async && bytes == widest)
         remark(Status::passed, kind::cp_async, "parameter {} is copied, {} bytes at a time", parameter, bytes);
       else if (tile.copy == Fetch::Copy::async)
@@ -139,12 +139,13 @@ class Remarker {
   void of(const StoreShared& stage) {
     if (stage.state && !stage.sweep.reads.empty()) {
       const TileAccess& read = stage.sweep.reads[0];
-      remark(Status::missed, kind::tma, "parameter {} is copied by threads, as {}", read.parameter + 1,
+      remark(Status::missed, kind::tma, "parameter {} is copied by threads, as {}", number(read.parameter),
              why_not_tma(read));
     }
     in_shared(stage.buffer);
   }
   std::string why_not_tma(const TileAccess& access) const {
+    if (access.member) return "there is no tensor map for a list";
     if (plan_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable)
       return "TMA cannot address the view of the tile";
     if (const std::string why = why_unaligned(access); !why.empty()) return why;
@@ -174,13 +175,14 @@ class Remarker {
   void access(const Sweep& sweep, const TileAccess& access, std::string_view what) {
     if (sweep.shape.size() == 1) return;
     const Store* const store = at_->action.as<Store>();  // by quads: eight 16-bit elements
-    const int bytes = store && store->by_quads ? widest : width(access), parameter = access.parameter + 1;
+    const int bytes = store && store->by_quads ? widest : width(access), parameter = number(access.parameter);
     if (bytes == widest)
       remark(Status::passed, kind::vector, "parameter {} is {} by accesses of {} bytes", parameter, what, bytes);
     else
       remark(Status::missed, kind::vector, "parameter {} is {} by accesses of {} bytes and not {}, as {}", parameter,
              what, bytes, widest, why_narrow(access));
   }
+  int number(int parameter) const { return argument_number(plan_.tensors, static_cast<std::size_t>(parameter)); }
   int width(const TileAccess& access) const { return access.vector * bytes_of(access); }
   int bytes_of(const TileAccess& access) const {
     return info(plan_.tensors[static_cast<std::size_t>(access.parameter)].type).bytes;
@@ -192,6 +194,7 @@ class Remarker {
     if (const Store* const store = at_->action.as<Store>(); store && store->kind == Store::Kind::scatter)
       return "rows are scattered element by element";
     const TensorClass& tensor = plan_.variant.tensors[static_cast<std::size_t>(access.parameter)];
+    if (tensor.contiguous_axis < 0 && access.member) return "the list's tensors have no contiguous axis in common";
     if (tensor.contiguous_axis < 0) return "the tensor has no contiguous axis";
     if (access.fast < 0) return "the tile does not extend along the tensor's contiguous axis";
     const TileAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];

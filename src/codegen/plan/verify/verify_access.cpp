@@ -117,6 +117,9 @@ class Accesses {
     const TensorClass& known = plan_.variant.tensors.at(static_cast<std::size_t>(access.parameter));
     const std::string name = tensor_name(plan_, access.parameter);
     if (tensor.access == Access::scalar) return diagnostics_.require(false, "{} is not a tensor", name);
+    diagnostics_.require(access.member.has_value() == (tensor.list > 0),
+                         "{} is {} a list, and is accessed as if it were{}", name, tensor.list > 0 ? "in" : "not in",
+                         tensor.list > 0 ? " not" : "");
     diagnostics_.require(tensor.access != (writes ? Access::in : Access::out), "{} is {}", name,
                          writes ? "written" : "read");
     diagnostics_.require(access.read_only == (tensor.access == Access::in), "{} is assumed to be {}", name,
@@ -125,7 +128,7 @@ class Accesses {
                          "{} may be read before the grid dependency wait, while the previous launch may write it",
                          name);
     diagnostics_.require(!access.in_order || access.read_only, "{} is read in order, but the launch writes it", name);
-    diagnostics_.require(!access.kept || (access.in_order && !access.rows && access.padding == 0 &&
+    diagnostics_.require(!access.kept || (access.in_order && !access.rows && !access.member && access.padding == 0 &&
                                           access.vector * info(tensor.type).bytes == 16),
                          "{} is read with evict_last, but not in order by 16-byte accesses padded with zeros", name);
     unsigned axes = 0;

@@ -127,6 +127,7 @@ class Ids {
     if (sweep && !access.by_elements())
       diagnostics_.require(std::ssize(access.axes) <= sweep->shape.rank(), "an access of {} axes in a sweep of {} axes",
                            access.axes.size(), sweep->shape.rank());
+    if (access.member) single(*access.member);
     for (const TileAccess::Axis& axis : access.axes) {
       single(axis.index);
       for (const TileAccess::Slice& slice : axis.slices) {

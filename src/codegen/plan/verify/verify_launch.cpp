@@ -57,6 +57,10 @@ void check_parameters(Diagnostics& diagnostics) {
       wanted.insert({Kind::scalar, i, 0});
       continue;
     }
+    if (tensor.list > 0) {  // the list has all of its tensors
+      if (tensors_of_list(plan.tensors, static_cast<std::size_t>(i)) > 0) wanted.insert({Kind::list, i, 0});
+      continue;
+    }
     wanted.insert({Kind::pointer, i, 0});
     for (int axis = 0; axis < tensor.rank; ++axis) {
       wanted.insert({Kind::extent, i, axis});
