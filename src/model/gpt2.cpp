@@ -458,7 +458,8 @@ class TypedState final : public Session::State {
     Sequence launches;
   };
 
-  /// The launches of a step. The last one makes its tokens part of the text.
+  /// The launches of a forward pass (prefill, or a decode step if length is 1). The last one makes its tokens part of
+  /// the text.
   Sequence launches(const Step& step) const {
     const std::int64_t batch = past_.size(), width = config().width;
     const auto& products = step.products;

@@ -1,5 +1,5 @@
-// Resources of a multiprocessor that a plan may take, and an estimate of what it takes before there is code. The tests
-// compare both with ptxas's logs.
+// Resources of a multiprocessor that a plan may take, and an estimate of what it takes (register pressure) before there
+// is code. The tests compare both with ptxas's logs.
 #pragma once
 #include "codegen/plan/plan.hpp"
 #include "codegen/target/target.hpp"

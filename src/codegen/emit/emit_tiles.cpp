@@ -93,7 +93,7 @@ Inside inside_of(Writer& w, const TileAccess& access, std::size_t i) {
   return inside;
 }
 
-// The condition that a position of a tile's axis is inside.
+// The bounds check of a position of a tile's axis: the predicate that it is inside.
 IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& at) {
   const TileAccess::Axis& axis = access.axes[i];
   const Inside inside = inside_of(w, access, i);

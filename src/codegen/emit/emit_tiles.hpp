@@ -1,5 +1,5 @@
-// Tiles of tensors, their addresses and masks; and sweeps over the elements that a thread holds, with the reads that
-// they need.
+// Tiles of tensors, their addresses and masks (bounds checks, which predicate accesses); and sweeps over the elements
+// that a thread holds, with the reads that they need.
 #pragma once
 #include <functional>
 

@@ -1,4 +1,5 @@
-// Layouts: which thread of a CTA holds which element of a tile, in which of its registers.
+// Layouts: which thread of a CTA holds which element of a tile, in which of its registers; including the fragments of
+// mma.sync and wgmma.
 //
 // Every axis of the tile is split into factors, outermost first. Each factor is spread over registers, lanes or warps.
 // The coordinate along the axis is the number whose mixed-radix digits are those of the factors. For example, the

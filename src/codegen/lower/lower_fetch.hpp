@@ -1,5 +1,5 @@
-// Operand tiles that matmuls read from shared memory in the tensor's order: their buffers, and the steps that fill
-// these.
+// Operand tiles that matmuls read from shared memory in the tensor's order: their buffers, the steps that fill these,
+// and the multi-stage software pipeline (cp.async) of loops.
 #pragma once
 #include "codegen/lower/lower_steps.hpp"
 

@@ -1,5 +1,5 @@
-// dce: removes a loop without effects whose results are not read, a carried value that only feeds itself, a branch
-// without effects, and a read of an InOut that is not used.
+// dce, dead code elimination: removes a loop without effects whose results are not read, a carried value that only
+// feeds itself, a branch without effects, and a read of an InOut that is not used.
 #include "codegen/passes.hpp"
 #include "graph/rewrite.hpp"
 

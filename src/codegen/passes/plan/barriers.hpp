@@ -1,5 +1,5 @@
-// Inserts a barrier before each step that reads what other threads wrote, or writes what they may still read, unless
-// there is one in between already.
+// Inserts barriers (`__syncthreads`, or named barriers of a role): one before each step that reads what other threads
+// wrote, or writes what they may still read, unless there is one in between already.
 #pragma once
 #include "codegen/plan/plan.hpp"
 

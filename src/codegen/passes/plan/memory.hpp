@@ -1,5 +1,5 @@
-// Offsets in shared memory. Pieces that are not in use at the same time share a place; pieces that do not fit go to the
-// workspace.
+// Shared memory allocation: offsets of buffers and scratch memory. Pieces that are not in use at the same time share a
+// place; pieces that do not fit go to the workspace.
 #pragma once
 #include "codegen/plan/plan.hpp"
 

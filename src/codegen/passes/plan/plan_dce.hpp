@@ -1,4 +1,4 @@
-// Removes steps whose results are not used.
+// Dead code elimination in a plan: removes steps whose results are not used.
 #pragma once
 #include "codegen/plan/plan.hpp"
 
