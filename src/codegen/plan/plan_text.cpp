@@ -448,12 +448,9 @@ std::string to_string(const Plan& plan) {
   line("kernel {} for {}: {} threads, {} bytes of shared memory{}", plan.author, plan.target.arch.name(),
        plan.threads(), plan.shared_bytes,
        plan.workspace_bytes ? fmt::format(", {} bytes of workspace per CTA", plan.workspace_bytes) : "");
-  const std::span<const Parameter> parameters(plan.tensors);
-  for (std::size_t i = 0, size = 0; i < parameters.size(); i += size) {
-    size = argument_size(parameters, i);
-    line("parameter {}, {}: {}", argument_number(parameters, i), tensor_name(plan, static_cast<int>(i)),
-         class_text(parameters.subspan(i, size), plan.variant.tensors[i]));
-  }
+  for (std::size_t i = 0; i < plan.tensors.size(); i += argument_size(plan.tensors, i))
+    line("parameter {}, {}: {}", argument_number(plan.tensors, i), tensor_name(plan, static_cast<int>(i)),
+         class_text(plan, i));
   if (calls_functions(plan)) line("long functions are called, not inlined, to limit the compile time");
   if (plan.variant.index64) line("64-bit offsets and grid tile numbers");
   for (const Phase& phase : plan.phases)

@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 
 #include "codegen/plan/names.hpp"
 
 namespace tessera::internal::codegen {
 
-std::string class_text(std::span<const Parameter> parameters, const TensorClass& tensor) {
+std::string class_text(const Plan& plan, std::size_t parameter) {
+  const TensorClass& tensor = plan.variant.tensors[parameter];
+  const auto parameters = std::span(plan.tensors).subspan(parameter, argument_size(plan.tensors, parameter));
   std::string text = to_string(parameters);
   if (parameters[0].access == Access::scalar) return text;
   if (parameters.size() > 1) text += ", each";

@@ -6,7 +6,7 @@
 
 namespace tessera::internal::codegen {
 
-std::string class_text(std::span<const Parameter> parameters, const TensorClass& tensor);
+std::string class_text(const Plan& plan, std::size_t parameter);
 std::string map_text(const Plan& plan, const TensorMap& map);
 std::string pipeline_text(const Pipeline& pipeline);
 std::string role_text(const Role& role);

@@ -100,7 +100,8 @@ class Ids {
     diagnostics_.require(sweep.layout.rank() == axes, "the sweep's shape has {} axes and its layout {}", axes,
                          sweep.layout.rank());
     const std::vector<Term>& terms = sweep.expression.terms;
-    for (std::size_t i = 0; i < terms.size(); ++i)
+    for (std::size_t i = 0; i < terms.size(); ++i) {
+      if (terms[i].op == Op::extent) extent(terms[i]);
       for (const Operand& in : terms[i].in) {
         if (in.kind == Operand::Kind::term)
           diagnostics_.require(in.index >= 0 && static_cast<std::size_t>(in.index) < i, "term {} uses term {}", i,
@@ -111,6 +112,14 @@ class Ids {
         if (in.kind == Operand::Kind::coordinate)
           diagnostics_.require(in.index >= 0 && in.index < axes, "axis {} does not exist", in.index);
       }
+    }
+  }
+  void extent(const Term& term) {
+    const bool is_list = term.argument >= 0 && term.argument < std::ssize(plan_.tensors) &&
+                         tensors_of_list(plan_.tensors, static_cast<std::size_t>(term.argument)) > 0;
+    if (!is_list) return diagnostics_.require(false, "parameter {} is not a list of tensors", term.argument);
+    const int rank = plan_.tensors[static_cast<std::size_t>(term.argument)].rank;
+    diagnostics_.require(term.axis >= 0 && term.axis < rank, "axis {} of tensors of {} axes", term.axis, rank);
   }
   void mma(const Mma& s) {
     diagnostics_.require(s.shape.rank() == 2 && s.layout.rank() == 2, "a matmul must have two axes");

@@ -352,20 +352,9 @@ class Values {
                            "the expression is {}, the result is {}", name(sweep.expression.terms.back().type),
                            name(*result));
   }
-  void extent(const Sweep& sweep, const Term& term) {
-    const bool is_list = term.argument >= 0 && term.argument < std::ssize(plan_.tensors) &&
-                         tensors_of_list(plan_.tensors, static_cast<std::size_t>(term.argument)) > 0;
-    if (!is_list) return diagnostics_.require(false, "parameter {} is not a list of tensors", term.argument);
-    const int rank = plan_.tensors[static_cast<std::size_t>(term.argument)].rank;
-    diagnostics_.require(term.axis >= 0 && term.axis < rank, "axis {} of tensors of {} axes", term.axis, rank);
-    diagnostics_.require(term.in.size() == 1 && term.type == ElementType::i32 && term.operand == ElementType::i32 &&
-                             sweep.shape.rank() == 0,
-                         "the extent of a tensor is one i32, and so is its number");
-  }
   void term(const Sweep& sweep, const Term& term) {
-    if (term.op == Op::extent) return extent(sweep, term);
     const bool copies = term.op == Op::broadcast;
-    if (!copies && !is_elementwise(term.op))
+    if (!copies && !is_elementwise(term.op) && term.op != Op::extent)
       return diagnostics_.require(false, "'{}' is not a valid term", name(term.op));
     const bool custom = term.op == Op::custom;
     if (custom && (term.function < 0 || term.function >= std::ssize(plan_.functions)))
