@@ -21,6 +21,7 @@ namespace {
 // With more waves than this, the last wave is a small part of the time.
 constexpr std::int64_t most_shared_waves = 8;
 
+static_assert(alignof(CUtensorMap) == tensor_map_alignment);
 constexpr std::size_t most_parameter_bytes = 32764;  // limit of a kernel (CUDA C++ Programming Guide, from CUDA 12.1)
 
 /// The configuration of a launch with clusters of `cluster` CTAs. If `early`, its CTAs may begin while the previous
