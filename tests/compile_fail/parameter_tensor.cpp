@@ -1,4 +1,4 @@
-// expect: a kernel's parameters are In, Out, InOut and Scalar
+// expect: a kernel's parameters are In, Out, InOut, Optional or List of these, and Scalar
 #include <tessera/tessera.hpp>
 
 using namespace tessera;

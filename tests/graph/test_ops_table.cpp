@@ -171,6 +171,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/plan/exchange_steps.hpp", {"histogram"}},
       {"src/codegen/plan/sweep.hpp", {"broadcast"}},
       {"src/codegen/plan/verify/verify_contents.cpp", {"broadcast"}},
+      {"src/codegen/plan/verify/verify_ids.cpp", {"extent"}},
       {"src/codegen/plan/verify/verify_values.cpp",
        {"argmax", "atomic_compare_exchange", "bitcast", "broadcast", "cast", "custom", "extent", "select"}},
       {"src/cpu/strip.cpp", {"select"}},

@@ -135,7 +135,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   std::vector<TensorMaps::Place> maps;
   std::vector<std::size_t> offsets;
   for (const KernelParameter& parameter : source.parameters) {
-    const std::size_t bytes = bytes_of(parameter, graph_, source.index64);
+    const std::size_t bytes = bytes_of(parameter, graph_, variant.index64);
     const std::size_t alignment = alignment_of(parameter, bytes);
     const std::size_t offset = (code.parameter_bytes + alignment - 1) / alignment * alignment;
     if (parameter.kind == KernelParameter::Kind::tensor_map)
@@ -152,7 +152,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   if (code.parameter_bytes > most_parameter_bytes)
     throw Error(fmt::format("kernel '{}' has parameters of {} bytes, and a GPU takes {}; give it fewer tensors",
                             graph_.name, code.parameter_bytes, most_parameter_bytes));
-  code.index64 = source.index64;
+  code.index64 = variant.index64;
   code.threads = static_cast<unsigned>(source.threads);
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;

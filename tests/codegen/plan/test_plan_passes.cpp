@@ -552,7 +552,10 @@ TEST_CASE("an operand's registers are found from those of a result, whatever dig
 
 TEST_CASE("a launch fills in the parameters that the plan names", "[plan]") {
   const auto parameters = [](std::string_view kernel, const Variant& variant) {
-    constexpr std::string_view kinds[] = {"pointer", "extent", "stride", "scalar", "grid", "blocks", "workspace"};
+    constexpr std::string_view kinds[] = {
+#define KERNEL_PARAMETER(kind, ...) #kind,
+#include "codegen/target/kernel_parameters.def"
+    };
     Lines lines;
     for (const KernelParameter& p : make_plan(plan_graph(kernel), variant, Arch::sm_90a, {}).parameters)
       lines.push_back(fmt::format("{} {} {}", kinds[static_cast<int>(p.kind)], p.argument, p.axis));

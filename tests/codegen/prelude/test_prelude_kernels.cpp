@@ -30,6 +30,11 @@ constexpr Kernel kernels[] = {
   warp_barrier();
   f[0] = *from_here(f + 1);
 )"},
+    {"lists", R"(  const ListedTensor<float, 1, int> x = {f, {i[0]}, {i[1]}}, none = {};
+  const TensorList<float, 1, 1, int> list = {{x, none}};
+  const auto &first = list[0], &outside = list[-1];
+  f[1] = first.data[first.stride[0]] + first.extent[0] + outside.extent[0];
+)"},
     {"shuffles", R"(  f[0] = shuffle_xor(f[0], 1) + shuffle(f[1], 2) + shuffle_up(f[2], 3);
   i[0] = shuffle_xor(i[0], 1) + shuffle(i[1], 2) + shuffle_up(i[2], 3);
   l[0] = shuffle_xor(l[0], 1) + shuffle(l[1], 2) + shuffle_up(l[2], 3);
