@@ -23,8 +23,7 @@ struct AdamUpdate {
     Tile mean = beta1 * m + (1 - beta1) * g, square = beta2 * v + (1 - beta2) * g * g;
     store(means, {i}, mean);
     store(squares, {i}, square);
-    store(parameters, {i},
-          p - rates.rate * (mean / rates.correction1) / (sqrt(square / rates.correction2) + eps));
+    store(parameters, {i}, p - rates.rate * (mean / rates.correction1) / (sqrt(square / rates.correction2) + eps));
   }
 };
 

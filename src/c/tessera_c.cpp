@@ -141,7 +141,8 @@ c::LaunchValue value_of(const tessera_argument& argument, std::size_t position) 
       return argument.value.real;
     case TESSERA_LIST: {
       const auto& [tensors, count] = argument.value.list;
-      if (count && !tensors) throw Error(fmt::format("argument {} is a list of {} tensors at null", position + 1, count));
+      if (count && !tensors)
+        throw Error(fmt::format("argument {} is a list of {} tensors at null", position + 1, count));
       c::TensorList list;
       for (std::size_t i = 0; i < count; ++i) list.push_back(tensors[i] ? &use(tensors[i]).tensor : nullptr);
       return list;

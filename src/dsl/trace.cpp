@@ -388,8 +388,8 @@ void check_outs(const Graph& graph) {
       stored[static_cast<std::size_t>(
           view_parameter(graph, node.in[static_cast<std::size_t>(view_operand(node.op))]))] = true;
   for (std::size_t i = 0; i < stored.size(); ++i)
-    if (const Parameter& out = graph.parameters[i]; out.access == Access::out && !stored[i] &&
-                                                     (out.list == 0 || tensors_of_list(graph.parameters, i) > 0))
+    if (const Parameter& out = graph.parameters[i];
+        out.access == Access::out && !stored[i] && (out.list == 0 || tensors_of_list(graph.parameters, i) > 0))
       throw Error(fmt::format(
           "kernel '{}', {}:{}: nothing is stored to parameter {}, an {}, which would keep its old contents; store to "
           "it, or remove it",

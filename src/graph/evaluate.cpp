@@ -169,9 +169,10 @@ void UniformProgram::run(std::span<const Argument> arguments, std::span<Cell> va
         const std::int32_t tensor = step.tensors > 0 ? value(step.in[0]).i32 : 0;
         const bool is_there = tensor >= 0 && tensor < std::max(step.tensors, 1);
         const std::int64_t argument = step.attr[0] + (is_there ? tensor : 0);
-        values[i] = cell(is_there ? static_cast<std::int32_t>(arguments[static_cast<std::size_t>(argument)]
-                                                                  .extent[static_cast<std::size_t>(step.attr[1])])
-                                  : 0);
+        values[i] = cell(
+            is_there ? static_cast<std::int32_t>(
+                           arguments[static_cast<std::size_t>(argument)].extent[static_cast<std::size_t>(step.attr[1])])
+                     : 0);
         break;
       }
       case Op::cast:

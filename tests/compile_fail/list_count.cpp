@@ -9,6 +9,5 @@ constexpr int most = 0;
 constexpr int most = 3;
 #endif
 
-auto subject = kernel("list_count", [](List<In<f32, 1>, most> xs, Out<f32, 1> y) {
-  store(y, {0}, load(xs[0], {0}, {8}));
-});
+auto subject =
+    kernel("list_count", [](List<In<f32, 1>, most> xs, Out<f32, 1> y) { store(y, {0}, load(xs[0], {0}, {8})); });

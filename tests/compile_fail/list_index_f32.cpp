@@ -3,7 +3,8 @@
 
 using namespace tessera;
 
-auto subject = kernel("list_index_f32", [](List<In<f32, 1>, 4> xs, Scalar<f32> real, Scalar<i32> number, Out<f32, 1> y) {
+auto subject =
+    kernel("list_index_f32", [](List<In<f32, 1>, 4> xs, Scalar<f32> real, Scalar<i32> number, Out<f32, 1> y) {
 #ifndef GOOD
   store(y, {0}, load(xs[real], {0}, {8}));
 #else

@@ -98,7 +98,8 @@ void Generator::make_list() {
     if (fast + 1 < rank || from(0, 3) == 0) {  // another axis is contiguous, or there are gaps between rows
       given.strides.resize(static_cast<std::size_t>(rank));
       given.strides[static_cast<std::size_t>(fast)] = 1;
-      std::int64_t stride = std::max<std::int64_t>(given.extents[static_cast<std::size_t>(fast)], 1) + unit * from(0, 2);
+      std::int64_t stride =
+          std::max<std::int64_t>(given.extents[static_cast<std::size_t>(fast)], 1) + unit * from(0, 2);
       for (int axis = rank; axis-- > 0;) {
         const auto at = static_cast<std::size_t>(axis);
         if (axis == fast) continue;
@@ -130,8 +131,14 @@ void Generator::reach_into_list(Name number) {
                           .from = {number},
                           .attributes = {list_->first}},
                          0);
-  Place place{view, list_->first, parameter.type, parameter.access, false, std::vector<Name>(rank, nothing),
-              Extents(rank, 0), Extents(rank, 1)};
+  Place place{view,
+              list_->first,
+              parameter.type,
+              parameter.access,
+              false,
+              std::vector<Name>(rank, nothing),
+              Extents(rank, 0),
+              Extents(rank, 1)};
   for (std::size_t i = first; i < first + static_cast<std::size_t>(list_->tensors); ++i)
     for (std::size_t axis = 0; axis < rank; ++axis)
       place.extents[axis] = std::max(place.extents[axis], static_cast<int>(program_.given[i].extents[axis]));

@@ -84,7 +84,8 @@ class Printer {
       made_by_[s.to] = &s;
       if (s.op == Op::member) ++uses_[static_cast<Name>(s.attributes[0])];
       if (is_view(s.op))
-        parameter_of_[s.to] = s.op == Op::member ? static_cast<std::size_t>(s.attributes[0]) : parameter_of_.at(s.from[0]);
+        parameter_of_[s.to] =
+            s.op == Op::member ? static_cast<std::size_t>(s.attributes[0]) : parameter_of_.at(s.from[0]);
     });
   }
 

@@ -351,8 +351,11 @@ TEST_CASE("gallery: kernels over lists of tensors, for any extents and numbers o
           1.0f, 1.0f, 1.0f);
 
   using Size = std::array<int, 3>;  // m, n, k
-  for (const std::vector<Size>& sizes : std::vector<std::vector<Size>>{
-           {}, {{17, 33, 16}}, {{16, 16, 16}, {1, 70, 5}, {0, 8, 8}, {20, 20, 40}}, {{5, 7, 0}, {33, 0, 4}, {3, 5, 8}}}) {
+  for (const std::vector<Size>& sizes :
+       std::vector<std::vector<Size>>{{},
+                                      {{17, 33, 16}},
+                                      {{16, 16, 16}, {1, 70, 5}, {0, 8, 8}, {20, 20, 40}},
+                                      {{5, 7, 0}, {33, 0, 4}, {3, 5, 8}}}) {
     INFO(sizes.size() << " products");
     std::vector<Tensor<f32, 2>> a, b, c;
     std::vector<Exact> expected;

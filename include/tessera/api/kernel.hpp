@@ -63,13 +63,12 @@ std::span<const Tensor<T, R>> tensors_in(const std::optional<Tensor<T, R>>& tens
 }
 inline std::span<const Tensor<f32, 1>> tensors_in(std::nullopt_t) { return {}; }
 template <std::ranges::contiguous_range Tensors>
-requires IsTensor<std::ranges::range_value_t<Tensors>>::value auto tensors_in(const Tensors& tensors) {
+  requires IsTensor<std::ranges::range_value_t<Tensors>>::value
+auto tensors_in(const Tensors& tensors) {
   return std::span<const std::ranges::range_value_t<Tensors>>(tensors);
 }
 template <class A>
-concept GivesTensors = requires(const A& value) {
-  tensors_in(value);
-};
+concept GivesTensors = requires(const A& value) { tensors_in(value); };
 template <GivesTensors A>
 using TensorIn = typename decltype(tensors_in(std::declval<const A&>()))::value_type;
 template <class A>
@@ -93,9 +92,10 @@ constexpr bool check_tensor() {
 template <std::size_t argument, class P, class A>
 constexpr bool check_argument() {
   if constexpr (is_list<P>) {
-    static_assert(gives_list<A>,
-                  "tessera: a List parameter takes a std::vector of tensors, or another contiguous range of them; which "
-                  "argument: see `argument = N` above");
+    static_assert(
+        gives_list<A>,
+        "tessera: a List parameter takes a std::vector of tensors, or another contiguous range of them; which "
+        "argument: see `argument = N` above");
     if constexpr (gives_list<A>) return check_tensor<argument, typename P::Tensor, TensorIn<A>>();
     return false;
   } else if constexpr (P::parameter.access == Access::scalar) {
@@ -111,7 +111,8 @@ constexpr bool check_argument() {
                   "tessera: only an Optional parameter may be left out; which argument: see `argument = N` above");
     static_assert(IsTensor<A>::value || may_be_absent<A>,
                   "tessera: an In, Out or InOut parameter takes a Tensor; which argument: see `argument = N` above");
-    if constexpr (IsTensor<A>::value || (P::parameter.optional && may_be_absent<A> && !std::is_same_v<A, std::nullopt_t>))
+    if constexpr (IsTensor<A>::value ||
+                  (P::parameter.optional && may_be_absent<A> && !std::is_same_v<A, std::nullopt_t>))
       check_tensor<argument, P, TensorIn<A>>();
     return GivesTensors<A>;
   }
@@ -188,8 +189,7 @@ auto arguments_for(const Stream& stream, const Kernel<P...>& kernel, const A&...
     };
     [&]<std::size_t... I>(std::index_sequence<I...>) {
       (put.template operator()<I + 1, P>(values), ...);
-    }
-    (std::index_sequence_for<A...>());
+    }(std::index_sequence_for<A...>());
     std::size_t position = 0;
     (check_device(kernel.name(), position++, values, stream), ...);
   }
@@ -197,8 +197,8 @@ auto arguments_for(const Stream& stream, const Kernel<P...>& kernel, const A&...
 }
 }  // namespace detail
 
-/// Makes a kernel from a function of In, Out, InOut, Optional, List and Scalar parameters: it runs once, immediately, and its ops are
-/// recorded.
+/// Makes a kernel from a function of In, Out, InOut, Optional, List and Scalar parameters: it runs once, immediately,
+/// and its ops are recorded.
 template <class F>
 auto kernel(std::string name, const F& function, Location location = Location::current()) {
   return decltype(detail::kernel_type(detail::parameters_of<F>()))(trace_kernel(std::move(name), function, location));

@@ -348,9 +348,7 @@ void while_(const Condition& condition, const Body& body, Location location = Lo
 namespace detail {
 
 template <class P>
-inline constexpr bool is_list = requires {
-  P::parameters;
-};
+inline constexpr bool is_list = requires { P::parameters; };
 template <class P>
 inline constexpr bool is_parameter = is_list<P> || requires { P::parameter; };
 
@@ -372,7 +370,9 @@ std::span<const Parameter> graph_parameters() {
 template <class... P>
 std::vector<Parameter> graph_parameters_of() {
   std::vector<Parameter> all;
-  const auto add = [&](std::span<const Parameter> some) { all.insert(all.end(), some.begin(), some.end()); };
+  [[maybe_unused]] const auto add = [&](std::span<const Parameter> some) {
+    all.insert(all.end(), some.begin(), some.end());
+  };
   (add(graph_parameters<P>()), ...);
   return all;
 }
@@ -392,8 +392,8 @@ P make_parameter(Trace& trace, std::int64_t& next, Location location) {
 }
 /// Calls the function with handles of its parameters, made from left to right.
 template <class... P, class F>
-auto call_with_parameters(Trace& trace, const F& function, Location location) {
-  std::int64_t next = 0;
+auto call_with_parameters([[maybe_unused]] Trace& trace, const F& function, [[maybe_unused]] Location location) {
+  [[maybe_unused]] std::int64_t next = 0;
   return std::apply(function, std::tuple<P...>{make_parameter<P>(trace, next, location)...});
 }
 

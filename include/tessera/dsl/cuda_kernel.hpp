@@ -36,10 +36,10 @@ constexpr auto launch_parameters(R (C::*)(P...) const) {
   constexpr bool launches = std::is_same_v<R, CudaLaunch>;
   static_assert(launches, "tessera: the function of a cuda_kernel must return a CudaLaunch: {.blocks = .., .threads = "
                           "..}");
-  constexpr bool parameters = ((is_parameter<std::remove_cvref_t<P>> && !is_list<std::remove_cvref_t<P>>)&&...);
+  constexpr bool parameters = ((is_parameter<std::remove_cvref_t<P>> && !is_list<std::remove_cvref_t<P>>) && ...);
   static_assert(parameters, "tessera: a cuda_kernel's parameters are In, Out, InOut and Scalar");
-  return std::conditional_t < launches && check_values<P...>() && parameters,
-         Parameters<std::remove_cvref_t<P>...>, Parameters < void >> ();
+  return std::conditional_t<launches && check_values<P...>() && parameters, Parameters<std::remove_cvref_t<P>...>,
+                            Parameters<void>>();
 }
 template <class F>
 constexpr auto launch_parameters_of() {

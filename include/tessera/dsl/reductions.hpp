@@ -165,7 +165,8 @@ auto turned_over(const A& a) {
 template <TileExpr A>
 Tile<i32, A::rank> argmin(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>, "tessera: argmin takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
-  return argmax(detail::turned_over(a), axis);
+  if constexpr (Computing<typename A::type>) return argmax(detail::turned_over(a), axis);
+  return Tile<i32, A::rank>(Handle());
 }
 
 /// A value and its index along the axis: auto [value, index] = max_with_index(x, 1).
@@ -182,21 +183,34 @@ struct Indexed {
 };
 template <Element T, int R>
 Tile(const Indexed<T, R>&) -> Tile<T, R>;
+namespace detail {
+// After the one error about a type that does not compute.
+template <TileExpr A>
+Indexed<typename A::type, A::rank> no_indexed(const A&) {
+  return {Tile<typename A::type, A::rank>(Handle()), Tile<i32, A::rank>(Handle())};
+}
+}  // namespace detail
 /// max(x, axis) and argmax(x, axis); the kernel reads the elements once.
 template <TileExpr A>
 Indexed<typename A::type, A::rank> max_with_index(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>,
                 "tessera: max_with_index takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
-  const Tile<typename A::type, A::rank> x(a, axis.location);
-  return {max(x, axis), argmax(x, axis)};
+  if constexpr (Computing<typename A::type>) {
+    const Tile<typename A::type, A::rank> x(a, axis.location);
+    return {max(x, axis), argmax(x, axis)};
+  }
+  return detail::no_indexed(a);
 }
 /// min(x, axis) and argmin(x, axis), in the same way.
 template <TileExpr A>
 Indexed<typename A::type, A::rank> min_with_index(const A& a, Axis axis) {
   static_assert(Computing<typename A::type>,
                 "tessera: min_with_index takes f32, f64, i32, i64, u32 or u64; cast<f32>(x) first");
-  const Tile<typename A::type, A::rank> x(detail::turned_over(a), axis.location);
-  return {Tile<typename A::type, A::rank>(detail::turned_over(max(x, axis)), axis.location), argmax(x, axis)};
+  if constexpr (Computing<typename A::type>) {
+    const Tile<typename A::type, A::rank> x(detail::turned_over(a), axis.location);
+    return {Tile<typename A::type, A::rank>(detail::turned_over(max(x, axis)), axis.location), argmax(x, axis)};
+  }
+  return detail::no_indexed(a);
 }
 
 namespace detail {

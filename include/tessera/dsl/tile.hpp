@@ -455,7 +455,7 @@ auto mma(const A& a, const B& b, const C& c, Location location = Location::curre
   static_assert(std::same_as<typename A::type, typename B::type>,
                 "tessera: the operands a and b of mma must have the same element type; cast one");
   static_assert(detail::check_multiplies<typename A::type>());
-  static_assert(std::is_same_v<typename C::type, Sum>,
+  static_assert(!info(element_type<typename A::type>).multiplies || std::is_same_v<typename C::type, Sum>,
                 "tessera: mma accumulates in f32 tiles, in f64 for f64 operands, in i32 for i8 and u8 operands");
   Trace& trace = Trace::current(location);
   return Tile<Sum, A::rank>(

@@ -164,12 +164,16 @@ template <class T>
 concept Element = detail::is_element<T>;  // a constant, not a requirement: GCC explains it in fewer lines
 template <Element T>
 inline constexpr ElementType element_type = detail::ElementOf<T>::value;
+namespace detail {
+template <Element T>
+inline constexpr bool is_computing = info(element_type<T>).computes;
+template <Element T>
+inline constexpr bool is_stored = info(element_type<T>).stored;
+}  // namespace detail
 template <class T>
-concept Computing = Element<T> && info(element_type<T>)
-.computes;
+concept Computing = Element<T> && detail::is_computing<T>;
 template <class T>
-concept Stored = Element<T> && info(element_type<T>)
-.stored;
+concept Stored = Element<T> && detail::is_stored<T>;
 
 constexpr HostType host_type(ElementType type) { return info(type).held; }
 

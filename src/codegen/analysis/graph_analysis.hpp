@@ -35,8 +35,8 @@ struct GraphAccess {
       return viewed.is_tensors() && std::ranges::all_of(slices, [](const Slice& slice) { return slice.step == 1; });
     }
   };
-  int parameter = 0;   ///< of a list: the first
-  Id member = no_id;   ///< the number of the tensor in its list; no_id: it is in none
+  int parameter = 0;  ///< of a list: the first
+  Id member = no_id;  ///< the number of the tensor in its list; no_id: it is in none
   std::vector<Axis> axes;
   int fast = -1;   ///< the tile's axis along which elements are neighbors in memory, or -1
   int vector = 1;  ///< elements along `fast` that one access may move

@@ -37,8 +37,7 @@ IndexExpression start_of(Writer& w, const TileAccess& access, std::size_t i) {
 IndexExpression extent_of(Writer& w, const TileAccess& access, const TileAccess::Axis& axis) {
   if (axis.viewed.within > 0) return axis.viewed.within;
   IndexExpression extent = w.extent(access, axis.tensor_axis);
-  for (std::size_t i = axis.viewed.outer.size(); i-- > 0;)
-    extent = w.extent(access, axis.viewed.outer[i]) * extent;
+  for (std::size_t i = axis.viewed.outer.size(); i-- > 0;) extent = w.extent(access, axis.viewed.outer[i]) * extent;
   for (const auto& [size, step] : axis.viewed.windows) extent = (extent + (step - size)) / step;
   return extent;
 }
@@ -191,8 +190,8 @@ Spot checked(Writer& w, const TileAccess& access, Spot spot) {
     high.push_back(fmt::format("reach_above({})", reach));
   }
   w.line("{}check_offset({}_base - {} + ({}), {}, {}, {}, {});", guard(spot.inside), name_of(access.label),
-         first_element(w, access), spot.offset, access.vector, fmt::join(low, " + "),
-         fmt::join(high, " + "), w.author_line);
+         first_element(w, access), spot.offset, access.vector, fmt::join(low, " + "), fmt::join(high, " + "),
+         w.author_line);
   return spot;
 }
 

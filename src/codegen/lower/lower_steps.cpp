@@ -159,8 +159,12 @@ void Steps::extent(Id id) {
   }
   SweepBuilder sweep(*this, node(id).shape, layouts.of[id]);
   Operand number = sweep.operand(tensor.in[0]);
-  sweep.add({.op = Op::extent, .type = ElementType::i32, .operand = ElementType::i32, .in = {std::move(number)},
-             .argument = parameter, .axis = axis});
+  sweep.add({.op = Op::extent,
+             .type = ElementType::i32,
+             .operand = ElementType::i32,
+             .in = {std::move(number)},
+             .argument = parameter,
+             .axis = axis});
   const ValueId out = values.add(id);
   push(id, Compute{.out = out, .sweep = sweep.take()});
 }

@@ -101,7 +101,7 @@ struct TileAccess {
     bool operator==(const Axis&) const = default;
   };
   Label label;
-  int parameter = 0;  ///< of a list: the first
+  int parameter = 0;                   ///< of a list: the first
   std::optional<Operand> member = {};  ///< the number of the tensor in its list
   std::vector<Axis> axes;
   int fast = -1;   ///< the tile's axis along which elements are contiguous in memory, or -1

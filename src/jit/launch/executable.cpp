@@ -111,8 +111,9 @@ struct Executable::State {
       may_be_special |= parameters[i].optional;
       if (parameters[i].access != Access::in || parameters[i].list > 0) continue;
       for (std::size_t o = 0; o < parameters.size(); ++o)
-        if (parameters[o].access == Access::out && parameters[o].list == 0 && parameters[o].type == parameters[i].type &&
-            parameters[o].rank == parameters[i].rank && specialization.memory[i] == Specialization::own)
+        if (parameters[o].access == Access::out && parameters[o].list == 0 &&
+            parameters[o].type == parameters[i].type && parameters[o].rank == parameters[i].rank &&
+            specialization.memory[i] == Specialization::own)
           in_place.push_back({i, o, why_not_in_place(graph, static_cast<int>(i), static_cast<int>(o))});
     }
     may_be_special |= std::ranges::any_of(in_place, [](const InPlace& pair) { return pair.why_not.empty(); });
@@ -246,22 +247,23 @@ void Executable::check_flattened(std::span<const Argument> arguments, const Flat
       refuse(arguments,
              fmt::format("{}:{}: axes {} of argument {} are flattened, but with strides [{}] a row does not "
                          "begin where the previous one ends; pass a dense tensor, or address the axes one by one",
-                         location.file, location.line, fmt::join(flattened.axes, ", "), argument_name(graph_.parameters, flattened.parameter),
+                         location.file, location.line, fmt::join(flattened.axes, ", "),
+                         argument_name(graph_.parameters, flattened.parameter),
                          fmt::join(argument.stride.begin(),
                                    argument.stride.begin() +
                                        graph_.parameters[static_cast<std::size_t>(flattened.parameter)].rank,
                                    ",")));
     if (__builtin_mul_overflow(elements, extent, &elements) || elements > std::numeric_limits<std::int32_t>::max())
-      refuse(arguments,
-             fmt::format("{}:{}: axes {} of argument {} are flattened to more than 2^31 - 1 elements", location.file,
-                         location.line, fmt::join(flattened.axes, ", "), argument_name(graph_.parameters, flattened.parameter)));
+      refuse(arguments, fmt::format("{}:{}: axes {} of argument {} are flattened to more than 2^31 - 1 elements",
+                                    location.file, location.line, fmt::join(flattened.axes, ", "),
+                                    argument_name(graph_.parameters, flattened.parameter)));
   }
 }
 
 void Executable::check(std::span<const Argument> arguments) const {
   if (arguments.size() != graph_.parameters.size())
-    throw launch_refused(graph_.name, fmt::format("{} arguments for {} parameters", arguments.size(),
-                                                  graph_.parameters.size()));
+    throw launch_refused(graph_.name,
+                         fmt::format("{} arguments for {} parameters", arguments.size(), graph_.parameters.size()));
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = graph_.parameters[i];
     if (parameter.access == Access::scalar) continue;
@@ -273,9 +275,11 @@ void Executable::check(std::span<const Argument> arguments) const {
     }
     for (std::size_t axis = 0; axis < static_cast<std::size_t>(parameter.rank); ++axis)
       if (arguments[i].extent[axis] < 0 || arguments[i].extent[axis] > std::numeric_limits<std::int32_t>::max())
-        refuse(arguments, fmt::format("an extent of argument {} is not in [0, 2^31)", argument_name(graph_.parameters, i)));
+        refuse(arguments,
+               fmt::format("an extent of argument {} is not in [0, 2^31)", argument_name(graph_.parameters, i)));
     if (!is_addressable(parameter, arguments[i]))
-      refuse(arguments, fmt::format("the strides of argument {} lead outside of the address space", argument_name(graph_.parameters, i)));
+      refuse(arguments, fmt::format("the strides of argument {} lead outside of the address space",
+                                    argument_name(graph_.parameters, i)));
   }
   for (const Flattened& flattened : state_->flattened) check_flattened(arguments, flattened);
   check_overlap(arguments);

@@ -50,13 +50,13 @@ TEST_CASE("a tensor's class is its contiguous axis and its alignment", "[plan]")
 }
 
 TEST_CASE("the class of a list is what its tensors have in common", "[plan]") {
-  const Graph graph = run_passes(trace_kernel("pair", [](List<In<f32, 2>, 3> xs, Out<f32, 2> y) {
-    store(y, {0, 0}, load(xs[0], {0, 0}, {4, 4}));
-  }));
+  const Graph graph = run_passes(trace_kernel(
+      "pair", [](List<In<f32, 2>, 3> xs, Out<f32, 2> y) { store(y, {0, 0}, load(xs[0], {0, 0}, {4, 4})); }));
   REQUIRE(graph.parameters.size() == 5);
   using Numbers = std::array<std::int64_t, max_rank>;
   const auto tensor = [](const Numbers& extent, const Numbers& stride, std::uintptr_t offset = 0) {
-    return Argument{.data = reinterpret_cast<void*>(std::uintptr_t{1} << 40 | offset), .extent = extent, .stride = stride};
+    return Argument{
+        .data = reinterpret_cast<void*>(std::uintptr_t{1} << 40 | offset), .extent = extent, .stride = stride};
   };
   const auto classes = [&](const Argument& first, const Argument& second) {
     const Argument out = tensor({4, 4}, {4, 1});

@@ -36,8 +36,8 @@ void set_l2_policy(Plan& plan) {
   for (Step& step : steps)
     each_read(step, [&](const Sweep&, TileAccess& read) {
       const int bytes = read.vector * info(plan.tensors[static_cast<std::size_t>(read.parameter)].type).bytes;
-      read.kept = bytes == 16 && read.in_order && !read.rows && !read.member && read.padding == 0 && is_of_block(read) &&
-                  2 * bytes_of(plan, read) >= written;
+      read.kept = bytes == 16 && read.in_order && !read.rows && !read.member && read.padding == 0 &&
+                  is_of_block(read) && 2 * bytes_of(plan, read) >= written;
     });
 }
 
