@@ -1,10 +1,10 @@
 // The tile-op graph: the meaning of a kernel, without any decision on how it will run.
 //
 // A node is one value (or effect), in single-assignment form. Pure nodes are hash-consed: equal nodes are one node.
-// Every node belongs to a region; a loop or a branch owns one. A pure node belongs to the innermost region in which one
-// of its operands is defined, so loop-invariant code ends up outside the loop without an LICM pass. Effects, including
-// loads from an InOut, are listed in program order in the region where they were written. verify.cpp lists the rules
-// that a graph obeys.
+// Every node belongs to a region; a loop or a branch owns one. A pure node belongs to the outermost region where all of
+// its operands are available, so loop-invariant code leaves the loop without an LICM pass. Effects, including loads from
+// an InOut, are listed in program order in the region where they were written. verify.cpp lists the rules that a graph
+// obeys.
 #pragma once
 #include <cstdint>
 #include <memory>
