@@ -245,7 +245,11 @@ class Kernel(_Handle):
                 argument.kind = _TENSOR
             elif hasattr(value, "__dlpack__"):
                 argument.kind, argument.value.tensor = _TENSOR, handle_of(value)
-            elif isinstance(value, (list, tuple)) and all(hasattr(one, "__dlpack__") for one in value):
+            elif isinstance(value, (list, tuple)):
+                for one in value:
+                    if not hasattr(one, "__dlpack__"):
+                        what = type(one).__name__
+                        raise TypeError(f"argument {position + 1} has a {what} in its list, not a DLPack array")
                 handles = (c_void_p * len(value))(*map(handle_of, value))
                 argument.kind, argument.value.list = _LIST, _List(handles, len(value))
             else:

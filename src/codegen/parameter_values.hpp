@@ -22,7 +22,7 @@ struct LaunchValues {
   bool ahead = false;
 };
 
-/// Where a kernel finds the parts of a tensor of a list: struct Tensor in prelude/lists.cuh.
+/// Where a kernel finds the parts of a tensor of a list: struct ListedTensor in prelude/lists.cuh.
 struct TensorPlace {
   std::size_t extents, strides, bytes;  ///< of the first extent and stride; of the whole
 
@@ -55,13 +55,13 @@ inline std::size_t bytes_of(const KernelParameter& parameter, const Graph& graph
   throw InternalError("a kernel parameter of no kind");
 }
 
-/// A parameter of up to 8 bytes is aligned to its size, a list to the addresses in it.
+/// A parameter of up to 8 bytes is aligned to its size, a list to the addresses in it; a tensor map as CUDA requires.
 inline std::size_t alignment_of(const KernelParameter& parameter, std::size_t bytes) {
   using Kind = KernelParameter::Kind;
   return parameter.kind == Kind::tensor_map ? tensor_map_alignment : std::min(bytes, sizeof(std::uint64_t));
 }
 
-/// Writes a list, whose last tensor, behind those of the launch, has no elements. Memory behind `to` is zeroed.
+/// Writes a list. Its last entry, after the tensors of the launch, has no elements.
 inline void write_list(const KernelParameter& parameter, std::span<const Argument> arguments, const Graph& graph,
                        bool index64, std::byte* to) {
   const auto first = static_cast<std::size_t>(parameter.argument);

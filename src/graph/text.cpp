@@ -62,6 +62,8 @@ class Printer {
       case Attribute::region:
         if (const int factor = graph_.regions[node.body()].unroll) out(" {{unroll {}}}", factor);
         return;
+      case Attribute::parameter:
+        return out(" {{{}}}", argument_number(graph_.parameters, node.parameter()) - 1);
       case Attribute::number:
         return out(" {{{}}}", number_text(node.type, node.bits()));
       case Attribute::stepped:

@@ -154,6 +154,10 @@ TEST_CASE("views are taken of tensors of a list", "[api]") {
   for (i32 i = 0; i < 13; ++i) expected[static_cast<std::size_t>(i)] = 3 + i;
   for (i32 i = 0; i < 9; ++i) expected[static_cast<std::size_t>(16 + i)] = 103 + i;
   CHECK(y.to_vector() == expected);
+  // One column of a matrix: its elements are 8 apart, those of the other tensor are neighbors.
+  launch(device.stream(), k, std::vector{xs[0], matrix(8, 8, 0).slice(1, 0, 1)}, y);
+  const std::vector<i32> made = y.to_vector();
+  for (i32 i = 0; i < 5; ++i) CHECK(made[static_cast<std::size_t>(16 + i)] == 8 * (3 + i));
   CHECK(says(error_of([&] { launch(device.stream(), k, std::vector{xs[0], matrix(6, 8, 0).slice(1, 0, 3)}, y); }),
              {"launch of kernel 'views' refused", "argument 1[1]"}));
 }
@@ -189,7 +193,7 @@ TEST_CASE("the host computes extents of a list for grid and requirements", "[api
        "argument 1[0] is f32 [20], argument 1[1] is f32 [2], argument "
        "2[0] is"}));
   CHECK(says(error_of([&] { launch(device.stream(), k, std::vector{xs[0], xs[1]}, std::vector{ys[0], ys[2]}); }),
-             {"the same extent along axis 0"}));
+             {"arguments 1 and 2 have the same extent along axis 0"}));
 }
 
 TEST_CASE("a launch refuses lists that it cannot take", "[api]") {

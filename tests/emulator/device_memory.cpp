@@ -26,8 +26,8 @@ void copy_changes(char* to, const char* from, std::size_t bytes) {
   }
 }
 
-std::string text_of(std::size_t argument, const Parameter& parameter) {
-  return fmt::format("argument {} ({})", argument + 1, to_string(parameter));
+std::string text_of(std::size_t argument, const Graph& graph) {
+  return fmt::format("argument {} ({})", argument_name(graph.parameters, argument), to_string(graph.parameters[argument]));
 }
 
 std::int64_t bytes_of(const Parameter& parameter) { return info(parameter.type).bytes; }
@@ -103,7 +103,7 @@ DeviceMemory::DeviceMemory(const Graph& graph, std::span<const Argument> argumen
   for (Buffer& buffer : buffers_) {
     const std::size_t first = buffer.tensors.front();
     buffer.memory = mapped(static_cast<std::size_t>(buffer.host_end - buffer.host_begin),
-                           "a copy of " + text_of(first, graph.parameters[first]));
+                           "a copy of " + text_of(first, graph));
     buffer.begin = buffer.memory->data() + gap + reinterpret_cast<std::uintptr_t>(buffer.host_begin) % page;
     for (const std::size_t tensor : buffer.tensors) {
       void*& data = arguments_[tensor].data;
@@ -175,7 +175,7 @@ std::vector<Shadow> DeviceMemory::tensor_shadows(std::span<const int> early) con
     std::vector<Owner> owners;
     for (const std::size_t tensor : buffer.tensors) {
       const Parameter& parameter = graph_.parameters[tensor];
-      owners.push_back({.name = text_of(tensor, parameter),
+      owners.push_back({.name = text_of(tensor, graph_),
                         .base = static_cast<const char*>(arguments_[tensor].data),
                         .initialized = parameter.access != Access::out,
                         .writable = parameter.access != Access::in,

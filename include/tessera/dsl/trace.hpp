@@ -125,7 +125,10 @@ class Trace {
   const Shape& shape(Handle value, Location location) const { return builder_.graph()[use(value, location)].shape; }
   ElementType type(Handle value, Location location) const { return builder_.graph()[use(value, location)].type; }
   /// The number, from 1, of the launch argument behind a tensor or a view.
-  int argument_of(Handle view) const { return view_parameter(builder_.graph(), view.id) + 1; }
+  int argument_of(Handle view) const {
+    const Graph& graph = builder_.graph();
+    return argument_number(graph.parameters, static_cast<std::size_t>(view_parameter(graph, view.id)));
+  }
 
   // Vars: numbered slots that hold the current value of a Var during tracing.
   struct VarSlot {

@@ -141,8 +141,8 @@ struct Parameter {
   ElementType type{};
   int rank = 0;
   bool optional = false;  ///< a launch may leave it out; its extents are then 0
-  /// In a list: the parameters from this one to the last of the list. A list consists of tensors of one access, type
-  /// and rank, then of their number, an i32; a launch that gives fewer leaves the last ones without elements.
+  /// The number of parameters from this one to the last of its list; 0: it is in none. A list consists of tensors of one
+  /// access, type and rank, then of their number, an i32; a launch that gives fewer leaves the last ones without elements.
   int list = 0;
   bool operator==(const Parameter&) const = default;
 };

@@ -17,7 +17,7 @@ struct Effect {
   bool releases = false;  ///< earlier accesses to tensors, by any thread, complete before it
   bool acquires = false;  ///< later accesses to tensors, by any thread, come after it
   /// Two accesses to a tensor with the same numbers here assign each element to the same thread; empty: the threads are
-  /// not known.
+  /// not known. This holds for each tensor of a list: tensors of a list that is written share no memory.
   std::vector<std::int64_t> place = {};
   bool shifted = false;  ///< the place depends on slices, whose offset may change between iterations of a loop
 };

@@ -376,7 +376,8 @@ class StepText {
         const std::string_view what = term.op == Op::cast     ? name(term.type)
                                       : term.op == Op::custom ? plan_.functions[static_cast<std::size_t>(term.function)].name
                                                               : name(term.op);
-        text = term.op == Op::bitcast ? fmt::format("bitcast<{}>({})", name(term.type), text)
+        text = term.op == Op::extent    ? fmt::format("{}[{}].extent({})", tensor_name(plan_, term.argument), text, term.axis)
+               : term.op == Op::bitcast ? fmt::format("bitcast<{}>({})", name(term.type), text)
                                       : fmt::format("{}({})", what, text);
       }
       if (text.size() > most) text = fmt::format("{}(...)", name(term.op));

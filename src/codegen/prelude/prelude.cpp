@@ -149,7 +149,7 @@ bool is_for_others(const PreludeItem& item, const Names& names) {
   const std::string_view text = declaration(item.text);
   Names head;
   add_identifiers(text.substr(0, text.find('{')), head);
-  static const std::vector<std::string_view> types = types_to_name();
+  static const auto& types = *new std::vector<std::string_view>(types_to_name());
   return std::ranges::any_of(types,
                              [&](std::string_view type) { return head.contains(type) && !names.contains(type); });
 }

@@ -84,7 +84,7 @@ TensorClass classify(const Parameter& parameter, std::span<const Argument> tenso
   for (const Argument& tensor : tensors) {
     if (is_empty(parameter, tensor)) continue;
     const auto along = static_cast<std::size_t>(std::max<int>(axis, 0));
-    const bool contiguous = axis >= 0 && (tensor.stride[along] == 1 || tensor.extent[along] == 1);
+    const bool contiguous = axis >= 0 && tensor.stride[along] == 1;
     const TensorClass own = classify(parameter, tensor, contiguous ? axis : std::int8_t{-1});
     if (!contiguous) common.contiguous_axis = -1;
     common.alignment = std::min(common.alignment, own.alignment);

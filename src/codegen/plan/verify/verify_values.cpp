@@ -439,6 +439,7 @@ class Values {
   // --- accesses
 
   void access(const TileAccess& access, const Sweep* sweep) {
+    if (access.member) single(*access.member, ElementType::i32);
     for (const TileAccess::Axis& axis : access.axes) {
       single(axis.index, ElementType::i32);
       if (axis.element && sweep) element(*axis.element, *sweep);
