@@ -1,7 +1,6 @@
 // One step of the Adam optimizer (Kingma and Ba, 2015), in place: for one tensor, and for all tensors of a model in one
 // launch.
 #include <cmath>
-#include <numeric>
 
 #include "gallery/gallery.hpp"
 

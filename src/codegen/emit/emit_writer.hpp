@@ -101,8 +101,8 @@ struct Writer {
   IndexExpression extent(int parameter, int axis) const;
   IndexExpression extent(const TileAccess& access, int axis) const;
   IndexExpression stride(const TileAccess& access, int axis) const;  ///< in elements; 1 along the contiguous axis
-  IndexExpression grid(int axis) const;                   ///< extent of the grid along an axis of the phase
-  std::string scratch(ScratchId id, ElementType type);    ///< a pointer to elements of the type
+  IndexExpression grid(int axis) const;                         ///< extent of the grid along an axis of the phase
+  std::string scratch(ScratchId id, ElementType type);          ///< a pointer to elements of the type
 
  private:
   std::set<StorageId> declared_;
