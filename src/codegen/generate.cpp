@@ -33,7 +33,7 @@ std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, st
   if (graph.cuda) throw Error(fmt::format("kernel '{}' is raw CUDA C++ and has no plan", graph.name));
   std::string text;
   make_plan(graph, variant, arch, options, [&](std::string_view name, const Plan& plan) {
-    if (name == pass) text = to_string(plan) + '\n' + tree_text(plan);
+    if (name == pass) text = dump_text(plan);
   });
   return text;
 }

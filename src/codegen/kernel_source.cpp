@@ -18,7 +18,7 @@ KernelSource kernel_source(const codegen::Plan& plan) {
   source.author = plan.author;
   source.name = plan.kernel;
   const std::string decisions = to_string(plan);
-  source.plan = decisions + '\n' + tree_text(plan);
+  source.plan = dump_text(plan);
   std::istringstream lines(decisions);
   for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(source.text), "// {}\n", line);
   const std::string kernel = emit(plan);

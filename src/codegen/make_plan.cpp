@@ -17,7 +17,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   const Target target = Target::of(arch, options.warp_specialize);
   const std::optional<Graph> split = split_matmuls(whole, target);
   const GraphAnalysis analysis(split ? *split : whole, variant, target);
-  Planning planning(analysis, tile_reaches(whole), options.debug);
+  Planning planning{.analysis = analysis, .reaches = tile_reaches(whole), .debug = options.debug};
   const std::span<const PlanPass> passes = plan_passes();
   for (std::size_t i = 0; i < passes.size(); ++i) {
     const bool done = passes[i].run(planning);

@@ -40,12 +40,4 @@ void atomic(Steps& steps, Id id) {
   spread(steps, first, id);
 }
 
-bool learns_of_others(const GraphAnalysis& analysis) {
-  for (Id id = 0; id < analysis.graph.nodes.size(); ++id)
-    if (analysis.live(id) && is_atomic(analysis[id].op) &&
-        (!analysis.users[id].empty() || analysis[id].order() != MemoryOrder::relaxed))
-      return true;
-  return false;
-}
-
 }  // namespace tessera::internal::lowering

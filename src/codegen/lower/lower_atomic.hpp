@@ -7,8 +7,4 @@ namespace tessera::internal::lowering {
 /// changed it.
 void atomic(Steps& steps, Id id);
 
-/// Does a CTA learn what another one did, by an old value or by a memory order? Such atomics concern all threads of the
-/// CTA.
-bool learns_of_others(const GraphAnalysis& analysis);
-
 }  // namespace tessera::internal::lowering

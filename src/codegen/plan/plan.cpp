@@ -1,5 +1,8 @@
 #include "codegen/plan/plan.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <functional>
 #include <set>
@@ -69,6 +72,11 @@ bool some(const Plan& plan, const Holds& holds) {
 
 bool Plan::tells_host() const {
   return some<HostReport>(*this, [](const HostReport&) { return true; });
+}
+
+std::string dump_text(const Plan& plan) {
+  return fmt::format("{}{}{}\n{}", to_string(plan), fmt::join(plan.search, "\n"), plan.search.empty() ? "" : "\n",
+                     tree_text(plan));
 }
 
 bool Plan::learns_of_others() const {

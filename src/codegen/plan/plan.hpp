@@ -233,7 +233,8 @@ struct Plan {
   Table<PipelineState> states;
   Table<TensorMap> tensor_maps;
   std::vector<Phase> phases;
-  std::vector<Remark> remarks;  ///< the reasons for the decisions, in their order
+  std::vector<std::string> search;  ///< the schedules that were tried, in order, with reasons; the last one was taken
+  std::vector<Remark> remarks;      ///< the reasons for the decisions, in their order
 
   int threads() const;
   bool persistent() const;
@@ -252,5 +253,7 @@ struct Plan {
 std::string to_string(const Plan& plan);
 /// All steps of a plan, as an indented tree.
 std::string tree_text(const Plan& plan);
+/// Both, with the search for the schedule in between: what TESSERA_DUMP=plan prints.
+std::string dump_text(const Plan& plan);
 
 }  // namespace tessera::internal::codegen

@@ -17,19 +17,24 @@ class Finder {
  public:
   explicit Finder(const GraphAnalysis& analysis) : analysis_(analysis) {}
 
-  FusedMatmuls run() {
-    if (analysis_.target.tier != Target::Tier::wgmma || !feed_each_other()) return {};
+  ScheduleMatch run() {
+    if (analysis_.target.tier != Target::Tier::wgmma || !feed_each_other() || !why_no_roles(analysis_).empty())
+      return {};
     fused_.ahead = known_ahead();
     for (const auto& rule : {&Finder::loop, &Finder::shapes, &Finder::operands, &Finder::room})
       if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
-    FusedMatmuls result{.candidates = {fused_}};
-    const auto better = [&](const FusedMatmul& fused) { result.candidates.insert(result.candidates.begin(), fused); };
-    if (!may_overlap()) return result;
-    fused_.overlaps = true;
-    better(fused_);
-    if (!may_run_on()) return result;
-    fused_.runs_on = true;
-    better(fused_);
+    ScheduleMatch result;
+    const auto add = [&] { result.candidates.push_back(std::make_shared<FusedMatmulSchedule>(fused_)); };
+    add();
+    if (may_overlap()) {
+      fused_.overlaps = true;
+      add();
+      if (may_run_on()) {
+        fused_.runs_on = true;
+        add();
+      }
+    }
+    std::ranges::reverse(result.candidates);
     return result;
   }
 
@@ -265,30 +270,35 @@ class Finder {
 
 }  // namespace
 
-FusedMatmuls match_fused_matmul(const GraphAnalysis& analysis) { return Finder(analysis).run(); }
-
-std::string text_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
+std::string FusedMatmulSchedule::text(const GraphAnalysis& analysis) const {
   std::string text;
-  for (const FusedMatmulMma& matmul : fused.matmuls) {
+  for (const FusedMatmulMma& matmul : fused_.matmuls) {
     const Node &at = analysis[matmul.id], &left = analysis[at.in[0]];
     text += fmt::format("{}{}x{}x{} {}", text.empty() ? "" : ", then ", at.shape[0], at.shape[1], left.shape[1],
                         name(left.type));
   }
   int stages = most_stages;
-  for (const FusedMatmulTile& tile : fused.tiles)
+  for (const FusedMatmulTile& tile : fused_.tiles)
     if (!tile.held) stages = std::min(stages, tile.stages);
-  text += fmt::format(" by wgmma, {} warp group{}, {} stages", fused.groups, fused.groups == 1 ? "" : "s", stages);
-  return text + (fused.runs_on    ? ", k-iterations and grid tiles overlap"
-                 : fused.overlaps ? ", k-iterations overlap"
-                                  : "");
+  text += fmt::format(" by wgmma, {} warp group{}, {} stages", fused_.groups, fused_.groups == 1 ? "" : "s", stages);
+  return text + (fused_.runs_on    ? ", k-iterations and grid tiles overlap"
+                 : fused_.overlaps ? ", k-iterations overlap"
+                                   : "");
 }
 
-MatmulPlans matmuls_of(const GraphAnalysis& analysis, const FusedMatmul& fused) {
+std::vector<Role> FusedMatmulSchedule::roles() const { return warp_roles(fused_.groups, 1); }
+
+MatmulPlans FusedMatmulSchedule::matmuls(const GraphAnalysis& analysis) const {
   MatmulPlans matmuls;
-  for (const FusedMatmulMma& matmul : fused.matmuls)
-    matmuls.plans.emplace(matmul.id, wgmma_plan(analysis, matmul.id, fused.groups, matmul.left.tile < 0));
-  matmuls.warps = 4 * fused.groups;
+  for (const FusedMatmulMma& matmul : fused_.matmuls)
+    matmuls.plans.emplace(matmul.id, wgmma_plan(analysis, matmul.id, fused_.groups, matmul.left.tile < 0));
+  matmuls.warps = 4 * fused_.groups;
   return matmuls;
 }
 
 }  // namespace tessera::internal::lowering
+
+tessera::internal::lowering::ScheduleMatch tessera::internal::schedule_pattern::fused_matmul(
+    const lowering::GraphAnalysis& analysis, bool) {
+  return lowering::Finder(analysis).run();
+}

@@ -2,11 +2,7 @@
 // next in the same loop. The producer role loads tiles by TMA, each through a pipeline of its own. Consumer warp
 // groups, each with rows of its own, multiply by wgmma and do the rest.
 #pragma once
-#include <set>
-#include <string>
-#include <vector>
-
-#include "codegen/schedule/layouts.hpp"
+#include "codegen/schedule/kernel_schedule.hpp"
 
 namespace tessera::internal::lowering {
 
@@ -30,7 +26,7 @@ struct FusedMatmulMma {
   FusedMatmulOperand left, right;
 };
 
-/// A schedule for a fused matmul.
+/// The decisions of a schedule for a fused matmul.
 struct FusedMatmul {
   Id loop = no_id;
   int groups = 1;  ///< warp groups, which divide the rows of all matmuls among them
@@ -46,23 +42,18 @@ struct FusedMatmul {
   std::vector<char> ahead;
 };
 
-/// Candidate schedules for the fused matmul of a kernel, the best first; or why there is none, in a few words, and the
-/// node that prevents it.
-struct FusedMatmuls {
-  std::vector<FusedMatmul> candidates = {};
-  std::string why_not = {};
-  Id where = no_id;
+class FusedMatmulSchedule : public KernelSchedule {
+ public:
+  explicit FusedMatmulSchedule(FusedMatmul fused) : fused_(std::move(fused)) {}
+
+  std::string text(const GraphAnalysis& analysis) const override;
+  std::vector<Role> roles() const override;
+  MatmulPlans matmuls(const GraphAnalysis& analysis) const override;
+  void lower(const GraphAnalysis& analysis, const MatmulPlans& matmuls, const Layouts& layouts,
+             const std::set<Id>& left_in_memory, Plan& plan) const override;
+
+ private:
+  FusedMatmul fused_;
 };
-FusedMatmuls match_fused_matmul(const GraphAnalysis& analysis);
-
-/// Describes a schedule in a few words.
-std::string text_of(const GraphAnalysis& analysis, const FusedMatmul& fused);
-
-/// The matmuls of a fused matmul, for the passes that choose layouts and fuse.
-MatmulPlans matmuls_of(const GraphAnalysis& analysis, const FusedMatmul& fused);
-
-/// Adds the roles of the phase, and the objects that they name.
-void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const MatmulPlans& matmuls,
-                 const Layouts& layouts, Plan& plan);
 
 }  // namespace tessera::internal::lowering

@@ -307,6 +307,12 @@ class Planner {
 
 }  // namespace
 
+Id first_matmul(const GraphAnalysis& analysis) {
+  for (Id id = 0; id < analysis.graph.nodes.size(); ++id)
+    if (analysis.live(id) && analysis[id].op == Op::mma) return id;
+  return no_id;
+}
+
 MatmulPlans plan_matmuls(const GraphAnalysis& analysis, int least_warps) {
   return Planner(analysis, least_warps).run();
 }

@@ -6,6 +6,9 @@
 
 namespace tessera::internal::lowering {
 
+/// The kernel's first matmul; no_id: it has none.
+Id first_matmul(const GraphAnalysis& analysis);
+
 struct MatmulPlan {
   Matmul matmul;
   Source a, b;

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "codegen/emit/emit.hpp"
+#include "codegen/lower/lower.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes/plan/barriers.hpp"
 #include "codegen/passes/plan/copies.hpp"

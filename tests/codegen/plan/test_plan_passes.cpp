@@ -50,7 +50,7 @@ class Passes {
   explicit Passes(std::string_view kernel, Arch arch = Arch::sm_90a)
       : variant_(dense_variant(plan_graph(kernel))),
         analysis_(plan_graph(kernel), variant_, Target::of(arch)),
-        planning(analysis_, tile_reaches(analysis_.graph), false) {}
+        planning{.analysis = analysis_, .reaches = tile_reaches(analysis_.graph), .debug = false} {}
 
   /// Runs one; returns its result.
   bool run(std::string_view name) {
@@ -117,7 +117,7 @@ TEST_CASE("a plan can be printed after any of the passes", "[plan]") {
   const Variant variant = dense_variant(graph);
   std::map<std::string, std::string, std::less<>> last;
   make_plan(graph, variant, Arch::sm_90a, {}, [&](std::string_view pass, const Plan& plan) {
-    last.insert_or_assign(std::string(pass), to_string(plan) + '\n' + tree_text(plan));
+    last.insert_or_assign(std::string(pass), dump_text(plan));
   });
   CHECK(last.size() == lowering::plan_passes().size());
   for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
@@ -305,12 +305,15 @@ TEST_CASE("a plan is made again until a thread's registers suffice", "[plan]") {
   Passes small("pointwise");
   small.until("plan_dce");
   CHECK(small.run("registers"));
-  CHECK(small.planning.attempt == 0);
+  CHECK(small.planning.search.log() == Lines{"schedule rows, 1 of 9: 8 warps, at most 64 registers for a value"});
 
   Passes large("large");
   const int wanted = large.until("plan_dce").threads();
   CHECK(!large.run("registers"));
-  CHECK(large.planning.attempt == 1);
+  CHECK(large.planning.search.log() ==
+        Lines{"rejected rows, 1 of 7: 32 warps, at most 64 registers for a value: values need 98 registers, and a "
+              "thread has 44",
+              "schedule rows, 2 of 7: 16 warps, at most 32 registers for a value"});
   const Plan& made = large.until("registers");
   CHECK(made.threads() < wanted);
   CHECK(count_storage_classes(made, StorageClass::workspace) == 4);
@@ -321,7 +324,8 @@ TEST_CASE("a plan is made again until a thread's registers suffice", "[plan]") {
     INFO(kernel);
     Passes passes(kernel);
     const Plan& plan = passes.until("registers");
-    CHECK(pressure(plan).all <= Budget(plan.target, plan.threads(), passes.planning.has_matmuls).registers());
+    const bool has_matmuls = !passes.planning.search.current().matmuls(passes.planning.analysis).plans.empty();
+    CHECK(pressure(plan).all <= Budget(plan.target, plan.threads(), has_matmuls).registers());
   }
 }
 
@@ -377,10 +381,10 @@ TEST_CASE("a matmul that loses the tensor cores has its left operand in memory",
   Plan& plan = passes.until("memory");
   plan.buffers[the<Mma>(plan, 1).matmul.b.buffer].in_workspace = true;
   const Id matmul = place_of<Mma>(plan, 1).step().node;
-  passes.planning.attempt = 1;
+  passes.planning.search.reject({"for this test", {}});
   CHECK(!passes.run("tensor_cores"));
-  CHECK(passes.planning.in_memory.left == std::set<Id>{matmul});
-  CHECK(passes.planning.attempt == 0);
+  CHECK(passes.planning.left_in_memory == std::set<Id>{matmul});
+  CHECK(passes.planning.search.log().size() == 1);
   passes.until("memory");
   CHECK(count<StoreShared>(plan) == 1);
   CHECK((the<Mma>(plan, 1).matmul.a.buffer && !the<Mma>(plan, 1).matmul.a.value));

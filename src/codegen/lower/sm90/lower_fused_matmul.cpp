@@ -463,8 +463,9 @@ void order_blocks(const GraphAnalysis& analysis, const FusedMatmul& fused, Phase
 
 }  // namespace
 
-void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const MatmulPlans& matmuls,
-                 const Layouts& layouts, Plan& plan) {
+void FusedMatmulSchedule::lower(const GraphAnalysis& analysis, const MatmulPlans& matmuls, const Layouts& layouts,
+                                const std::set<Id>&, Plan& plan) const {
+  const FusedMatmul& fused = fused_;
   Phase& phase = plan.phases.back();
   phase.schedule.kind = Schedule::Kind::tiles;
   order_blocks(analysis, fused, phase);
@@ -479,10 +480,10 @@ void lower_roles(const GraphAnalysis& analysis, const FusedMatmul& fused, const 
                 .registers = sets ? budget.taken(fused.groups, of_producer) : 0,
                 .barrier = first_consumer_barrier};
   constexpr int all_in_registers = 256;
-  lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer,
-        FusedMatmulProducer(analysis, fused, pipelines, plan));
-  lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {}, plan, consumer,
-        FusedMatmulConsumer(analysis, fused, matmuls, pipelines, plan, consumer.registers));
+  lowering::lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer,
+                  FusedMatmulProducer(analysis, fused, pipelines, plan));
+  lowering::lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {}, plan, consumer,
+                  FusedMatmulConsumer(analysis, fused, matmuls, pipelines, plan, consumer.registers));
   phase.roles.push_back(std::move(producer));
   phase.roles.push_back(std::move(consumer));
   begin_roles(plan);

@@ -1,7 +1,7 @@
 // Shared between the roles of a matmul: the pipeline with the tiles of all operands, and the registers of each role.
 #pragma once
 #include "codegen/lower/lower_fragments.hpp"
-#include "codegen/schedule/warp_specialization.hpp"
+#include "codegen/schedule/gemm.hpp"
 
 namespace tessera::internal::lowering {
 

@@ -22,19 +22,14 @@ Location exchange(const Plan& plan, int of_parts) {
   return at.value_or(plan.location);
 }
 
-// Consumer groups have only registers to hold elements. Returns the reason why a plan needs other memory; empty: it
-// does not.
-std::string needs_memory(const GraphAnalysis& analysis, const Plan& plan, Location& where) {
+// Consumer groups have only registers to hold elements: why the plan needs other memory.
+Refusal needs_memory(const GraphAnalysis& analysis, const Plan& plan) {
   const int of_parts = plan.phases[0].schedule.split_k != SplitK::none ? 1 : 0;
-  if (plan.scratch.size() > of_parts) {
-    where = exchange(plan, of_parts);
-    return "threads exchange elements of tiles";
-  }
+  if (plan.scratch.size() > of_parts) return {"threads exchange elements of tiles", exchange(plan, of_parts)};
   for (const Storage& storage : plan.storages)
-    if (storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable) {
-      where = location_of(analysis, storage.label);
-      return fmt::format("a tile takes {} registers of each thread", storage.registers);
-    }
+    if (storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable)
+      return {fmt::format("a tile takes {} registers of each thread", storage.registers),
+              location_of(analysis, storage.label)};
   return {};
 }
 
@@ -46,16 +41,12 @@ namespace tessera::internal::plan_pass {
 
 using namespace lowering;
 
-// Lowers the graph for the current attempt.
+// Chooses layouts, and lowers the graph by the current schedule.
 bool lower(Planning& planning) {
   const GraphAnalysis& analysis = planning.analysis;
-  const Attempt& attempt = planning.attempts[planning.attempt];
-  const ScheduleCandidate* const candidate = candidate_of(planning);
-  const MatmulPlans matmuls = candidate
-                                  ? std::visit([&](const auto& how) { return matmuls_of(analysis, how); }, *candidate)
-                              : planning.has_matmuls ? plan_matmuls(analysis, attempt.warps)
-                                                     : MatmulPlans{};
-  const Layouts layouts = choose_layouts(analysis, matmuls.plans, planning.has_matmuls ? matmuls.warps : attempt.warps);
+  const KernelSchedule& schedule = planning.search.current();
+  const MatmulPlans matmuls = schedule.matmuls(analysis);
+  const Layouts layouts = choose_layouts(analysis, matmuls.plans, matmuls.warps);
   Plan& plan = planning.plan;
   Phase& phase = plan.phases[0];
   phase.roles.clear();
@@ -65,19 +56,12 @@ bool lower(Planning& planning) {
            analysis.graph.regions[analysis.graph[entry.first].region].kind == RegionKind::loop;
   });
   if (phase.axes >= 2 && has_block_matmuls) phase.schedule.raster_group = 8;
-  if (candidate) {
-    std::visit([&](const auto& how) { lower_roles(analysis, how, matmuls, layouts, plan); }, *candidate);
-    Location where;
-    const std::string why = needs_memory(analysis, plan, where);
-    return why.empty() || reject_candidate(planning, why, where);
-  }
-  Role role{.name = "all", .warps = layouts.warps, .body = {}};
-  const std::set<Id> more =
-      lowering::lower(analysis, matmuls.plans, layouts, attempt.most_registers, planning.in_memory, {}, plan, role);
-  phase.roles.push_back(std::move(role));
-  const std::size_t before = planning.in_memory.values.size();
-  planning.in_memory.values.insert(more.begin(), more.end());
-  return planning.in_memory.values.size() == before;
+  schedule.lower(analysis, matmuls, layouts, planning.left_in_memory, plan);
+  if (!schedule.is_warp_specialized()) return true;
+  Refusal refusal = needs_memory(analysis, plan);
+  if (!refusal) return true;
+  planning.search.reject(std::move(refusal));
+  return false;
 }
 
 }  // namespace tessera::internal::plan_pass

@@ -9,29 +9,30 @@ namespace tessera::internal::plan_pass {
 
 using namespace lowering;
 
-// Chooses the fewest threads, and the most elements in registers, for which a thread's registers suffice.
+// Rejects a schedule for which a thread's registers do not suffice, and chooses how many CTAs a multiprocessor holds.
 bool registers(Planning& planning) {
   Plan& plan = planning.plan;
-  if (const ScheduleCandidate* const candidate = candidate_of(planning)) {
-    const auto* const how = std::get_if<WarpSpecializedGemm>(candidate);
-    const auto [values, room] = role_pressure(plan, how && how->reads_ahead);
-    return values <= room ||
-           reject_candidate(planning, fmt::format("values need {} registers, and a thread has {}", values, room),
-                            location_of(planning.analysis, *candidate));
+  const GraphAnalysis& analysis = planning.analysis;
+  const KernelSchedule& schedule = planning.search.current();
+  const bool has_matmuls = !schedule.matmuls(analysis).plans.empty();
+  const auto reject = [&](int values, int room) {
+    planning.search.reject(
+        {fmt::format("values need {} registers, and a thread has {}", values, room), place_of_matmul(analysis)});
+    return false;
+  };
+  if (schedule.is_warp_specialized()) {
+    const auto [values, room] = role_pressure(plan, schedule.reads_ahead());
+    return values <= room || reject(values, room);
   }
   const Pressure needed = pressure(plan);
-  const Budget budget(plan.target, plan.threads(), planning.has_matmuls);
+  const Budget budget(plan.target, plan.threads(), has_matmuls);
+  if (needed.all > budget.registers() && !planning.search.is_last()) return reject(needed.all, budget.registers());
   // ptxas would read rows ahead, with their factors, until few CTAs fit on a multiprocessor.
-  const int values = pressure(plan, !planning.has_matmuls).values;
-  const int hinted = hinted_blocks(planning.analysis, plan, planning.has_matmuls, values);
+  const int values = pressure(plan, !has_matmuls).values;
+  const int hinted = hinted_blocks(analysis, plan, has_matmuls, values);
   plan.blocks = hinted > 0 ? hinted : budget.blocks(plan, values);
-  if (needed.all <= budget.registers() || planning.attempt + 1 == planning.attempts.size()) {
-    forbid_load_hoisting(plan);
-    return true;
-  }
-  ++planning.attempt;
-  planning.in_memory.values.clear();
-  return false;
+  forbid_load_hoisting(plan);
+  return true;
 }
 
 }  // namespace tessera::internal::plan_pass

@@ -48,9 +48,8 @@ bool tensor_cores(Planning& planning) {
       add_remark(plan, location_of(planning.analysis, plan.buffers[BufferId{i}].label), Remark::Status::missed,
                  remark_kind::shared, "{} does not fit into shared memory", name_of(plan, BufferId{i}));
   if (left.empty()) return true;
-  planning.in_memory.left.insert(left.begin(), left.end());
-  planning.in_memory.values.clear();
-  planning.attempt = 0;
+  planning.left_in_memory.insert(left.begin(), left.end());
+  planning.search.restart();
   return false;
 }
 

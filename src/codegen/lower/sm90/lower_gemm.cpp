@@ -416,8 +416,9 @@ int blocks_of_group(int m, int n) {
 
 }  // namespace
 
-void lower_roles(const GraphAnalysis& analysis, WarpSpecializedGemm how, const MatmulPlans& matmuls,
-                 const Layouts& layouts, Plan& plan) {
+void GemmSchedule::lower(const GraphAnalysis& analysis, const MatmulPlans& matmuls, const Layouts& layouts,
+                         const std::set<Id>&, Plan& plan) const {
+  WarpSpecializedGemm how = how_;
   // The buffers of stores have the layout of the accumulators.
   const Layout& sums = matmuls.plans.at(how.matmuls[0]).layout;
   std::erase_if(how.tma_tensors, [&](Id store) { return layouts.of[analysis[store].in[0]] != sums; });
@@ -434,8 +435,9 @@ void lower_roles(const GraphAnalysis& analysis, WarpSpecializedGemm how, const M
                 .consumer_groups = how.consumer_groups,
                 .barrier = first_consumer_barrier};
   constexpr int all_in_registers = 256;
-  lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer, Producer(shared));
-  lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {}, plan, consumer, Consumer(shared));
+  lowering::lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer,
+                  Producer(shared));
+  lowering::lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {}, plan, consumer, Consumer(shared));
   phase.roles.push_back(std::move(producer));
   phase.roles.push_back(std::move(consumer));
   begin_roles(plan);

@@ -1,4 +1,4 @@
-#include "codegen/schedule/warp_specialization.hpp"
+#include "codegen/schedule/gemm.hpp"
 
 #include <fmt/format.h>
 
@@ -17,18 +17,19 @@ constexpr int most_accumulators = 192;  // registers of a thread
 /// The rules, one after another: each says why a kernel is not warp-specialized.
 class Classifier {
  public:
-  explicit Classifier(const GraphAnalysis& analysis) : analysis_(analysis) {}
+  Classifier(const GraphAnalysis& analysis, bool debug) : analysis_(analysis), debug_(debug) {}
 
-  WarpSpecializedGemms run() {
-    if (analysis_.target.tier != Target::Tier::wgmma) return {};
+  ScheduleMatch run() {
+    if (analysis_.target.tier != Target::Tier::wgmma || first_matmul(analysis_) == no_id) return {};
+    if (std::string why = why_no_roles(analysis_); !why.empty()) return {.why_not = std::move(why)};
     how_.ahead =
         analysis_.uniform_values([&](Id id, RegionId) { return node(id).op == Op::block || analysis_.is_counter(id); });
     how_.launch = analysis_.uniform_values([](Id, RegionId) { return false; });
     for (const auto& rule : {&Classifier::matmuls, &Classifier::loop, &Classifier::tile, &Classifier::operands,
                              &Classifier::rounds, &Classifier::epilogue})
       if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
-    stores();
-    WarpSpecializedGemms result;
+    if (!debug_) stores();  // TMA does not check the elements that it stores
+    ScheduleMatch result;
     const int rows = matmul().shape[0];
     const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
     // With split-K all CTAs start from zeros.
@@ -56,7 +57,7 @@ class Classifier {
 
   // Two consumer groups of one warp group each, or one of two: a cluster has no second tile for another consumer group,
   // and with stream-K one consumer group walks through a CTA's share.
-  void add_way(WarpSpecializedGemms& result, int groups) {
+  void add_way(ScheduleMatch& result, int groups) {
     how_.groups = groups;
     how_.consumer_groups = groups == 1 && how_.split_k == SplitK::none ? 2 : 1;
     how_.stages = stages();
@@ -69,7 +70,7 @@ class Classifier {
         std::ranges::any_of(analysis_.order[0], [&](Id id) { return is_read_ahead(analysis_, how_, id); });
     for (const bool ahead : {true, false}) {
       how_.reads_ahead = ahead;
-      if (reads || !ahead) result.candidates.push_back(how_);
+      if (reads || !ahead) result.candidates.push_back(std::make_shared<GemmSchedule>(how_));
     }
   }
   // Registers of a thread for the accumulators of a tile that `groups` warp groups share.
@@ -282,6 +283,7 @@ class Classifier {
   }
 
   const GraphAnalysis& analysis_;
+  const bool debug_;
   WarpSpecializedGemm how_;
   Id where_ = no_id;
   // For the left and right operands: load, axis that is not k, and the element type in a stage.
@@ -290,9 +292,8 @@ class Classifier {
 
 }  // namespace
 
-WarpSpecializedGemms warp_specialize(const GraphAnalysis& analysis) { return Classifier(analysis).run(); }
-
-std::string text_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& how) {
+std::string GemmSchedule::text(const GraphAnalysis& analysis) const {
+  const WarpSpecializedGemm& how = how_;
   const Node &matmul = analysis[how.matmuls[0]], &left = analysis[matmul.in[0]];
   const auto count = [](std::size_t n, std::string_view thing) {
     return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
@@ -329,12 +330,19 @@ bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecializedGemm& how
   });
 }
 
-MatmulPlans matmuls_of(const GraphAnalysis& analysis, const WarpSpecializedGemm& how) {
+std::vector<Role> GemmSchedule::roles() const { return warp_roles(how_.groups, how_.consumer_groups); }
+
+MatmulPlans GemmSchedule::matmuls(const GraphAnalysis& analysis) const {
   MatmulPlans matmuls;
-  for (const Id id : how.matmuls)
-    matmuls.plans.emplace(id, wgmma_plan(analysis, id, how.groups, how.computed.contains(analysis[id].in[0])));
-  matmuls.warps = 4 * how.groups;
+  for (const Id id : how_.matmuls)
+    matmuls.plans.emplace(id, wgmma_plan(analysis, id, how_.groups, how_.computed.contains(analysis[id].in[0])));
+  matmuls.warps = 4 * how_.groups;
   return matmuls;
 }
 
 }  // namespace tessera::internal::lowering
+
+tessera::internal::lowering::ScheduleMatch tessera::internal::schedule_pattern::gemm(
+    const lowering::GraphAnalysis& analysis, bool debug) {
+  return lowering::Classifier(analysis, debug).run();
+}

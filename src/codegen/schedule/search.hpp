@@ -1,0 +1,42 @@
+// The search for a kernel's schedule: candidates of all patterns, the best first. The first one that suits is taken.
+#pragma once
+#include "codegen/schedule/kernel_schedule.hpp"
+
+namespace tessera::internal::lowering {
+
+/// The author's place of the first matmul, or of the kernel if it has none.
+Location place_of_matmul(const GraphAnalysis& analysis);
+
+class ScheduleSearch {
+ public:
+  ScheduleSearch(const GraphAnalysis& analysis, bool debug);
+
+  const KernelSchedule& current() const { return *candidates_[at_].schedule; }
+  bool is_last() const { return at_ + 1 == candidates_.size(); }
+  /// Goes on to the next candidate.
+  void reject(Refusal refusal);
+  /// Goes back to the first candidate.
+  void restart();
+
+  /// Why no preferred schedule was taken, as far as is known: for a remark. Reasons of patterns come first, then that
+  /// of the candidate rejected last.
+  const Refusal& refusal() const { return refusal_; }
+  const std::string& why_not_split() const { return why_not_split_; }
+  /// A line for each candidate that was tried: the rejected ones with their reasons, then the current one.
+  std::vector<std::string> log() const;
+
+ private:
+  struct Candidate {
+    std::string_view pattern;
+    std::shared_ptr<const KernelSchedule> schedule;
+    std::string rejected = {};  // why
+  };
+
+  const GraphAnalysis& analysis_;
+  std::vector<Candidate> candidates_;
+  std::size_t at_ = 0;
+  Refusal refusal_;
+  std::string why_not_split_;
+};
+
+}  // namespace tessera::internal::lowering
