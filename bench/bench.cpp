@@ -77,7 +77,7 @@ Settings parse(CommandLine& line) {
       "with TESSERA_TENSOR_CORES=mma_sync; "
       "gqa-, attention whose queries share heads of keys; window-, attention to the last 1024\n"
       "positions; chosen-, each tile that choose() might choose: the peer is the best of them, and the ratio its time\n"
-      "by that of the tile chosen.");
+      "by that of the tile chosen; tiles-, each tile for 200 random extents, for scripts/fit.");
   line.parse();
   if (settings.repetitions < 1) throw Error("--repetitions: measure at least once");
   return settings;
@@ -229,6 +229,7 @@ void run(CommandLine& line, const std::string& command_line) {
                {"rows", json::array()}};
   results.update(circumstances(device));
   if (settings.small) results["small"] = true;
+  results["split_k"] = options().split_k;
   if (tiles) results["tiles"] = {tiles->m, tiles->n, tiles->k};
   print(fmt::format("device: {}\n", device.name()));
   std::vector<std::string> failed;

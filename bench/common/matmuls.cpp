@@ -33,7 +33,19 @@ auto gemm_kernel(MatmulTiles tiles, bool nk) {
   });
 }
 
-constexpr std::string_view without_wgmma_group = "t1", chosen_group = "chosen";
+constexpr std::string_view without_wgmma_group = "t1", chosen_group = "chosen", tiles_group = "tiles";
+
+/// How CTAs share k in a launch; "" on a CPU.
+std::string launch_of(const MatmulShape& e, const MatmulTiles& tiles, const Device& device) {
+  const MatmulTarget target = matmul_target(device);
+  if (!target.has_wgmma()) return {};
+  const CostModel model(*target.machine, target.multiprocessors);
+  const SplitKLaunch launch =
+      model.split_k(at_launch(matmul_work({tiles.m, tiles.n, tiles.k}, e.m, e.n, e.k, e.nk)), target.split_k);
+  if (launch.split_k == SplitK::none) return "none";
+  return fmt::format("{} {} {}", launch.split_k == SplitK::cluster ? "cluster" : "stream_k", launch.blocks,
+                     launch.lockstep_rows);
+}
 
 /// Which row, besides its types.
 struct Setup {
@@ -58,20 +70,28 @@ Row matmul(std::string op, MatmulFamily family, const Setup& setup, auto make_ca
           .work = 2 * real(e.m) * real(e.n) * real(e.k),
           .bytes = sizeof(T) * real(e.m * e.k + e.k * e.n) + sizeof(Result<T>) * real(e.m * e.n),
           .allowed = allowed<M>,
-          .tiled = setup.group != chosen_group};
+          .tiled = setup.group != chosen_group && setup.group != tiles_group};
   const auto tiles_on = [=](const Device& device) {
     MatmulTarget target = matmul_target(device);
     if (target.gpu && !warp_specialize) target.gpu = Target::of(*device.info().arch, false);
     return choose(family, e, element_type<M>, target);
   };
+  // The alternatives of a row share its operands.
+  using Operands = std::pair<Sets<T, 2>, Sets<T, 2>>;
+  const auto shared = std::make_shared<std::weak_ptr<const Operands>>();
   const auto make = [=](const Device& any, const Turns& turns, MatmulTiles tiles) {
     const Device device = warp_specialize ? any : without_wgmma(any);
     constexpr float in_a_byte = 20;  // standard deviation; none of a million numbers is six times as large
     constexpr bool bytes = std::same_as<T, i8>;
     const Normal left(1, bytes ? in_a_byte : 1),
         right(2, bytes ? in_a_byte : static_cast<float>(1 / std::sqrt(real(e.k))));
-    const auto x = operands<T, 2>(device, turns, {e.m, e.k}, left),
-               w = operands<T, 2>(device, turns, e.nk ? std::array{e.n, e.k} : std::array{e.k, e.n}, right);
+    std::shared_ptr<const Operands> inputs = shared->lock();
+    if (!inputs) {
+      const std::array<std::int64_t, 2> of_w = e.nk ? std::array{e.n, e.k} : std::array{e.k, e.n};
+      inputs = std::make_shared<const Operands>(operands<T, 2>(device, turns, {e.m, e.k}, left),
+                                                operands<T, 2>(device, turns, of_w, right));
+      *shared = inputs;
+    }
     const auto y = results<Result<T>, 2>(device, turns, {e.m, e.n});
     const auto reference = [=](std::int64_t index) {
       double sum = 0;
@@ -81,19 +101,20 @@ Row matmul(std::string op, MatmulFamily family, const Setup& setup, auto make_ca
       return finish(sum, index % e.n);
     };
     return std::make_unique<Captured>(device, turns, [=, call = make_call(tiles, device)](const Stream& stream, int i) {
-      call(stream, x[i], w[i], y[i]);
+      call(stream, inputs->first[i], inputs->second[i], y[i]);
     }, [=] { return error_of(y.back(), reference); });
   };
   row.make = [=, tiles = setup.tiles](const Device& device, const Turns& turns) {
     return make(device, turns, tiles ? *tiles : tiles_on(device));
   };
-  if (setup.group == chosen_group)
+  if (setup.group == chosen_group || setup.group == tiles_group)
     row.alternatives = [=](const Device& device) {
       std::vector<Alternative> others;
       for (const MatmulTiles& tiles : wgmma_tiles())
-        if (tiles != tiles_on(device))
+        if (setup.group == tiles_group || tiles != tiles_on(device))
           others.push_back({fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k),
-                            [=](const Device& on, const Turns& turns) { return make(on, turns, tiles); }});
+                            [=](const Device& on, const Turns& turns) { return make(on, turns, tiles); },
+                            launch_of(e, tiles, device)});
       return others;
     };
   return row;
@@ -123,8 +144,9 @@ Row linear_gelu(const Setup& setup) {
   }, [=](double sum, std::int64_t column) { return gelu(sum + normal[column]); });
 }
 
-/// Random extents, log-uniform multiples of 8, of at most 2e12 operations.
-std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, int least, int most) {
+/// Random extents, log-uniform multiples of 8, of at most `operations`.
+std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, int least, int most,
+                                       double operations = 2e12) {
   std::mt19937_64 generator(seed);
   const auto extent = [&] {
     const double unit = static_cast<double>(generator() >> 11) * 0x1p-53;
@@ -134,7 +156,7 @@ std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, in
   while (shapes.size() < count) {
     const std::int64_t m = extent(), n = extent(), k = extent();
     const auto same = [&](const MatmulShape& shape) { return shape.m == m && shape.n == n && shape.k == k; };
-    if (2.0 * static_cast<double>(m * n) * static_cast<double>(k) <= 2e12 && std::ranges::none_of(shapes, same))
+    if (2.0 * static_cast<double>(m * n) * static_cast<double>(k) <= operations && std::ranges::none_of(shapes, same))
       shapes.push_back({m, n, k});
   }
   return shapes;
@@ -184,6 +206,9 @@ std::vector<Row> matmul_rows(const RowSettings& settings) {
   std::vector<MatmulShape> several = table;
   several.insert(several.end(), random.begin(), random.begin() + 3);
   for (const MatmulShape& shape : several) rows.push_back(gemm<bf16, bf16>({shape, std::string(chosen_group)}));
+  for (const MatmulShape& shape :
+       small ? random_shapes(settings.seed, 2, 16, 96) : random_shapes(settings.seed, 200, 32, 16384, 2e11))
+    rows.push_back(gemm<bf16, bf16>({shape, std::string(tiles_group)}));
   return rows;
 }
 

@@ -61,6 +61,7 @@ class Rivals {
   Rivals(const Row& row, const Device& device, const Turns& turns) : row_(row) {
     for (const Alternative& alternative : row.alternatives(device)) {
       Rival& rival = rivals_.emplace_back(alternative.name);
+      rival.launch = alternative.launch;
       rival.side.attempt([&] { rival.workload = alternative.make(device, turns); });
     }
   }
@@ -73,7 +74,7 @@ class Rivals {
     for (Rival& rival : rivals_) {
       rival.side.attempt([&] { checked_error(*rival.workload, row_); });
       const std::optional<double> ms = rival.side.median_ms();
-      figures.alternatives[rival.name] = {ms, rival.failure};
+      figures.alternatives[rival.name] = {ms, rival.failure, rival.launch};
       if (!ms || (figures.peer_ms && *ms >= *figures.peer_ms)) continue;
       figures.peer_ms = ms;
       figures.peer = fmt::format("{}, the best of {} tiles", rival.name, rivals_.size() + 1);
@@ -83,7 +84,7 @@ class Rivals {
  private:
   struct Rival {
     explicit Rival(std::string name) : name(std::move(name)) {}
-    std::string name, failure;
+    std::string name, failure, launch;
     std::unique_ptr<Workload> workload;
     Side side{failure};
   };
@@ -108,6 +109,7 @@ nlohmann::json Figures::json() const {
   for (const auto& [alternative, figure] : alternatives) {
     json["alternatives"][alternative] = {{"ms", or_null(figure.ms)}};
     if (!figure.failure.empty()) json["alternatives"][alternative]["failure"] = figure.failure;
+    if (!figure.launch.empty()) json["alternatives"][alternative]["launch"] = figure.launch;
   }
   if (!failure.empty()) json["failure"] = failure;
   if (!peer_failure.empty()) json["peer_failure"] = peer_failure;

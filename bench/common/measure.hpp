@@ -24,6 +24,7 @@ struct Figures {
   struct Alternative {
     std::optional<double> ms;
     std::string failure;  ///< why it has none
+    std::string launch;   ///< Alternative::launch
   };
   std::map<std::string, Alternative> alternatives = {};  ///< Row::alternatives, by name
   std::string failure = {};                              ///< why ours has no figures; empty if it has

@@ -41,6 +41,7 @@ using MakeWorkload = std::function<std::unique_ptr<Workload>(const Device&, cons
 struct Alternative {
   std::string name;
   MakeWorkload make;
+  std::string launch = {};  ///< how CTAs share k: "none", or "cluster" or "stream_k" with SplitKLaunch's numbers
 };
 
 struct Row {

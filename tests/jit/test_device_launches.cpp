@@ -115,10 +115,11 @@ TEST_CASE("clusters split a matmul's k-iterations where the grid has few CTAs", 
   };
   const FakeCuda::Launch shared = launched(16, 768, 3072);
   CHECK(machine.compiled.back().split_k == SplitK::cluster);
-  CHECK(shared.cluster == 4);
-  CHECK(shared.grid == 12 * 4);
+  CHECK(shared.cluster == 6);
+  CHECK(shared.grid == 12 * 6);
   CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
-  CHECK(launched(16, 768, 1280).cluster == 3);
+  CHECK(launched(16, 768, 1280).cluster == 4);
+  CHECK(launched(16, 768, 3072).cluster == 6);
   CHECK(launched(16, 1408, 12800).cluster == 5);  // 22 tiles: at most 16 clusters of 6 are resident at a time
   CHECK(machine.compiled.size() == 1);
   CHECK(launched(16, 768, 768).cluster == 1);
@@ -128,6 +129,22 @@ TEST_CASE("clusters split a matmul's k-iterations where the grid has few CTAs", 
   CHECK(full.cluster == 1);
   CHECK(full.grid == 96);
   CHECK(machine.compiled.size() == 2);
+  // A kernel of larger tiles has as many of them, and as many k-iterations.
+  const auto larger = kernel("larger", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
+    Var acc = zeros<f32>({128, 128});
+    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {128, 64}), load(w, {k, n}, {64, 128}), acc);
+    store(y, {m, n}, acc);
+  });
+  const Tensor<bf16, 2> left(device, {16, 3072}), right(device, {3072, 1536});
+  const Tensor<f32, 2> out(device, {16, 1536});
+  // It takes the place of the first one among the launches that a thread keeps.
+  CHECK(launched(16, 768, 3072).cluster == 6);
+  const Tensor<f32, 1> one(device, {1});
+  for (int i = 1; i < 64; ++i)
+    launch(device.stream(), kernel("another", [](Out<f32, 1> y) { store(y, {blocks(1)}, zeros<f32>({1})); }), one);
+  launch(device.stream(), larger, left, right, out);
+  CHECK(machine.fake.launches.back().cluster == 4);
   // Code without split-K is launched normally.
   machine.source.split_k = SplitK::none;
   const Device other = machine.open();

@@ -9,7 +9,8 @@
 #include <string_view>
 
 #include "codegen/generate.hpp"
-#include "codegen/schedule/clusters.hpp"
+#include "codegen/schedule/cost_model.hpp"
+#include "codegen/schedule/split_k.hpp"
 #include "emulator/emulator.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cpu/host_backend.hpp"

@@ -13,7 +13,7 @@ std::string CtaSchedule::text(const GraphAnalysis&) const {
 std::vector<Role> CtaSchedule::roles() const { return {{.name = "all", .warps = warps_, .body = {}}}; }
 
 MatmulPlans CtaSchedule::matmuls(const GraphAnalysis& analysis) const {
-  return has_matmuls_ ? plan_matmuls(analysis, warps_) : MatmulPlans{.plans = {}, .warps = warps_};
+  return first_matmul(analysis) != no_id ? plan_matmuls(analysis, warps_) : MatmulPlans{.plans = {}, .warps = warps_};
 }
 
 }  // namespace tessera::internal::lowering
@@ -27,9 +27,7 @@ ScheduleMatch cta_matmul(const GraphAnalysis& analysis, bool) {
   ScheduleMatch match;
   if (first_matmul(analysis) == no_id) return match;
   const MatmulPlans matmuls = plan_matmuls(analysis, 1);
-  const auto add = [&](int warps, int most) {
-    match.candidates.push_back(std::make_shared<CtaSchedule>(warps, most, true));
-  };
+  const auto add = [&](int warps, int most) { match.candidates.push_back(std::make_shared<CtaSchedule>(warps, most)); };
   if (const int hinted = analysis.hints.warps) add(hinted, 128);
   for (const int warps : {matmuls.warps, std::min(2 * matmuls.warps, 16)}) add(warps, 128);
   for (int most = 64; most >= 1; most /= 2) add(matmuls.warps, most);
@@ -39,9 +37,7 @@ ScheduleMatch cta_matmul(const GraphAnalysis& analysis, bool) {
 ScheduleMatch rows(const GraphAnalysis& analysis, bool) {
   ScheduleMatch match;
   if (first_matmul(analysis) != no_id) return match;
-  const auto add = [&](int warps, int most) {
-    match.candidates.push_back(std::make_shared<CtaSchedule>(warps, most, false));
-  };
+  const auto add = [&](int warps, int most) { match.candidates.push_back(std::make_shared<CtaSchedule>(warps, most)); };
   const int hinted = analysis.hints.warps;
   for (int warps = hinted > 0 ? hinted : choose_warps(analysis); warps <= 32; warps *= 2) add(warps, 64);
   for (int most = 32; most >= 1; most /= 2) add(16, most);

@@ -6,8 +6,7 @@ namespace tessera::internal::lowering {
 
 class CtaSchedule : public KernelSchedule {
  public:
-  CtaSchedule(int warps, int most_registers, bool has_matmuls)
-      : warps_(warps), most_registers_(most_registers), has_matmuls_(has_matmuls) {}
+  CtaSchedule(int warps, int most_registers) : warps_(warps), most_registers_(most_registers) {}
 
   std::string text(const GraphAnalysis& analysis) const override;
   std::vector<Role> roles() const override;
@@ -18,7 +17,6 @@ class CtaSchedule : public KernelSchedule {
  private:
   const int warps_;           // the fewest
   const int most_registers_;  // of a thread for one value; larger ones are kept in memory
-  const bool has_matmuls_;
 };
 
 }  // namespace tessera::internal::lowering

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "codegen/analysis/ranges.hpp"
+#include "codegen/schedule/cost_model.hpp"
 #include "codegen/schedule/wgmma_tiles.hpp"
 
 namespace tessera::internal::lowering {
@@ -28,10 +29,10 @@ class Classifier {
     for (const auto& rule : {&Classifier::matmuls, &Classifier::loop, &Classifier::tile, &Classifier::operands,
                              &Classifier::rounds, &Classifier::epilogue})
       if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
-    if (!debug_) stores();  // TMA does not check the elements that it stores
+    stores();
     ScheduleMatch result;
     const int rows = matmul().shape[0];
-    const int fewest = rows / 64 > 2 || sums_of(1) > most_accumulators ? 2 : 1;
+    const int fewest = is_cooperative(rows, matmul().shape[1], static_cast<int>(how_.matmuls.size())) ? 2 : 1;
     // With split-K all CTAs start from zeros.
     const bool is_sum = how_.matmuls.size() == 1 && starts_from_zeros(analysis_, how_.loop, matmul().in[2]);
     if (!is_sum)
@@ -70,8 +71,13 @@ class Classifier {
         std::ranges::any_of(analysis_.order[0], [&](Id id) { return is_read_ahead(analysis_, how_, id); });
     for (const bool ahead : {true, false}) {
       how_.reads_ahead = ahead;
-      if (reads || !ahead) result.candidates.push_back(std::make_shared<GemmSchedule>(how_));
+      if (reads || !ahead) result.candidates.push_back(std::make_shared<GemmSchedule>(decided()));
     }
+  }
+  WarpSpecializedGemm decided() const {
+    WarpSpecializedGemm how = how_;
+    if (debug_) how.tma_tensors.clear();  // TMA does not check the elements that it stores
+    return how;
   }
   // Registers of a thread for the accumulators of a tile that `groups` warp groups share.
   int sums_of(int groups) const {

@@ -19,4 +19,11 @@ int l2_group_of(std::span<const std::int64_t> grid, int axis, std::int64_t at_on
   return static_cast<int>(std::min<std::int64_t>(lines, std::numeric_limits<int>::max()));
 }
 
+int raster_group_of(int m, int n) {
+  constexpr int wave = 128, least = 4, most = 16;
+  int group = least;
+  while (group < most && 2 * group * group * m <= wave * n) group *= 2;
+  return group;
+}
+
 }  // namespace tessera::internal

@@ -1,4 +1,4 @@
-// The order in which CTAs take the tiles of a grid, where the tiles differ in work.
+// The order in which CTAs take the tiles of a grid.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -11,5 +11,10 @@ namespace tessera::internal {
 /// tiles fill whole waves, since otherwise some multiprocessors would have the longer tiles of each section. If that is
 /// impossible: all lines.
 int l2_group_of(std::span<const std::int64_t> grid, int axis, std::int64_t at_once);
+
+/// Rows of a grid of [m,n] tiles that run together. The CTAs of a wave, about 128, read `group` tiles of the left
+/// operand and 128 / group of the right. The fewest bytes are read where group^2 = 128 n / m; this is the nearest power
+/// of 2.
+int raster_group_of(int m, int n);
 
 }  // namespace tessera::internal

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "codegen/generate.hpp"
-#include "codegen/schedule/split_k.hpp"
+#include "codegen/schedule/cost_model.hpp"
 #include "jit/compile/cache.hpp"
 #include "jit/options/options.hpp"
 #include "tessera/jit/source.hpp"

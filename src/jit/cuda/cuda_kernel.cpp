@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -18,8 +20,8 @@ using namespace cuda;
 
 namespace {
 
-// With more waves than this, the last wave is a small part of the time.
-constexpr std::int64_t most_shared_waves = 8;
+// Kernels whose last launch a thread keeps, by number.
+constexpr std::size_t kept_launches = 64;
 
 static_assert(alignof(CUtensorMap) == tensor_map_alignment);
 constexpr std::size_t most_parameter_bytes = 32764;  // limit of a kernel (CUDA C++ Programming Guide, from CUDA 12.1)
@@ -125,8 +127,14 @@ CudaKernel::CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph)
       k_iterations_(Target::of(*device_->info().arch, generate_options().warp_specialize).tier == Target::Tier::wgmma
                         ? SplitKLoop(graph)
                         : SplitKLoop()),
+      machine_(MachineModel::of(device_->info().name)),
       most_of_cluster_(hints_for(graph.hints, device_->info().arch->name()).cluster),
       board_(device_->board(graph)) {}
+
+std::uint64_t CudaKernel::next_number() {
+  static std::atomic<std::uint64_t> numbers{0};
+  return ++numbers;
+}
 
 CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   auto [loaded, source] = device_->load(graph_, variant);
@@ -209,17 +217,33 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   Variant& variant = of_this_thread<Variant>();
   classify(graph_, reaches_, arguments, variant);
   variant.index64 |= blocks > most_narrow_blocks;
-  const int multiprocessors = device_->info().multiprocessors;
-  // The k-iterations are computed only where split-K may apply.
-  const std::int64_t most = device_->settings().split_k == SplitKPolicy::automatic ? most_shared_waves : blocks;
-  SplitKLaunch shared = blocks <= most * multiprocessors
-                            ? split_k_of_launch(k_iterations_.extents(), grid, k_iterations_.of(arguments),
-                                                multiprocessors, device_->settings().split_k)
-                            : SplitKLaunch{};
+  SplitKLaunch shared = split_k_of(arguments, grid, blocks);
   if (shared.split_k == SplitK::cluster && most_of_cluster_ > 0) shared = limited(shared, most_of_cluster_);
   variant.split_k = variant.index64 && shared.split_k == SplitK::stream_k ? SplitK::none : shared.split_k;
   const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
   launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(code, blocks, shared));
+}
+
+// The cost model takes up to 0.6 us: each thread keeps what it said of the kernel's launch before.
+SplitKLaunch CudaKernel::split_k_of(std::span<const Argument> arguments, std::span<const std::int64_t> grid,
+                                    std::int64_t blocks) const {
+  const CostModel model(machine_, device_->info().multiprocessors);
+  const SplitKPolicy policy = device_->settings().split_k;
+  // The k-iterations are computed only where split-K may apply.
+  if (policy == SplitKPolicy::automatic && !model.may_split(blocks)) return {};
+  const std::int64_t k_iterations = k_iterations_.of(arguments), rows = grid.size() >= 2 ? grid[0] : 1;
+  if (k_iterations < 1) return {};
+  struct Known {
+    std::uint64_t kernel = 0;
+    std::int64_t rows = 0, tiles = 0, k_iterations = 0;
+    SplitKLaunch launch = {};
+  };
+  Known& of = of_this_thread<std::array<Known, kept_launches>>()[number_ % kept_launches];
+  if (of.kernel != number_ || of.rows != rows || of.tiles != blocks || of.k_iterations != k_iterations) {
+    const MatmulWork work{.tile = k_iterations_.extents(), .rows = rows, .tiles = blocks, .k_iterations = k_iterations};
+    of = {number_, rows, blocks, k_iterations, model.split_k(work, policy)};
+  }
+  return of.launch;
 }
 
 void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,

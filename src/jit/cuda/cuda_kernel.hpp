@@ -3,6 +3,7 @@
 #include <array>
 
 #include "codegen/parameter_values.hpp"
+#include "codegen/schedule/cost_model.hpp"
 #include "codegen/schedule/split_k.hpp"
 #include "jit/backend/lock_free_list.hpp"
 #include "jit/cuda/cuda_stream.hpp"
@@ -47,7 +48,10 @@ class CudaKernel final : public DeviceKernel {
     int lockstep_rows = 1;
   };
 
+  static std::uint64_t next_number();
   Code make(const Variant& variant) const;
+  SplitKLaunch split_k_of(std::span<const Argument> arguments, std::span<const std::int64_t> grid,
+                          std::int64_t blocks) const;
   void fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
             const LaunchValues& values, std::byte* block) const;
   void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
@@ -64,6 +68,8 @@ class CudaKernel final : public DeviceKernel {
   const Graph& graph_;
   const std::vector<TileReach> reaches_;
   const SplitKLoop k_iterations_;
+  const std::uint64_t number_ = next_number();  // of this kernel alone, in this process
+  const MachineModel& machine_;
   const int most_of_cluster_;      // the kernel's hint; 0: none
   const cuda::CUdeviceptr board_;  // mailbox of its reports to the host; 0: it reports nothing
   LockFreeList<Variant, Code> codes_;

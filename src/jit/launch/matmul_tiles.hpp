@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/schedule/split_k.hpp"
+#include "codegen/schedule/cost_model.hpp"
 #include "codegen/target/target.hpp"
 #include "tessera/jit/choose.hpp"
 
@@ -14,6 +14,7 @@ struct MatmulTarget {
   std::optional<Target> gpu = {};  ///< none: a CPU
   int multiprocessors = 0;         ///< of the GPU
   SplitKPolicy split_k = SplitKPolicy::automatic;
+  const MachineModel* machine = &MachineModel::h200();
 
   /// Does it have sm_90a's tensor cores (wgmma), and are they enabled?
   bool has_wgmma() const { return gpu && gpu->tier == Target::Tier::wgmma; }

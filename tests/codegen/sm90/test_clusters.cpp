@@ -2,7 +2,8 @@
 #include "codegen/generate.hpp"
 #include "codegen/kernel_source.hpp"
 #include "codegen/passes.hpp"
-#include "codegen/schedule/clusters.hpp"
+#include "codegen/schedule/cost_model.hpp"
+#include "codegen/schedule/split_k.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
@@ -28,20 +29,25 @@ constexpr MatmulTiles tiles[] = {{64, 64, 64}, {64, 128, 64}, {128, 64, 64}, {12
 }  // namespace
 
 TEST_CASE("the cluster size minimizes the time of a launch", "[plan]") {
+  const auto blocks = [](const MmaExtents& tile, std::int64_t tiles, std::int64_t k_iterations) {
+    const MatmulWork work{.tile = tile, .tiles = tiles, .k_iterations = k_iterations};
+    const SplitKLaunch launch = CostModel(MachineModel::h200(), 132).split_k(work, SplitKPolicy::cluster);
+    CHECK((launch.split_k == SplitK::cluster) == (launch.blocks > 1));
+    return launch.blocks;
+  };
   constexpr MmaExtents small{64, 64, 64}, large{128, 128, 64};
-  CHECK(blocks_of_cluster(small, 12, 48, 132) == 4);
-  CHECK(blocks_of_cluster(small, 12, 200, 132) == 8);
-  CHECK(blocks_of_cluster(small, 36, 12, 132) == 1);  // accumulating them takes less time than a cluster's exchange
-  CHECK(blocks_of_cluster(small, 12, 25, 132) == 3);
-  CHECK(blocks_of_cluster(large, 12, 25, 132) == 2);  // more accumulators
-  CHECK(blocks_of_cluster(small, 36, 200, 132) == 3);
-  CHECK(blocks_of_cluster(small, 66, 48, 132) == 2);
-  CHECK(blocks_of_cluster(small, 67, 48, 132) == 1);
-  CHECK(blocks_of_cluster(small, 12, 0, 132) == 1);
-  CHECK(blocks_of_cluster(small, 0, 200, 132) == 8);
-  CHECK(blocks_of_cluster(small, std::int64_t{1} << 40, 48, 132) == 1);
-  CHECK(blocks_of_cluster({}, 1, 0, 132) == 1);
-  CHECK(blocks_of_cluster({128, 192, 64}, 12, 200, 132) == 1);
+  CHECK(blocks(small, 12, 48) == 6);
+  CHECK(blocks(small, 12, 200) == 8);
+  CHECK(blocks(small, 36, 12) == 1);  // accumulating them takes less time than a cluster's exchange
+  CHECK(blocks(small, 12, 25) == 5);
+  CHECK(blocks(large, 12, 25) == 3);  // more accumulators
+  CHECK(blocks(small, 36, 200) == 3);
+  CHECK(blocks(small, 66, 48) == 2);
+  CHECK(blocks(small, 67, 48) == 1);
+  CHECK(blocks(small, 12, 0) == 1);
+  CHECK(blocks(small, std::int64_t{1} << 40, 48) == 1);
+  CHECK(blocks({}, 1, 0) == 1);
+  CHECK(blocks({128, 192, 64}, 12, 200) == 1);
 }
 
 TEST_CASE("the k-iterations that can be split are those of the only matmul's loop", "[plan]") {

@@ -53,7 +53,7 @@ TEST_CASE("large matmuls get the tiles that were the fastest when measured", "[j
   };
   CHECK(tf32_of(4096, 4096, 4096) == "128x256x32");
   CHECK(tf32_of(8192, 3072, 768) == "128x192x32");
-  CHECK(tf32_of(64, 2304, 768) == "64x64x32");
+  CHECK(tf32_of(64, 2304, 768) == "64x64x64");
   CHECK(chosen({8192, 768, 768}, MatmulFamily::activated) == "128x192x64");  // two waves, not three
 }
 
@@ -127,7 +127,8 @@ TEST_CASE("tiles suit every extent and device", "[jit]") {
             const MatmulTiles tiles = choose(MatmulFamily::plain, {m, 768, k, nk}, operands, target);
             CHECK((tiles.m == 1) == (m == 1));
             CHECK((tiles.n >= 16 && tiles.k >= 1));
-            if (k % 64 == 0) CHECK(k % tiles.k == 0);
+            // A part of a k-iteration may be empty if there are half as many of them.
+            if (k % 64 == 0) CHECK((k % tiles.k == 0 || (target.has_wgmma() && tiles.k * info(operands).bytes == 256)));
             if (!target.gpu) continue;
             // One row: the weights of a tile are in registers, at most 64 per thread. More: both operands, in three
             // stages at least, in the shared memory of the smallest GPU with these instructions.

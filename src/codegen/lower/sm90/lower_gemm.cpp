@@ -5,6 +5,7 @@
 #include "codegen/lower/sm90/matmul_pipeline.hpp"
 #include "codegen/lower/sm90/tma_boxes.hpp"
 #include "codegen/lower/sm90/warp_role.hpp"
+#include "codegen/schedule/raster_order.hpp"
 #include "codegen/schedule/wgmma_tiles.hpp"
 
 namespace tessera::internal::lowering {
@@ -405,15 +406,6 @@ class Consumer final : public PipelineRole {
   std::vector<PendingWgmma> pending_;  // of the loop, so far
 };
 
-// Rows of grid tiles that run together. The CTAs of a wave, about `wave`, read `group` tiles of the left operand and
-// wave / group of the right. The fewest bytes are read where group^2 = wave n / m; this is the nearest power of 2.
-int blocks_of_group(int m, int n) {
-  constexpr int wave = 128, least = 4, most = 16;
-  int group = least;
-  while (group < most && 2 * group * group * m <= wave * n) group *= 2;
-  return group;
-}
-
 }  // namespace
 
 void GemmSchedule::lower(const GraphAnalysis& analysis, const MatmulPlans& matmuls, const Layouts& layouts,
@@ -426,7 +418,7 @@ void GemmSchedule::lower(const GraphAnalysis& analysis, const MatmulPlans& matmu
   MatmulPipeline shared(analysis, how, matmuls.plans, plan);
   phase.schedule.kind = Schedule::Kind::tiles;
   phase.schedule.split_k = how.split_k;
-  if (phase.schedule.raster_group) phase.schedule.raster_group = blocks_of_group(shared.m, shared.n);
+  if (phase.schedule.raster_group) phase.schedule.raster_group = raster_group_of(shared.m, shared.n);
   Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = shared.producer_registers()};
   Role consumer{.name = "consumer",
                 .first_warp = 4,

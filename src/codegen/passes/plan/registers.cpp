@@ -14,7 +14,7 @@ bool registers(Planning& planning) {
   Plan& plan = planning.plan;
   const GraphAnalysis& analysis = planning.analysis;
   const KernelSchedule& schedule = planning.search.current();
-  const bool has_matmuls = !schedule.matmuls(analysis).plans.empty();
+  const bool has_matmuls = first_matmul(analysis) != no_id;
   const auto reject = [&](int values, int room) {
     planning.search.reject(
         {fmt::format("values need {} registers, and a thread has {}", values, room), place_of_matmul(analysis)});

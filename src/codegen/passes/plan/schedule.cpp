@@ -24,7 +24,6 @@ bool schedule(Planning& planning) {
   plan.search = planning.search.log();
   plan.phases.emplace_back().roles = schedule.roles();
   const bool specialized = schedule.is_warp_specialized();
-  const MatmulPlans matmuls = schedule.matmuls(analysis);
   if (specialized)
     add_remark(plan, place_of_matmul(analysis), Remark::Status::passed, remark_kind::wgmma, "{}",
                schedule.text(analysis));
@@ -32,7 +31,7 @@ bool schedule(Planning& planning) {
     add_remark(plan, refusal.where, specialized ? Remark::Status::analysis : Remark::Status::missed, remark_kind::wgmma,
                "{}", refusal.why);
   const std::string& why_not_split = planning.search.why_not_split();
-  if (!matmuls.plans.empty() && plan.variant.split_k != SplitK::none && schedule.split_k() == SplitK::none)
+  if (first_matmul(analysis) != no_id && plan.variant.split_k != SplitK::none && schedule.split_k() == SplitK::none)
     add_remark(plan, plan.location, Remark::Status::missed, remark_kind::split_k, "{}",
                why_not_split.empty() ? "split-K needs a warp-specialized kernel, and enough registers" : why_not_split);
   return true;
