@@ -74,6 +74,12 @@ bool Plan::tells_host() const {
   return some<HostReport>(*this, [](const HostReport&) { return true; });
 }
 
+int Plan::allocate_named_barriers(int count) {
+  const int first = named_barriers + 1;
+  named_barriers += count;
+  return first;
+}
+
 std::string dump_text(const Plan& plan) {
   return fmt::format("{}{}{}\n{}", to_string(plan), fmt::join(plan.search, "\n"), plan.search.empty() ? "" : "\n",
                      tree_text(plan));

@@ -224,6 +224,7 @@ struct Plan {
   std::vector<CustomFunction> functions;
   int blocks = 1;  ///< minimum CTAs on a multiprocessor at a time: bounds the registers of a thread
   std::int64_t shared_bytes = 0, workspace_bytes = 0;
+  int named_barriers = 0;  ///< allocated: 1 to this number; 0 is the barrier of all threads
   Table<Storage> storages;
   Table<Value> values;
   Table<LoopInfo> loops;
@@ -237,6 +238,8 @@ struct Plan {
   std::vector<Remark> remarks;      ///< the reasons for the decisions, in their order
 
   int threads() const;
+  /// The first of `count` named barriers of the CTA, which are nobody else's.
+  int allocate_named_barriers(int count);
   bool persistent() const;
   bool in_pipeline(BufferId id) const;
   bool shared_by_grid() const;      ///< a phase uses stream-K

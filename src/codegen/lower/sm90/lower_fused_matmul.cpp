@@ -11,9 +11,6 @@
 namespace tessera::internal::lowering {
 namespace {
 
-/// Named barriers for the ping-pong turns of warp groups.
-constexpr int first_ordered_barrier = first_consumer_barrier + 1;
-
 /// The pipeline of a tile: each tile has its own, so that its stage is released as soon as it is read.
 struct FusedMatmulPipeline {
   BufferId buffer;
@@ -101,19 +98,17 @@ class FusedMatmulProducer final : public FusedMatmulRole {
 
  private:
   void load(Steps& steps, std::size_t tile) const {
-    load(steps, tile, [&](int panel, const Buffer& buffer) {
+    load(steps, tile, [&](int panel) {
+      const Buffer& buffer = steps.plan.buffers[pipelines_[tile].buffer];
       return place_of_panel(steps, fused_.loop, fused_.tiles[tile].load, panel, buffer);
     });
   }
   template <class Place>
   void load(Steps& steps, std::size_t tile, const Place& place) const {
-    const auto& [buffer_id, map, pipeline] = pipelines_[tile];
-    const Buffer& buffer = steps.plan.buffers[buffer_id];
     const PipelineStateId at = states_[tile];
     push(steps, WaitEmpty{at});
     push(steps, ArriveExpectTx{at});
-    for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
-      push(steps, TmaLoad{map, buffer_id, at, panel * buffer.panel_bytes(), place(panel, buffer)});
+    load_panels(steps, pipelines_[tile].map, pipelines_[tile].buffer, at, place);
     push(steps, AdvanceStage{at, literal(1)});
   }
   // After the last grid tile, too, the second matmul is issued together with a next first matmul, on dummy tiles: for a
@@ -123,7 +118,7 @@ class FusedMatmulProducer final : public FusedMatmulRole {
       each_tile(held, [&](std::size_t tile) {
         if (!reads(fused_.matmuls[0], tile)) return;
         const std::size_t axes = analysis_.access(fused_.tiles[tile].load).axes.size();
-        load(steps, tile, [&](int, const Buffer&) { return std::vector<TileCoordinate>(axes, {literal(0)}); });
+        load(steps, tile, [&](int) { return std::vector<TileCoordinate>(axes, {literal(0)}); });
       });
   }
 };
@@ -133,6 +128,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   FusedMatmulConsumer(const GraphAnalysis& analysis, const FusedMatmul& fused, const MatmulPlans& matmuls,
                       const std::vector<FusedMatmulPipeline>& pipelines, Plan& plan, int registers)
       : FusedMatmulRole(analysis, fused, pipelines, plan, "consumer"), matmuls_(matmuls), registers_(registers) {
+    if (is_ping_pong()) turns_ = plan.allocate_named_barriers(fused.groups);
     for (const FusedMatmulMma& matmul : fused.matmuls) {
       const Id left = analysis[matmul.id].in[0];
       const auto multiplies = [&](Id user) { return analysis[user].op == Op::mma && analysis[user].in[0] == left; };
@@ -148,7 +144,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   bool does(Id id) const override { return !on_the_way_.contains(id); }
   void whole(Steps& steps, const LowerNodes& lower) override {
     set_registers(steps, registers_, true);
-    if (is_ping_pong()) push(steps, OrderedBarrier{OrderedBarrier::Kind::begin, first_ordered_barrier});
+    if (is_ping_pong()) push(steps, OrderedBarrier{OrderedBarrier::Kind::begin, turns_});
     if (fused_.runs_on) begin(steps);
     tiles(steps, 1, [&] {
       lower([](Id) { return true; });
@@ -247,9 +243,9 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
   bool is_ping_pong() const { return fused_.overlaps && fused_.groups > 1; }
   template <class Inside>
   void in_turn(Steps& steps, bool turns, const Inside& inside) const {
-    if (turns) push(steps, OrderedBarrier{OrderedBarrier::Kind::wait, first_ordered_barrier});
+    if (turns) push(steps, OrderedBarrier{OrderedBarrier::Kind::wait, turns_});
     inside();
-    if (turns) push(steps, OrderedBarrier{OrderedBarrier::Kind::pass, first_ordered_barrier});
+    if (turns) push(steps, OrderedBarrier{OrderedBarrier::Kind::pass, turns_});
   }
   // The first matmul of the first grid tile; those of the others are issued during the grid tile before.
   void begin(Steps& steps) {
@@ -440,6 +436,7 @@ class FusedMatmulConsumer final : public FusedMatmulRole {
 
   const MatmulPlans& matmuls_;
   const int registers_;
+  int turns_ = 0;  // first of the named barriers for the ping-pong turns of warp groups
   std::set<Id> on_the_way_;
   // where k-iterations overlap: the second matmul of the k-iteration before, and whether there is a k-iteration
   Wgmma open_;
@@ -478,7 +475,7 @@ void FusedMatmulSchedule::lower(const GraphAnalysis& analysis, const MatmulPlans
                 .first_warp = 4,
                 .warps = 4 * fused.groups,
                 .registers = sets ? budget.taken(fused.groups, of_producer) : 0,
-                .barrier = first_consumer_barrier};
+                .barrier = plan.allocate_named_barriers(1)};
   constexpr int all_in_registers = 256;
   lowering::lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer,
                   FusedMatmulProducer(analysis, fused, pipelines, plan));

@@ -11,9 +11,6 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// First of the named barriers for the ping-pong turns of the consumer groups.
-constexpr int first_ping_pong_barrier = 3;
-
 /// Both roles go from grid tile to grid tile, with a state of the pipeline.
 class PipelineRole : public WarpRole {
  public:
@@ -132,9 +129,8 @@ class Producer final : public PipelineRole {
     for (const MatmulPipeline::Operand& operand : shared_.operands) {
       if (operand.by_threads || !which(operand)) continue;
       const Buffer& buffer = shared_.plan.buffers[operand.buffer];
-      for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
-        push(steps, TmaLoad{operand.map, operand.buffer, at, panel * buffer.panel_bytes(),
-                            place_of_panel(steps, shared_.how.loop, operand.load, panel, buffer)});
+      load_panels(steps, operand.map, operand.buffer, at,
+                  [&](int panel) { return place_of_panel(steps, shared_.how.loop, operand.load, panel, buffer); });
     }
   }
 
@@ -175,6 +171,7 @@ class Consumer final : public PipelineRole {
  public:
   explicit Consumer(MatmulPipeline& shared)
       : PipelineRole(shared, "consumer"), fragments_(shared.how.computed, shared.tiles, shared.how.groups) {
+    if (shared.how.consumer_groups > 1) ping_pong_ = shared.plan.allocate_named_barriers(shared.how.consumer_groups);
     if (shared.how.tma_tensors.empty()) return;
     const Id store = shared.how.tma_tensors[0];
     const int parameter = shared.analysis.access(store).parameter;
@@ -201,10 +198,8 @@ class Consumer final : public PipelineRole {
       // first group the first turn.
       IfConsumerGroup second{.consumer_group = 1, .body = {}};
       steps.within(second.body, [&] {
-        push(steps, NamedBarrier{.id = first_ping_pong_barrier,
-                                 .threads = 2 * steps.threads,
-                                 .arrives = true,
-                                 .next_consumer_group = true});
+        push(steps, NamedBarrier{
+                        .id = ping_pong_, .threads = 2 * steps.threads, .arrives = true, .next_consumer_group = true});
         push(steps, AdvanceStage{state_, all_k_iterations(steps), true});
       });
       push(steps, std::move(second));
@@ -232,8 +227,7 @@ class Consumer final : public PipelineRole {
       if (!skips_zero_init(sums)) push(steps, RegisterFence{steps.values.of(sums)});
     }
     fragments_.reserve(steps);
-    if (shared_.how.consumer_groups > 1)
-      push(steps, NamedBarrier{.id = first_ping_pong_barrier, .threads = 2 * steps.threads});
+    if (shared_.how.consumer_groups > 1) push(steps, NamedBarrier{.id = ping_pong_, .threads = 2 * steps.threads});
   }
   bool skips_zero_init(Id argument) const override {
     return starts_from_zeros(shared_.analysis, shared_.how.loop, argument);
@@ -282,10 +276,8 @@ class Consumer final : public PipelineRole {
   }
   void after_loop(Steps& steps) override {
     if (shared_.how.consumer_groups > 1)
-      push(steps, NamedBarrier{.id = first_ping_pong_barrier,
-                               .threads = 2 * steps.threads,
-                               .arrives = true,
-                               .next_consumer_group = true});
+      push(steps,
+           NamedBarrier{.id = ping_pong_, .threads = 2 * steps.threads, .arrives = true, .next_consumer_group = true});
     push(steps, WgmmaWait{0});
     release(steps, {});
     for (const ValueId sums : sums_) push(steps, RegisterFence{sums});
@@ -399,6 +391,7 @@ class Consumer final : public PipelineRole {
     if (shared_.how.consumer_groups == 1) push(steps, Barrier{});
   }
 
+  int ping_pong_ = 0;  // first of the named barriers for the turns of the consumer groups
   BufferId out_[2];
   int parts_ = 0;
   std::vector<ValueId> sums_;
@@ -425,7 +418,7 @@ void GemmSchedule::lower(const GraphAnalysis& analysis, const MatmulPlans& matmu
                 .warps = 4 * how.groups,
                 .registers = shared.consumer_registers(),
                 .consumer_groups = how.consumer_groups,
-                .barrier = first_consumer_barrier};
+                .barrier = plan.allocate_named_barriers(how.consumer_groups)};
   constexpr int all_in_registers = 256;
   lowering::lower(analysis, matmuls.plans, layouts, all_in_registers, {}, {.suffix = "_ahead"}, plan, producer,
                   Producer(shared));

@@ -5,8 +5,6 @@
 
 namespace tessera::internal::lowering {
 
-/// First of the named barriers, one for the threads of each consumer group.
-inline constexpr int first_consumer_barrier = 1;
 /// Registers of a producer thread, where TMA does all loads and one thread issues them.
 inline constexpr int of_producer = 24;
 
@@ -34,6 +32,13 @@ class WarpRole : public RoleLowering {
     TileLoop loop{.first = 0, .step = step, .body = {}};
     steps.within(loop.body, inside);
     push(steps, std::move(loop));
+  }
+  /// Loads the panels of a buffer into its current stage; `place(panel)` is where a panel begins in the tensor.
+  template <class Place>
+  void load_panels(Steps& steps, TensorMapId map, BufferId id, PipelineStateId at, const Place& place) const {
+    const Buffer& buffer = steps.plan.buffers[id];
+    for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
+      push(steps, TmaLoad{map, id, at, panel * buffer.panel_bytes(), place(panel)});
   }
   void set_registers(Steps& steps, int registers, bool more) const {
     if (registers > 0) push(steps, SetMaxNReg{registers, more});

@@ -11,6 +11,7 @@ void check_phases(Diagnostics& diagnostics) {
   const Plan& plan = diagnostics.plan;
   int axes = 0;
   diagnostics.require(!plan.phases.empty(), "the plan has no phase");
+  diagnostics.require(plan.named_barriers <= 15, "{} named barriers; a CTA has 15", plan.named_barriers);
   for (const Phase& phase : plan.phases) {
     diagnostics.require(phase.first_axis == axes && phase.axes >= 0, "the grid of a phase begins at axis {}, not {}",
                         phase.first_axis, axes);
