@@ -28,6 +28,9 @@ TEST_CASE("a kernel has schedules for all warps of one pattern, and for roles of
       }
       if (!match.candidates.empty()) ++(match.candidates[0]->is_warp_specialized() ? for_roles : for_all);
     }
+    // A kernel that one pattern matches is not remarked with the reason of another.
+    const ScheduleSearch search(analysis, false);
+    CHECK((!search.current().is_warp_specialized() || !search.refusal()));
     CHECK(for_all == 1);
     CHECK(for_roles <= 1);
     CHECK((arch == Arch::sm_90a || for_roles + refusals == 0));
