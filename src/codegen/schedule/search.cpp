@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace tessera::internal::lowering {
 
 Location place_of_matmul(const GraphAnalysis& analysis) {
