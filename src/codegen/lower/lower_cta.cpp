@@ -1,4 +1,4 @@
-#include "codegen/lower/lower.hpp"
+#include "codegen/lower/graph_lowering.hpp"
 #include "codegen/schedule/cta.hpp"
 
 namespace tessera::internal::lowering {
@@ -10,8 +10,9 @@ void CtaSchedule::lower(const GraphAnalysis& analysis, const MatmulPlans& matmul
   InMemory in_memory{.values = {}, .left = left_in_memory};
   for (;;) {
     Role role{.name = "all", .warps = layouts.warps, .body = {}};
-    const std::set<Id> more =
-        lowering::lower(analysis, matmuls.plans, layouts, most_registers_, in_memory, {}, plan, role);
+    GraphLowering graph(analysis, matmuls.plans, layouts, most_registers_, in_memory, {}, plan, role);
+    graph.region(0);
+    const std::set<Id> more = graph.must_be_in_memory();
     const std::size_t known = in_memory.values.size();
     in_memory.values.insert(more.begin(), more.end());
     if (in_memory.values.size() == known) {

@@ -1,11 +1,26 @@
 // The values of a graph's nodes that steps have made so far.
 #pragma once
+#include <set>
 #include <string_view>
 #include <utility>
 
-#include "codegen/lower/lower.hpp"
+#include "codegen/schedule/layouts.hpp"
 
 namespace tessera::internal::lowering {
+
+/// Values that are kept in memory although registers could hold them.
+struct InMemory {
+  std::set<Id> values;  ///< nodes whose values are
+  std::set<Id> left;    ///< matmuls whose left operands are
+};
+
+/// The place of a graph among those of a plan.
+struct GraphPlace {
+  int graph = 0;                 ///< its number, for labels
+  int first_parameter = 0;       ///< the plan's tensor of its first parameter
+  int first_axis = 0;            ///< the axis, among those of all phases, of its grid's first axis
+  std::string_view suffix = {};  ///< of labels, for a role that lowers the graph once more
+};
 
 /// The axis whose neighbors are in consecutive registers, or -1, and how many of them go together, at most `most`.
 std::pair<int, int> neighbors(const Layout& layout, int most);

@@ -1,13 +1,12 @@
-#include "codegen/schedule/gemm.hpp"
-
+// gemm: matmuls of a loop that only add to the accumulators that it carries.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 
 #include "codegen/analysis/ranges.hpp"
 #include "codegen/schedule/cost_model.hpp"
+#include "codegen/schedule/raster_order.hpp"
+#include "codegen/schedule/warp_specialized.hpp"
 #include "codegen/schedule/wgmma_tiles.hpp"
 
 namespace tessera::internal::lowering {
@@ -29,7 +28,9 @@ class Classifier {
     for (const auto& rule : {&Classifier::matmuls, &Classifier::loop, &Classifier::tile, &Classifier::operands,
                              &Classifier::rounds, &Classifier::epilogue})
       if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
+    how_.has_iteration = true;
     stores();
+    if (analysis_.graph.grid.size() >= 2) how_.raster_group = raster_group_of(matmul().shape[0], matmul().shape[1]);
     ScheduleMatch result;
     const int rows = matmul().shape[0];
     const int fewest = is_cooperative(rows, matmul().shape[1], static_cast<int>(how_.matmuls.size())) ? 2 : 1;
@@ -61,22 +62,22 @@ class Classifier {
   void add_way(ScheduleMatch& result, int groups) {
     how_.groups = groups;
     how_.consumer_groups = groups == 1 && how_.split_k == SplitK::none ? 2 : 1;
-    how_.stages = stages();
-    if (how_.stages < 2) {
+    how_.pipelines[0].stages = stages();
+    if (how_.pipelines[0].stages < 2) {
       if (result.candidates.empty())
-        result.why_not = "two stages do not fit into shared memory", result.where = how_.matmuls[0];
+        result.why_not = "two stages do not fit into shared memory", result.where = how_.matmuls[0].id;
       return;
     }
     const bool reads =
         std::ranges::any_of(analysis_.order[0], [&](Id id) { return is_read_ahead(analysis_, how_, id); });
     for (const bool ahead : {true, false}) {
       how_.reads_ahead = ahead;
-      if (reads || !ahead) result.candidates.push_back(std::make_shared<GemmSchedule>(decided()));
+      if (reads || !ahead) result.candidates.push_back(std::make_shared<WarpSpecializedSchedule>(decided()));
     }
   }
-  WarpSpecializedGemm decided() const {
-    WarpSpecializedGemm how = how_;
-    if (debug_) how.tma_tensors.clear();  // TMA does not check the elements that it stores
+  WarpSpecialization decided() const {
+    WarpSpecialization how = how_;
+    if (debug_) how.tma_stores.clear();  // TMA does not check the elements that it stores
     return how;
   }
   // Registers of a thread for the accumulators of a tile that `groups` warp groups share.
@@ -84,22 +85,22 @@ class Classifier {
     return static_cast<int>(matmul().shape.size() * std::ssize(how_.matmuls)) / (128 * groups);
   }
   // Any of the matmuls, where all are alike.
-  const Node& matmul() const { return node(how_.matmuls[0]); }
+  const Node& matmul() const { return node(how_.matmuls[0].id); }
   // The type of the operands.
   ElementType type() const { return node(matmul().in[0]).type; }
 
   std::string matmuls() {
     for (const auto& region : analysis_.order)
       for (Id id : region)
-        if (node(id).op == Op::mma) how_.matmuls.push_back(id);
+        if (node(id).op == Op::mma) how_.matmuls.push_back({.id = id, .left = {}, .right = {}});
     const auto differs = [&](Id id) {
       return node(id).region != matmul().region || node(id).shape != matmul().shape ||
              node(node(id).in[0]).shape != node(matmul().in[0]).shape ||
              node(node(id).in[0]).type != node(matmul().in[0]).type;
     };
-    where_ = how_.matmuls[0];
-    if (const auto other = std::ranges::find_if(how_.matmuls, differs); other != how_.matmuls.end())
-      return because(*other, "the kernel has several matmuls, which differ");
+    where_ = how_.matmuls[0].id;
+    if (const auto other = std::ranges::find_if(how_.matmuls, differs, &WgmmaOperands::id); other != how_.matmuls.end())
+      return because(other->id, "the kernel has several matmuls, which differ");
     if (!has_wgmma(type())) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type()));
     return {};
   }
@@ -116,7 +117,7 @@ class Classifier {
       return sums.op == Op::argument && sums.position() > 0 && body.yields[sums.position() - 1] == id &&
              analysis_.users[node(id).in[2]].size() == 1 && analysis_.users[id].size() == 1;
     };
-    if (body.yields.size() != how_.matmuls.size() || !std::ranges::all_of(how_.matmuls, carries))
+    if (body.yields.size() != how_.matmuls.size() || !std::ranges::all_of(how_.matmuls, carries, &WgmmaOperands::id))
       return "the loop carries more than the accumulators";
     if (!how_.launch[loop.in[0]]) return because(how_.loop, "the loop's trip count is not the same for all grid tiles");
     return {};
@@ -139,9 +140,17 @@ class Classifier {
   }
 
   std::string operands() {
-    for (const Id id : how_.matmuls)
-      for (const std::size_t side : {0, 1})
-        if (std::string why = operand(node(id).in[side], side); !why.empty()) return why;
+    how_.pipelines.emplace_back();
+    for (WgmmaOperands& matmul : how_.matmuls)
+      for (const bool left : {true, false}) {
+        WgmmaOperand& of = left ? matmul.left : matmul.right;
+        if (std::string why = operand(node(matmul.id).in[left ? 0 : 1], left, of); !why.empty()) return why;
+      }
+    for (const auto& [id, computed] : how_.computed)
+      for (const Id tile : computed.tiles) {
+        const Source source = find_source(analysis_.graph, tile);
+        how_.computed_tiles[tile] = produced(source, true, node(source.load).type);
+      }
     for (const Id id : analysis_.order[matmul().region]) {
       const Op op = node(id).op;
       const auto computes = [&](const auto& computed) { return computed.second.nodes.contains(id); };
@@ -153,22 +162,24 @@ class Classifier {
     }
     return {};
   }
-  std::string operand(Id operand, std::size_t side) {
+  std::string operand(Id operand, bool left, WgmmaOperand& of) {
     const Source source = find_source(analysis_.graph, operand);
-    const std::string why = why_not_as_it_is(source, operand, side);
+    const std::string why = why_not_as_it_is(source, operand, left);
     where_ = end_of_source(analysis_.graph, operand);
-    if (why.empty()) return staged(source, side, type());
-    return side == 0 ? computed(operand) : "the right operand " + why;
+    if (!why.empty()) return left ? computed(operand) : "the right operand " + why;
+    if (std::string refused = why_not_staged(source, left); !refused.empty()) return refused;
+    of = produced(source, left, type());
+    return {};
   }
   // Can the stages of a pipeline hold it as wgmma reads it? TMA converts f32 to tf32, which wgmma reads only along k.
-  std::string why_not_as_it_is(const Source& source, Id operand, std::size_t side) const {
+  std::string why_not_as_it_is(const Source& source, Id operand, bool left) const {
     if (source.load == no_id) return why_no_source(analysis_.graph, operand);
     const ElementType stored = node(source.load).type;
     const bool rounds = type() == ElementType::tf32 && stored == ElementType::f32;
     if ((stored != type() && !rounds) ||
         std::ranges::any_of(source.casts, [&](ElementType to) { return to != type(); }))
       return fmt::format("is {} in memory", name(stored));
-    if (rounds && !is_k_major(analysis_.access(source.load), source.axis[side ? 1 : 0]))
+    if (rounds && !is_k_major(analysis_.access(source.load), source.axis[left ? 0 : 1]))
       return "is not contiguous along k, as wgmma requires for tf32";
     return {};
   }
@@ -183,19 +194,46 @@ class Classifier {
       where_ = source.load;
       if (info(type).bytes != 2 && info(type).bytes != 4)
         return fmt::format("the left operand is computed from {}", name(type));
-      if (std::string why = staged(source, 0, type); !why.empty()) return why;
+      if (std::string why = why_not_staged(source, true); !why.empty()) return why;
     }
     how_.computed.emplace(operand, std::move(computed));
     return {};
   }
-  // The contents of a pipeline's stages, as elements of this type.
-  std::string staged(const Source& source, std::size_t side, ElementType type) {
-    loads_[side].insert({source.load, source.axis[side ? 0 : 1], type});
-    const GraphAccess access = analysis_.access(source.load);
-    const int k = source.axis[side ? 0 : 1], other = source.axis[side ? 1 : 0];
-    const bool k_major = is_k_major(access, other);
-    if (!is_addressed(access, k_major ? k : other)) how_.by_threads.insert(source.load);
-    return panels(access, k_major ? other : k, k_major ? k : other);
+  // The axes of an operand's load.
+  struct Axes {
+    int k, other, rows, columns;
+    bool k_major;
+  };
+  Axes axes_of(const Source& source, bool left) const {
+    const int k = source.axis[left ? 1 : 0], other = source.axis[left ? 0 : 1];
+    const bool k_major = is_k_major(analysis_.access(source.load), other);
+    return {k, other, k_major ? other : k, k_major ? k : other, k_major};
+  }
+  std::string why_not_staged(const Source& source, bool left) const {
+    const Axes axes = axes_of(source, left);
+    return panels(analysis_.access(source.load), axes.rows, axes.columns);
+  }
+  // The tile of an operand, as elements of `type`. Operands that have the same one share its buffer.
+  WgmmaOperand produced(const Source& source, bool left, ElementType type) {
+    const Axes axes = axes_of(source, left);
+    const bool by_threads = !is_addressed(analysis_.access(source.load), axes.columns);
+    const auto is_it = [&](const ProducedTile& tile) {
+      return tile.load == source.load && tile.left == left && tile.type == type && tile.rows == axes.rows &&
+             tile.columns == axes.columns;
+    };
+    auto found = std::ranges::find_if(how_.tiles, is_it);
+    const int number = static_cast<int>(found - how_.tiles.begin());
+    if (found == how_.tiles.end()) {
+      how_.tiles.push_back({.load = source.load,
+                            .rows = axes.rows,
+                            .columns = axes.columns,
+                            .type = type,
+                            .left = left,
+                            .by_threads = by_threads,
+                            .clipped = !by_threads});
+      how_.pipelines[0].tiles.push_back(number);
+    }
+    return {.tile = number, .k_major = axes.k_major};
   }
   // Can TMA move the tile of a load or a store whose axis `columns` is that of a matrix's columns?
   bool is_addressed(const GraphAccess& access, int columns) const {
@@ -254,7 +292,7 @@ class Classifier {
           !is_addressed(access, 1) || !panels(access, 0, 1).empty() || writes(parameter) != 1 || !whole_rows(parameter))
         continue;
       type = tensor.type;
-      how_.tma_tensors.push_back(id);
+      how_.tma_stores.push_back(id);
     }
   }
   // TMA stores 16 bytes at a time: where a row ends within them, it would overwrite its neighbor (seen on an H200).
@@ -272,11 +310,11 @@ class Classifier {
   int stages() const {
     constexpr int most = 12, barriers = 1024;
     const int m = matmul().shape[0], n = matmul().shape[1];
-    int stored = how_.tma_tensors.empty() ? 0 : 2 * how_.consumer_groups * m * panel_bytes;
+    int stored = how_.tma_stores.empty() ? 0 : 2 * how_.consumer_groups * m * panel_bytes;
     if (how_.split_k == SplitK::cluster) stored += m * n * static_cast<int>(sizeof(float));
     int loaded = 0;
-    for (const auto& loads : loads_)
-      for (const auto& [load, k, type] : loads) loaded += static_cast<int>(node(load).shape.size()) * info(type).bytes;
+    for (const ProducedTile& tile : how_.tiles)
+      loaded += static_cast<int>(node(tile.load).shape.size()) * info(tile.type).bytes;
     const int wanted = analysis_.hints.stages;  // at least two, one of which is being filled
     return std::min((analysis_.target.shared_bytes - barriers - stored) / loaded,
                     wanted > 0 ? std::clamp(wanted, 2, most) : most);
@@ -290,61 +328,11 @@ class Classifier {
 
   const GraphAnalysis& analysis_;
   const bool debug_;
-  WarpSpecializedGemm how_;
+  WarpSpecialization how_;
   Id where_ = no_id;
-  // For the left and right operands: load, axis that is not k, and the element type in a stage.
-  std::set<std::tuple<Id, int, ElementType>> loads_[2];
 };
 
 }  // namespace
-
-std::string GemmSchedule::text(const GraphAnalysis& analysis) const {
-  const WarpSpecializedGemm& how = how_;
-  const Node &matmul = analysis[how.matmuls[0]], &left = analysis[matmul.in[0]];
-  const auto count = [](std::size_t n, std::string_view thing) {
-    return fmt::format("{} {}{}", n, thing, n == 1 ? "" : "s");
-  };
-  std::string text =
-      fmt::format("{}x{}x{} {} by wgmma", matmul.shape[0], matmul.shape[1], left.shape[1], name(left.type));
-  if (how.matmuls.size() > 1) text += fmt::format(", {} matmuls", how.matmuls.size());
-  text += fmt::format(", {} of {}, {}", count(static_cast<std::size_t>(how.consumer_groups), "consumer group"),
-                      count(static_cast<std::size_t>(how.groups), "warp group"),
-                      count(static_cast<std::size_t>(how.stages), "stage"));
-  if (how.split_k == SplitK::cluster) text += ", split-K in clusters";
-  if (how.split_k == SplitK::stream_k) text += ", stream-K";
-  if (!how.computed.empty()) text += ", left operands from registers";
-  if (!how.by_threads.empty()) text += fmt::format(", {} copied by threads", count(how.by_threads.size(), "tile"));
-  if (!how.tma_tensors.empty()) text += fmt::format(", {} by TMA", count(how.tma_tensors.size(), "store"));
-  if (how.reads_ahead) text += ", rows loaded before the loop";
-  return text;
-}
-
-bool starts_from_zeros(const GraphAnalysis& analysis, Id loop, Id argument) {
-  return is_zeros(analysis, analysis[loop].in[static_cast<std::size_t>(analysis[argument].position())]);
-}
-
-bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecializedGemm& how, Id id) {
-  const Node& node = analysis[id];
-  if (node.op != Op::load || node.ordered || node.region != 0) return false;
-  if (node.shape.size() >= analysis[how.matmuls[0]].shape.size()) return false;
-  const auto known = [&](Id number) { return number == no_id || how.ahead[number]; };
-  const GraphAccess access = analysis.access(id);
-  return known(access.member) && std::ranges::all_of(access.axes, [&](const GraphAccess::Axis& axis) {
-    return known(axis.index) && std::ranges::all_of(axis.slices, [&](const GraphAccess::Slice& slice) {
-      return known(slice.start) && known(slice.extent);
-    });
-  });
-}
-
-std::vector<Role> GemmSchedule::roles() const { return warp_roles(how_.groups, how_.consumer_groups); }
-
-MatmulPlans GemmSchedule::matmuls(const GraphAnalysis& analysis) const {
-  MatmulPlans matmuls;
-  for (const Id id : how_.matmuls)
-    matmuls.plans.emplace(id, wgmma_plan(analysis, id, how_.groups, how_.computed.contains(analysis[id].in[0])));
-  matmuls.warps = 4 * how_.groups;
-  return matmuls;
-}
 
 }  // namespace tessera::internal::lowering
 

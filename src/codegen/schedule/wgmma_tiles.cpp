@@ -26,11 +26,6 @@ MatmulPlan wgmma_plan(const GraphAnalysis& analysis, Id matmul, int groups, bool
   return plan;
 }
 
-std::vector<Role> warp_roles(int groups, int consumer_groups) {
-  return {{.name = "producer", .warps = 4, .body = {}},
-          {.name = "consumer", .first_warp = 4, .warps = 4 * groups, .consumer_groups = consumer_groups}};
-}
-
 bool is_zeros(const GraphAnalysis& analysis, Id id) {
   while (analysis[id].op == Op::broadcast) id = analysis[id].in[0];
   return analysis[id].op == Op::constant && analysis[id].bits() == 0;

@@ -18,9 +18,6 @@ std::string why_no_panels(int rows, int columns, ElementType type);
 /// A matmul whose rows `groups` warp groups share; its left operand comes from shared memory or from registers.
 MatmulPlan wgmma_plan(const GraphAnalysis& analysis, Id matmul, int groups, bool left_from_registers);
 
-/// The roles of a warp-specialized kernel, without steps: a producer, and consumer groups of `groups` warp groups each.
-std::vector<Role> warp_roles(int groups, int consumer_groups);
-
 /// Are all its elements zero?
 bool is_zeros(const GraphAnalysis& analysis, Id id);
 

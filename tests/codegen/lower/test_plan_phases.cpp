@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "codegen/emit/emit.hpp"
-#include "codegen/lower/lower.hpp"
+#include "codegen/lower/graph_lowering.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/passes/plan/barriers.hpp"
 #include "codegen/passes/plan/copies.hpp"
@@ -50,7 +50,10 @@ Plan lower_phases(const Lines& kernels, Arch arch) {
     plan.reaches.insert(plan.reaches.end(), reaches.begin(), reaches.end());
     plan.variant.tensors.insert(plan.variant.tensors.end(), variant.tensors.begin(), variant.tensors.end());
     Role role{.name = "all", .warps = warps, .body = {}};
-    REQUIRE(lower(analysis, matmuls.plans, layouts, 128, {}, place, plan, role).empty());
+    const InMemory in_memory;
+    GraphLowering lowering(analysis, matmuls.plans, layouts, 128, in_memory, place, plan, role);
+    lowering.region(0);
+    REQUIRE(lowering.must_be_in_memory().empty());
     Phase& phase = plan.phases.emplace_back();
     phase.roles.push_back(std::move(role));
     phase.first_axis = first_axis;

@@ -1,15 +1,34 @@
 #include "codegen/lower/sm90/warp_role.hpp"
 
+#include <fmt/format.h>
+
 namespace tessera::internal::lowering {
 
-// None of this depends on the previous launch, so it runs while that ends.
-void begin_roles(Plan& plan) {
-  ElectOne ahead{.threads = plan.threads(), .body = {}};
-  for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});
-  Body& prologue = plan.phases.back().prologue;
-  prologue = {{std::move(ahead)}};
-  for (int i = 0; i < plan.pipelines.size(); ++i) prologue.push_back({InitPipeline{PipelineId{i}}});
-  prologue.push_back({Barrier{}});
+WarpRole::WarpRole(const MatmulPipelines& pipelines, GraphLowering& graph, std::string_view name)
+    : pipelines_(pipelines), how_(pipelines.how), analysis_(pipelines.analysis), graph_(graph), steps_(graph.steps()) {
+  for (const PipelineId id : pipelines.pipelines) {
+    Label label{.stem = fmt::format("at_{}", name), .number = steps_.plan.pipelines[id].label.number};
+    states_.push_back(steps_.plan.states.add({.label = std::move(label), .pipeline = id}));
+  }
+}
+
+void WarpRole::launch_numbers() {
+  nodes([&](Id id) { return how_.launch[id] != 0; });
+  if (how_.split_k == SplitK::cluster) split_k_range();
+}
+
+void WarpRole::split_k_range() {
+  const Id k_iterations = steps_.node(how_.loop).in[0];
+  const auto number = [&](std::string_view stem) {
+    return steps_.values.add(steps_.values.label(k_iterations, stem), k_iterations, steps_.layouts.of[k_iterations]);
+  };
+  share_ = {number("first"), number("k_iterations"), steps_.scalar(k_iterations)};
+  push(share_);
+}
+
+Iterations WarpRole::k_iterations() const {
+  if (!share_.count) return graph_.iterations(how_.loop);
+  return {element_of(steps_.plan, share_.count, steps_.plan.values[share_.count].layout), share_.first};
 }
 
 }  // namespace tessera::internal::lowering

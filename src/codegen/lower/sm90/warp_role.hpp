@@ -1,54 +1,67 @@
-// Helpers that all roles of warp-specialized kernels share: steps around those of the graph.
+// The base of the producer and the consumers of a warp-specialized kernel: both go from grid tile to grid tile, each
+// with a state of every pipeline.
 #pragma once
-#include "codegen/lower/lower.hpp"
-#include "codegen/lower/lower_steps.hpp"
+#include "codegen/lower/graph_lowering.hpp"
+#include "codegen/lower/sm90/matmul_pipelines.hpp"
 
 namespace tessera::internal::lowering {
 
-/// Registers of a producer thread, where TMA does all loads and one thread issues them.
-inline constexpr int of_producer = 24;
-
-class WarpRole : public RoleLowering {
- public:
-  bool stages() const override { return false; }
-
+class WarpRole {
  protected:
-  /// Steps are attributed to node `about`.
-  explicit WarpRole(Id about) : about_(about) {}
+  WarpRole(const MatmulPipelines& pipelines, GraphLowering& graph, std::string_view name);
 
+  /// Steps are attributed to the first matmul.
   template <class Kind>
-  void push(Steps& steps, Kind kind) const {
-    steps.push(about_, std::move(kind));
+  void push(Kind kind) const {
+    steps_.push(how_.matmuls[0].id, std::move(kind));
   }
   /// One of every `threads` threads runs it.
   template <class Inside>
-  void elected(Steps& steps, int threads, const Inside& inside) const {
+  void elected(int threads, const Inside& inside) const {
     ElectOne step{.threads = threads, .body = {}};
-    steps.within(step.body, inside);
-    push(steps, std::move(step));
+    steps_.within(step.body, inside);
+    push(std::move(step));
   }
+  void set_registers(int registers, bool more) const {
+    if (registers > 0) push(SetMaxNReg{registers, more});
+  }
+
+  /// Lowers the role's nodes outside of loops and branches for which `which` holds.
+  template <class Which>
+  void nodes(const Which& which) const {
+    for (const Id id : analysis_.order[0])
+      if (graph_.does(id) && which(id)) graph_.node(id);
+  }
+  /// Numbers that are computed before the first grid tile.
+  void launch_numbers();
+  /// For each of the CTA's grid tiles, or for each `step`-th.
   template <class Inside>
-  void tiles(Steps& steps, int step, const Inside& inside) const {
+  void grid_tiles(int step, const Inside& inside) {
     TileLoop loop{.first = 0, .step = step, .body = {}};
-    steps.within(loop.body, inside);
-    push(steps, std::move(loop));
+    const bool by_grid = how_.split_k == SplitK::stream_k;
+    if (by_grid) loop.k_iterations = all_k_iterations();
+    steps_.within(loop.body, [&] {
+      if (by_grid) split_k_range();
+      inside();
+    });
+    push(std::move(loop));
   }
-  /// Loads the panels of a buffer into its current stage; `place(panel)` is where a panel begins in the tensor.
-  template <class Place>
-  void load_panels(Steps& steps, TensorMapId map, BufferId id, PipelineStateId at, const Place& place) const {
-    const Buffer& buffer = steps.plan.buffers[id];
-    for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
-      push(steps, TmaLoad{map, id, at, panel * buffer.panel_bytes(), place(panel)});
-  }
-  void set_registers(Steps& steps, int registers, bool more) const {
-    if (registers > 0) push(steps, SetMaxNReg{registers, more});
-  }
+  Operand all_k_iterations() const { return steps_.scalar(steps_.node(how_.loop).in[0]); }
+  /// The CTA's share of the k-iterations, with split-K; otherwise all.
+  Iterations k_iterations() const;
+  PipelineStateId state_of(int tile) const { return states_[static_cast<std::size_t>(pipeline_of(tile))]; }
+  int pipeline_of(int tile) const { return pipelines_.tiles[static_cast<std::size_t>(tile)].pipeline; }
+
+  const MatmulPipelines& pipelines_;
+  const WarpSpecialization& how_;
+  const GraphAnalysis& analysis_;
+  GraphLowering& graph_;
+  Steps& steps_;
+  std::vector<PipelineStateId> states_;  // of the schedule's pipelines
+  SplitKRange share_;                    // with split-K
 
  private:
-  const Id about_;
+  void split_k_range();
 };
-
-/// The prologue before the roles: prefetches tensor maps and initializes the pipelines.
-void begin_roles(Plan& plan);
 
 }  // namespace tessera::internal::lowering

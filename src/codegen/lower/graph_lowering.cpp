@@ -1,5 +1,5 @@
-// lower: translates a graph to steps, region by region.
-#include "codegen/lower/lower.hpp"
+// Translates a graph to steps, region by region.
+#include "codegen/lower/graph_lowering.hpp"
 
 #include <fmt/format.h>
 
@@ -9,33 +9,27 @@
 #include "codegen/lower/lower_exchange.hpp"
 #include "codegen/lower/lower_matmul.hpp"
 #include "codegen/lower/lower_sort.hpp"
+#include "codegen/lower/store_by_parts.hpp"
 
 namespace tessera::internal::lowering {
-namespace {
 
-class Lowering {
+class GraphLowering::Nodes {
  public:
-  Lowering(Steps& steps, Fetches& fetches, const std::map<Id, MatmulPlan>& matmuls, RoleLowering& role_lowering)
-      : steps_(steps), fetches_(fetches), matmuls_(matmuls), role_lowering_(role_lowering) {}
+  Nodes(Steps& steps, Fetches& fetches, const std::map<Id, MatmulPlan>& matmuls, const RoleRules& rules)
+      : steps_(steps), fetches_(fetches), matmuls_(matmuls), rules_(rules) {}
 
-  void lower(RegionId region, const std::function<bool(Id)>& which) {
-    for (Id id : steps_.analysis.order[region])
-      if (role_lowering_.does(id) && which(id)) lower_node(id);
-  }
-
- private:
-  const Node& node(Id id) const { return steps_.node(id); }
-  const Region& body_of(Id owner) const { return steps_.analysis.graph.body(owner); }
+  bool does(Id id) const { return rules_.skipped.empty() || !rules_.skipped[id]; }
 
   void lower(RegionId region) {
-    lower(region, [](Id) { return true; });
+    for (Id id : steps_.analysis.order[region])
+      if (does(id)) lower_node(id);
   }
 
   void lower_node(Id id) {
     const Node& at = node(id);
     const bool absorbed = steps_.fusion.absorbed[id];
     if (is_elementwise(at.op)) {
-      if (steps_.fusion.root[id] == id && !absorbed && !role_lowering_.compute(steps_, id)) steps_.compute(id);
+      if (steps_.fusion.root[id] == id && !absorbed) steps_.compute(id);
       return;
     }
     if (is_reduction(at.op) || at.op == Op::argmax) return reduction(id);
@@ -61,7 +55,7 @@ class Lowering {
       case Op::store:
       case Op::scatter:
       case Op::scatter_elements:
-        if (!role_lowering_.store(steps_, id)) steps_.store(id);
+        if (!store_by_parts(steps_, rules_, id)) steps_.store(id);
         return;
       case Op::reshape:
       case Op::permute:
@@ -77,8 +71,7 @@ class Lowering {
       case Op::inverse_permutation:
         return histogram(steps_, id);
       case Op::mma:
-        if (!role_lowering_.mma(steps_, id, loop_)) mma(steps_, fetches_, id);
-        return;
+        return mma(steps_, fetches_, id);
       case Op::loop:
         return loop(id);
       case Op::result:
@@ -113,8 +106,8 @@ class Lowering {
   Id beside(Id id, Op wanted) const {
     const Node& at = node(id);
     for (Id other : steps_.analysis.users[at.in[0]])
-      if (node(other).op == wanted && node(other).attr == at.attr && node(other).shape == at.shape &&
-          role_lowering_.does(other) && steps_.analysis.storage_class[other] == steps_.analysis.storage_class[id])
+      if (node(other).op == wanted && node(other).attr == at.attr && node(other).shape == at.shape && does(other) &&
+          steps_.analysis.storage_class[other] == steps_.analysis.storage_class[id])
         return other;
     return no_id;
   }
@@ -132,8 +125,9 @@ class Lowering {
   bool is_read_where_used(Id id) const {
     if (names_places(id) || node(id).op == Op::gather_elements) return false;
     const bool ordered = node(id).ordered;
-    if (ordered) return role_lowering_.reads_where_used(id) && is_replaced(id) && !has_copies(steps_.layouts.of[id]);
-    return steps_.values.is_large(steps_.layouts.of[id]) || role_lowering_.reads_where_used(id) || takes_registers(id);
+    const bool by_rule = rules_.read_where_used.contains(id);
+    if (ordered) return by_rule && is_replaced(id) && !has_copies(steps_.layouts.of[id]);
+    return steps_.values.is_large(steps_.layouts.of[id]) || by_rule || takes_registers(id);
   }
   // Do several threads hold an element? One of them writes it while others may still read.
   bool has_copies(const Layout& layout) const {
@@ -227,27 +221,12 @@ class Lowering {
   // --- loops
 
   void loop(Id id) {
-    const Node& at = node(id);
-    const RegionId region = at.body();
     const Region& body = body_of(id);
     std::vector<ValueId> carried = carry(id);
-    role_lowering_.before_loop(steps_);
-    Loop step;
-    step.unrolled = body.unroll;
-    step.loop = steps_.plan.loops.add({steps_.values.label(body.arguments[0], "i")});
-    steps_.values.add_known(body.arguments[0], Counter{step.loop});
-    RoleLowering::Iterations iterations = role_lowering_.iterations(steps_, id);
-    if (const std::optional<ValueId> some = role_lowering_.first_apart(steps_, iterations.count))
-      iterations = first_iteration(id, carried, *some, iterations.count);
-    step.count = iterations.count;
-    fetches_.ahead(region, step);
-    steps_.within(step.body, [&] {
-      const LoopId outer = std::exchange(loop_, step.loop);
-      if (iterations.first) count_from(body.arguments[0], iterations.first);
-      lower(region);
+    const LoopId counter = count(id);
+    Loop step = iterate(id, counter, iterations(id), [&] {
+      lower(node(id).body());
       move_on(id, carried);
-      role_lowering_.end_iteration(steps_, step.loop);
-      loop_ = outer;
     });
     // Where an iteration only accumulates, the last k-step may be pending while the next iteration's tiles arrive.
     // (Smaller copies need more addresses: with these, and from sm_100 on, ptxas spills.)
@@ -259,38 +238,97 @@ class Lowering {
     const bool pipelined = step.stages > 1;
     steps_.push(id, std::move(step));
     if (pipelined) steps_.push(id, CpAsyncWait{0});
-    role_lowering_.after_loop(steps_);
     // The partial sums that the loop left with each thread are added up.
     for (std::size_t k = 0; k < carried.size(); ++k)
       if (const Matmul* matmul = partial_matmul(id, k)) add_replicas(steps_, body.yields[k], carried[k], *matmul);
-    carried_[id] = std::move(carried);
+    end_loop(id, std::move(carried));
   }
 
-  // Emits the first iteration on its own; returns the iterations that are left.
-  RoleLowering::Iterations first_iteration(Id id, const std::vector<ValueId>& carried, ValueId some,
-                                           const Operand& count) {
+  LoopId count(Id id) {
+    const Id argument = body_of(id).arguments[0];
+    const LoopId counter = steps_.plan.loops.add({steps_.values.label(argument, "i")});
+    steps_.values.add_known(argument, Counter{counter});
+    return counter;
+  }
+  Iterations iterations(Id id) { return {.count = steps_.scalar(node(id).in[0])}; }
+
+  Loop iterate(Id id, LoopId counter, const Iterations& range, const std::function<void()>& iteration) {
+    const Region& body = body_of(id);
+    Loop step;
+    step.unrolled = body.unroll;
+    step.loop = counter;
+    step.count = range.count;
+    fetches_.ahead(node(id).body(), step);
+    steps_.within(step.body, [&] {
+      if (range.first) count_from(body.arguments[0], range.first);
+      iteration();
+    });
+    return step;
+  }
+
+  Iterations peel_first(Id id, ValueId some, const Operand& count, const std::function<void()>& iteration) {
     const Id argument = body_of(id).arguments[0];
     const ElementType type = node(argument).type;
     const auto number = [&](std::string_view stem, Term term) {
       return steps_.number(argument, steps_.values.label(argument, stem), type, std::move(term));
     };
-    const auto iteration = [&] {
+    const auto first = [&] {
       steps_.values.set(argument, number("first", {Op::broadcast, type, type, {literal(0)}}));
       steps_.values.call("_first");
-      lower(node(id).body());
-      move_on(id, carried);
+      iteration();
       steps_.values.call("");
     };
     if (some) {
-      Branch first{.condition = element_of(steps_.plan, some, Layout(0)), .body = {}};
-      steps_.within(first.body, iteration);
-      steps_.push(id, std::move(first));
+      Branch step{.condition = element_of(steps_.plan, some, Layout(0)), .body = {}};
+      steps_.within(step.body, first);
+      steps_.push(id, std::move(step));
     } else {
-      steps_.apart(iteration);
+      steps_.apart(first);
     }
     const ValueId left = number("rest", {Op::sub, type, type, {count, literal(1)}});
     return {element_of(steps_.plan, left, Layout(0)), number("second", {Op::broadcast, type, type, {literal(1)}})};
   }
+
+  void end_loop(Id id, std::vector<ValueId> carried) { carried_[id] = std::move(carried); }
+
+  // Initializes carried values.
+  std::vector<ValueId> carry(Id loop) {
+    std::vector<ValueId> carried;
+    for (std::size_t k = 0; k < steps_.analysis.graph.carried(loop); ++k)
+      carried.push_back(does(body_of(loop).arguments[k + 1]) ? carry(loop, k) : ValueId{});
+    return carried;
+  }
+
+  // The loop's yields become its carried values, all at once.
+  void move_on(Id loop, const std::vector<ValueId>& carried) {
+    const Region& body = body_of(loop);
+    std::vector<ValueId> source(carried.size());
+    for (std::size_t k = 0; k < carried.size(); ++k)
+      if (carried[k] && !is_virtual(body.yields[k]))
+        source[k] = steps_.value_in(body.yields[k], steps_.plan.values[carried[k]].layout);
+    // A source that another copy overwrites is saved first.
+    std::set<StorageId> overwritten;
+    for (std::size_t k = 0; k < carried.size(); ++k) {
+      if (source[k] && overwritten.contains(steps_.plan.values[source[k]].storage))
+        source[k] = save(loop, k, source[k]);
+      if (source[k] != carried[k]) overwritten.insert(steps_.plan.values[carried[k]].storage);
+    }
+    for (std::size_t k = 0; k < carried.size(); ++k) {
+      const Id yield = body.yields[k];
+      if (!carried[k]) continue;
+      if (!source[k]) {
+        const Layout& layout = steps_.plan.values[carried[k]].layout;
+        Sweep sweep = SweepBuilder(steps_, node(yield).shape, layout).express(yield).take();
+        steps_.push(yield, Compute{.out = carried[k], .sweep = std::move(sweep)});
+      } else if (source[k] != carried[k]) {
+        steps_.copy(yield, source[k], carried[k]);
+      }
+    }
+  }
+
+ private:
+  const Node& node(Id id) const { return steps_.node(id); }
+  const Region& body_of(Id owner) const { return steps_.analysis.graph.body(owner); }
 
   // Is each copy of 16 bytes, the largest size?
   bool fetches_large_pieces(const Loop& loop) const {
@@ -320,13 +358,6 @@ class Lowering {
     return found != matmuls_.end() && found->second.matmul.partial ? &found->second.matmul : nullptr;
   }
 
-  // Initializes carried values.
-  std::vector<ValueId> carry(Id loop) {
-    std::vector<ValueId> carried;
-    for (std::size_t k = 0; k < steps_.analysis.graph.carried(loop); ++k)
-      carried.push_back(role_lowering_.does(body_of(loop).arguments[k + 1]) ? carry(loop, k) : ValueId{});
-    return carried;
-  }
   ValueId carry(Id loop, std::size_t k) {
     const Id argument = body_of(loop).arguments[k + 1];
     const Layout& layout = steps_.layouts.of[argument];
@@ -339,7 +370,7 @@ class Lowering {
     const ValueId out = steps_.values.add(steps_.values.label(argument, "carry"), argument, layout);
     steps_.plan.storage(out).changes = true;
     start.out = steps_.values.set(argument, out);
-    if (role_lowering_.skips_zero_init(argument))
+    if (rules_.uninitialized.contains(argument))
       steps_.push(loop, DeclareAccumulator{out});
     else
       steps_.push(loop, std::move(start));
@@ -352,32 +383,6 @@ class Lowering {
     return node(id).op == Op::constant || node(id).op == Op::iota;
   }
 
-  // The loop's yields become its carried values, all at once.
-  void move_on(Id loop, const std::vector<ValueId>& carried) {
-    const Region& body = body_of(loop);
-    std::vector<ValueId> source(carried.size());
-    for (std::size_t k = 0; k < carried.size(); ++k)
-      if (carried[k] && !is_virtual(body.yields[k]))
-        source[k] = steps_.value_in(body.yields[k], steps_.plan.values[carried[k]].layout);
-    // A source that another copy overwrites is saved first.
-    std::set<StorageId> overwritten;
-    for (std::size_t k = 0; k < carried.size(); ++k) {
-      if (source[k] && overwritten.contains(steps_.plan.values[source[k]].storage))
-        source[k] = save(loop, k, source[k]);
-      if (source[k] != carried[k]) overwritten.insert(steps_.plan.values[carried[k]].storage);
-    }
-    for (std::size_t k = 0; k < carried.size(); ++k) {
-      const Id yield = body.yields[k];
-      if (!carried[k]) continue;
-      if (!source[k]) {
-        const Layout& layout = steps_.plan.values[carried[k]].layout;
-        Sweep sweep = SweepBuilder(steps_, node(yield).shape, layout).express(yield).take();
-        steps_.push(yield, Compute{.out = carried[k], .sweep = std::move(sweep)});
-      } else if (source[k] != carried[k]) {
-        steps_.copy(yield, source[k], carried[k]);
-      }
-    }
-  }
   ValueId save(Id loop, std::size_t k, ValueId value) {
     const Id yield = body_of(loop).yields[k];
     const Layout layout = steps_.plan.values[value].layout;
@@ -389,27 +394,35 @@ class Lowering {
   Steps& steps_;
   Fetches& fetches_;
   const std::map<Id, MatmulPlan>& matmuls_;
-  RoleLowering& role_lowering_;
-  LoopId loop_;                                 // the loop around the current nodes
+  const RoleRules& rules_;
   std::map<Id, std::vector<ValueId>> carried_;  // by loop
 };
 
-}  // namespace
+GraphLowering::GraphLowering(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls,
+                             const Layouts& layouts, int most_registers, const InMemory& in_memory,
+                             const GraphPlace& place, Plan& plan, Role& role, RoleRules rules)
+    : rules_(std::move(rules)),
+      fusion_(fuse(analysis, matmuls, layouts)),
+      values_(analysis, layouts, most_registers, in_memory, place, plan),
+      steps_(analysis, fusion_, layouts, place, values_, plan, role),
+      fetches_(steps_, rules_.stages_operands ? matmuls : std::map<Id, MatmulPlan>{}),
+      nodes_(std::make_unique<Nodes>(steps_, fetches_, matmuls, rules_)) {}
+GraphLowering::~GraphLowering() = default;
 
-RoleLowering::Iterations RoleLowering::iterations(Steps& steps, Id loop) {
-  return {.count = steps.scalar(steps.node(loop).in[0])};
+bool GraphLowering::does(Id id) const { return nodes_->does(id); }
+void GraphLowering::node(Id id) { nodes_->lower_node(id); }
+void GraphLowering::region(RegionId id) { nodes_->lower(id); }
+std::vector<ValueId> GraphLowering::carry(Id loop) { return nodes_->carry(loop); }
+LoopId GraphLowering::count(Id loop) { return nodes_->count(loop); }
+Iterations GraphLowering::iterations(Id loop) { return nodes_->iterations(loop); }
+void GraphLowering::iterate(Id loop, LoopId counter, const Iterations& range, const std::function<void()>& iteration) {
+  steps_.push(loop, nodes_->iterate(loop, counter, range, iteration));
 }
-
-std::set<Id> lower(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, const Layouts& layouts,
-                   int most_registers, const InMemory& in_memory, const GraphPlace& place, Plan& plan, Role& role,
-                   RoleLowering&& role_lowering) {
-  const Fusion fusion = fuse(analysis, matmuls, layouts);
-  Values values(analysis, layouts, most_registers, in_memory, place, plan);
-  Steps steps(analysis, fusion, layouts, place, values, plan, role);
-  Fetches fetches(steps, role_lowering.stages() ? matmuls : std::map<Id, MatmulPlan>{});
-  Lowering lowering(steps, fetches, matmuls, role_lowering);
-  role_lowering.whole(steps, [&](const std::function<bool(Id)>& which) { lowering.lower(0, which); });
-  return values.must_be_in_memory();
+Iterations GraphLowering::peel_first(Id loop, ValueId some, const Operand& count,
+                                     const std::function<void()>& iteration) {
+  return nodes_->peel_first(loop, some, count, iteration);
 }
+void GraphLowering::move_on(Id loop, const std::vector<ValueId>& carried) { nodes_->move_on(loop, carried); }
+void GraphLowering::end_loop(Id loop, std::vector<ValueId> carried) { nodes_->end_loop(loop, std::move(carried)); }
 
 }  // namespace tessera::internal::lowering

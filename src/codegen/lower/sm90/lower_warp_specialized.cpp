@@ -1,0 +1,59 @@
+// The roles of a warp-specialized kernel: each lowers its part of the graph.
+#include "codegen/lower/sm90/consumer.hpp"
+#include "codegen/lower/sm90/producer.hpp"
+
+namespace tessera::internal::lowering {
+namespace {
+
+// The prologue before the roles: prefetches tensor maps and initializes the pipelines. None of this depends on the
+// previous launch, so it runs while that ends.
+void begin_roles(Plan& plan) {
+  ElectOne ahead{.threads = plan.threads(), .body = {}};
+  for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});
+  Body& prologue = plan.phases.back().prologue;
+  prologue = {{std::move(ahead)}};
+  for (int i = 0; i < plan.pipelines.size(); ++i) prologue.push_back({InitPipeline{PipelineId{i}}});
+  prologue.push_back({Barrier{}});
+}
+
+}  // namespace
+
+void WarpSpecializedSchedule::lower(const GraphAnalysis& analysis, const MatmulPlans& matmuls, const Layouts& layouts,
+                                    const std::set<Id>&, Plan& plan) const {
+  WarpSpecialization how = how_;
+  // The buffers of stores have the layout of the accumulators.
+  const Layout& sums = matmuls.plans.at(how.matmuls[0].id).layout;
+  std::erase_if(how.tma_stores, [&](Id store) { return layouts.of[analysis[store].in[0]] != sums; });
+  Phase& phase = plan.phases.back();
+  phase.schedule = {.kind = Schedule::Kind::tiles,
+                    .split_k = how.split_k,
+                    .snake_order = how.snake_order,
+                    .l2_group = how.l2_group,
+                    .raster_group = how.raster_group};
+  const MatmulPipelines pipelines(analysis, how, matmuls.plans, plan);
+  constexpr int all_in_registers = 256;
+  Role producer{.name = "producer", .first_warp = 0, .warps = 4, .registers = pipelines.producer_registers()};
+  Role consumer{.name = "consumer",
+                .first_warp = 4,
+                .warps = 4 * how.groups,
+                .registers = pipelines.consumer_registers(),
+                .consumer_groups = how.consumer_groups,
+                .barrier = plan.allocate_named_barriers(how.consumer_groups)};
+  const InMemory none;
+  {
+    GraphLowering graph(analysis, matmuls.plans, layouts, all_in_registers, none, {.suffix = "_ahead"}, plan, producer,
+                        producer_rules(how));
+    lower_producer(pipelines, graph);
+  }
+  {
+    GraphLowering graph(analysis, matmuls.plans, layouts, all_in_registers, none, {}, plan, consumer,
+                        consumer_rules(analysis, how));
+    how.is_fused_matmul() ? lower_fused_matmul_consumer(pipelines, graph)
+                          : lower_accumulating_consumer(pipelines, graph);
+  }
+  phase.roles.push_back(std::move(producer));
+  phase.roles.push_back(std::move(consumer));
+  begin_roles(plan);
+}
+
+}  // namespace tessera::internal::lowering

@@ -1,0 +1,31 @@
+// Stores of accumulators by TMA: part after part, through two buffers alternately.
+#pragma once
+#include "codegen/lower/sm90/warp_role.hpp"
+
+namespace tessera::internal::lowering {
+
+class TmaStores {
+ public:
+  /// Adds the buffers to the plan, if the schedule has such stores.
+  TmaStores(const MatmulPipelines& pipelines, GraphLowering& graph);
+
+  /// Lowers a store, if TMA does it.
+  bool store(Id id) const;
+  /// After the last grid tile: waits until the stores have read the buffers.
+  void wait() const;
+
+ private:
+  template <class Inside>
+  void elect(Id about, const Inside& inside) const {
+    ElectOne step{.threads = steps_.threads, .body = {}};
+    steps_.within(step.body, inside);
+    steps_.push(about, std::move(step));
+  }
+
+  const MatmulPipelines& pipelines_;
+  Steps& steps_;
+  BufferId buffers_[2];
+  int parts_ = 0;  // of a tile
+};
+
+}  // namespace tessera::internal::lowering
