@@ -70,7 +70,7 @@ Settings parse(CommandLine& line) {
       "largest of sampled elements against f64, over their root mean square. scripts/performance makes a page of "
       "results, which says more.\n\n"
       "Groups of rows are measured only if a pattern begins with their name, as 'sweep-*': smallm-, products of few\n"
-      "rows; sweep-, of random extents; rows-, what memory bounds, row by row or transposed; order-, what meets across "
+      "rows; unaligned-, with rows at odd multiples of 16 bytes; sweep-, of random extents; rows-, what memory bounds, row by row or transposed; order-, what meets across "
       "a\n"
       "line: sorts, counts, running sums of all; gather-, on the CPU, what reaches elements one by one:\n"
       "the peer is a plain loop on one core, and TESSERA_THREADS says how many cores are ours; t1-, without wgmma, as "

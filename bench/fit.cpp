@@ -41,7 +41,8 @@ struct Data {
 SplitKLaunch launch_of(const std::string& text) {
   char name[16] = "";
   SplitKLaunch launch;
-  if (text == "none") return launch;
+  launch.multicast = text == "multicast";
+  if (text == "none" || launch.multicast) return launch;
   if (std::sscanf(text.c_str(), "%15s %d %d", name, &launch.blocks, &launch.lockstep_rows) != 3)
     throw Error(fmt::format("'{}' is no launch", text));
   launch.split_k = std::string_view(name) == "cluster" ? SplitK::cluster : SplitK::stream_k;
@@ -68,7 +69,8 @@ void read(const std::string& path, Data& data) {
       if (std::sscanf(tile.c_str(), "%dx%dx%d", &extents.m, &extents.n, &extents.k) != 3 || figures["ms"].is_null())
         continue;
       const SplitKLaunch launch = launch_of(figures.at("launch").get<std::string>());
-      if (policy == "none" || launch.split_k != SplitK::none)  // a policy that does not apply measures "none" again
+      if (policy == "none" || launch.split_k != SplitK::none ||
+          launch.multicast)  // a policy that does not apply measures "none" again
         data.samples.push_back({shape, matmul_work(extents, m, n, k), launch, figures["ms"].get<double>()});
     }
   }
@@ -125,7 +127,7 @@ Choice choice(const MachineModel& machine, const Data& data) {
     tile.best = std::min(tile.best, sample.ms);
     // One cluster size is measured for each tile: it stands for the others.
     const SplitKLaunch launch = model.split_k(at_launch(sample.work));
-    if (launch.split_k != sample.launch.split_k) continue;
+    if (launch.split_k != sample.launch.split_k || launch.multicast != sample.launch.multicast) continue;
     tile.cycles = model.cycles(sample.work, launch);
     tile.ms = sample.ms;
   }

@@ -40,9 +40,9 @@ std::string launch_of(const MatmulShape& e, const MatmulTiles& tiles, const Devi
   const MatmulTarget target = matmul_target(device);
   if (!target.has_wgmma()) return {};
   const CostModel model(*target.machine, target.multiprocessors);
-  const SplitKLaunch launch =
-      model.split_k(at_launch(matmul_work({tiles.m, tiles.n, tiles.k}, e.m, e.n, e.k, e.nk)), target.split_k);
-  if (launch.split_k == SplitK::none) return "none";
+  const SplitKLaunch launch = model.split_k(at_launch(matmul_work({tiles.m, tiles.n, tiles.k}, e.m, e.n, e.k, e.nk)),
+                                            target.split_k, target.multicast);
+  if (launch.split_k == SplitK::none) return launch.multicast ? "multicast" : "none";
   return fmt::format("{} {} {}", launch.split_k == SplitK::cluster ? "cluster" : "stream_k", launch.blocks,
                      launch.lockstep_rows);
 }
@@ -194,6 +194,12 @@ std::vector<Row> matmul_rows(const RowSettings& settings) {
             : std::vector<MatmulShape>{{0, 2304, 768}, {0, 3072, 768}, {0, 768, 3072}, {0, 6400, 1600}};
   for (const std::int64_t m : {16, 32, 64})
     for (const MatmulShape& w : matrices) bf16_gemm({m, w.n, w.k}, "smallm");
+  const std::vector<MatmulShape> unaligned =  // rows of odd multiples of 16 bytes in the right operand
+      small ? std::vector{MatmulShape{64, 40, 32}}
+            : std::vector<MatmulShape>{{4096, 4392, 4096},  {8192, 1352, 768},  {4096, 3464, 2048}, {2048, 8664, 4096},
+                                       {8192, 1512, 1024},  {2048, 1512, 2048}, {4096, 1352, 4096}, {1024, 4392, 4096},
+                                       {16384, 6408, 1608}, {8192, 3464, 3464}, {4096, 8664, 1600}, {2048, 4392, 8192}};
+  for (const MatmulShape& shape : unaligned) bf16_gemm(shape, "unaligned");
   const std::vector<MatmulShape> random =
       small ? random_shapes(settings.seed, 4, 16, 96) : random_shapes(settings.seed, 60, 16, 16384);
   for (const MatmulShape& shape : random) bf16_gemm(shape, "sweep");

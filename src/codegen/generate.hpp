@@ -40,6 +40,7 @@ struct KernelSource {
   /// cluster has at most as many CTAs as the matmul's loop has k-iterations. stream_k: any number of CTAs that is a
   /// multiple of `SplitKLaunch::lockstep_rows`.
   SplitK split_k = SplitK::none;
+  int multicast = 1;  ///< CTAs of a cluster, each with its own grid tile along the first axis, that load for each other
 };
 
 /// Lowers a graph, after the graph passes, for a class of launches on an architecture. Never rejects a valid graph. The

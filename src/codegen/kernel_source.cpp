@@ -35,7 +35,10 @@ KernelSource kernel_source(const codegen::Plan& plan) {
   source.persistent = plan.persistent();
   source.waits_for_previous = plan.waits_for_previous();
   source.prefetched_before_wait = plan.prefetched_before_wait();
-  for (const codegen::Phase& phase : plan.phases) source.split_k = std::max(source.split_k, phase.schedule.split_k);
+  for (const codegen::Phase& phase : plan.phases) {
+    source.split_k = std::max(source.split_k, phase.schedule.split_k);
+    source.multicast = std::max(source.multicast, phase.schedule.multicast);
+  }
   return source;
 }
 

@@ -13,7 +13,7 @@ void Atomics::meet(Thread& self, const void* word, bool for_all) {
   const auto found = words_.find(word);
   if (found == words_.end() && !fenced.passes[0]) return;
   Word& at = found == words_.end() ? words_[word] : found->second;
-  Knowledge& of_block = at.for_block[self.block.now(self).event.block];
+  Knowledge& of_block = at.for_block[self.block.number()];
   fenced.read[0].join(of_block);
   if (for_all) fenced.read[1].join(at.for_all);
   if (fenced.passes[0]) of_block.join(fenced.passed_on[0]);
@@ -22,12 +22,10 @@ void Atomics::meet(Thread& self, const void* word, bool for_all) {
 
 void Atomics::fence(Thread& self, bool for_all) {
   Order& order = self.block.order();
-  const std::uint32_t block = self.block.now(self).event.block;
+  const std::uint32_t block = self.block.number();
   for (const int reach : {0, 1}) {
     if (reach && !for_all) break;
-    Knowledge known = std::exchange(self.fenced.read[reach], {});
-    if (const auto own = known.of_others.find(block); own != known.of_others.end()) known.known.join(own->second);
-    order.acquire(self.index, known);
+    order.acquire(self.index, Knowledge::seen_from(block, std::exchange(self.fenced.read[reach], {})));
   }
   for (const int reach : {0, 1}) {
     if (reach && !for_all) break;

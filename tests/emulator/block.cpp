@@ -51,7 +51,7 @@ Block::Block(Cluster& cluster, const Launch& launch, std::int64_t index, const S
       try {
         launch_.entry(launch_.cells.data());
         thread.ended = true;
-        ++ended_;
+        if (++ended_ == launch_.threads) end();
         cluster_.left();
       } catch (const boost::context::detail::forced_unwind&) {
         throw;
@@ -67,6 +67,14 @@ Block::Block(Cluster& cluster, const Launch& launch, std::int64_t index, const S
 }
 
 Block::~Block() = default;  // unwinds threads that have not ended
+
+void Block::end() {
+  if (cluster_.blocks().size() == 1) return;
+  const Knowledge all = order_.all();
+  const Now now{
+      .event = {}, .block = number(), .barrier = order_.last_barrier(), .knowledge = &all, .cluster = cluster_.order()};
+  stopped_ = !copy_engine_.end(now) || !memory_barriers_.end(now);
+}
 
 bool Block::step() {
   if (stopped_) return false;
@@ -179,8 +187,10 @@ void Block::sleep(Thread& self, const Meeting& meeting) {
 void Block::wake(const Thread& thread) { warps_[static_cast<std::size_t>(thread.warp())].ready |= 1u << thread.lane(); }
 
 Now Block::now(const Thread& thread, int unit) {
-  Now now = unit == no_unit ? order_.now(thread.index) : order_.now(thread.index, unit);
-  now.event.block = launch_.first_block + static_cast<std::uint32_t>(index_);
+  Block& by = thread.block;
+  Now now = unit == no_unit ? by.order_.now(thread.index) : by.order_.now(thread.index, unit);
+  now.block = now.event.block = by.number();
+  if (unit != no_unit) now.event.block = number(), now.event.time = order_.clock();
   now.cluster = cluster_.order();
   return now;
 }
@@ -191,15 +201,18 @@ void Block::check(Thread& self, const void* address, std::size_t bytes, std::siz
 }
 
 int Block::offset_in_shared(Thread& self, const void* address, int bytes, int alignment, Use use, Code code, int unit) {
-  check(self, address, static_cast<std::size_t>(bytes), static_cast<std::size_t>(alignment), use, code, Space::shared,
-        unit);
+  const bool own = &self.block == this;
+  check(self, address, static_cast<std::size_t>(bytes), static_cast<std::size_t>(alignment), use, code,
+        own ? Space::shared : Space::cluster, unit);
   const auto offset = static_cast<const char*>(address) - shared_;
   const bool inside = offset >= 0 && offset + bytes <= launch_.shared_bytes;
   if (inside && offset % alignment == 0) return static_cast<int>(offset);
-  report(inside ? Fault::Kind::misaligned : Fault::Kind::out_of_bounds, self, code,
-         fmt::format("thread {} uses {} bytes at offset {} of {} in shared memory, with alignment {}, at {}",
-                     self.index, bytes, offset, launch_.shared_bytes, alignment, launch_.lines[code]));
-  stop();
+  self.block.report(
+      inside ? Fault::Kind::misaligned : Fault::Kind::out_of_bounds, self, code,
+      fmt::format("thread {} uses {} bytes at offset {} of {} in shared memory{}, with alignment {}, at {}", self.index,
+                  bytes, offset, launch_.shared_bytes, own ? "" : fmt::format(" of block {}", index_), alignment,
+                  launch_.lines[code]));
+  self.block.stop();
 }
 
 /// `other` is waiting already; both must have come to the same operation.
@@ -215,9 +228,9 @@ void Block::compare(const Thread& self, const Meeting& meeting, const Thread& ot
 }
 
 /// No thread can run, and not all have ended.
-void Block::report_stuck() {
+void Block::report_stuck(const std::string& others) {
   if (std::ranges::any_of(threads_, [](const Thread& thread) { return thread.meeting.place != nullptr; }))
-    return report_deadlock();
+    return report_deadlock(others);
   for (std::size_t w = 0; w < warps_.size(); ++w) {
     const std::uint32_t waiting = warps_[w].waiting;
     if (!waiting) continue;
@@ -235,8 +248,7 @@ void Block::report_stuck() {
   report_missing(*first_at_barrier_, *missing, Fault::Kind::divergent_barrier);
 }
 
-/// Reports where each thread waits, and for what.
-void Block::report_deadlock() {
+std::string Block::waits() const {
   std::vector<std::pair<std::string, std::vector<const Thread*>>> all;
   for (const Thread& thread : threads_) {
     const Meeting& meeting = thread.meeting;
@@ -249,13 +261,17 @@ void Block::report_deadlock() {
     else
       known->second.push_back(&thread);
   }
-  std::string text = "no thread can make progress";
+  std::string text;
   for (const auto& [where, threads] : all)
-    text += threads.size() == 1
-                ? fmt::format("; thread {} waits {}", threads[0]->index, where)
-                : fmt::format("; thread {} and {} more wait {}", threads[0]->index, threads.size() - 1, where);
+    text += fmt::format("{}thread {}{} {}", text.empty() ? "" : "; ", threads[0]->index,
+                        threads.size() == 1 ? " waits" : fmt::format(" and {} more wait", threads.size() - 1), where);
+  return text;
+}
+
+void Block::report_deadlock(const std::string& others) {
   const auto first = std::ranges::find_if(threads_, [](const Thread& thread) { return thread.meeting.place; });
-  report(Fault::Kind::deadlock, *first, first->meeting.code, text);
+  report(Fault::Kind::deadlock, *first, first->meeting.code,
+         fmt::format("no thread can make progress; {}{}", waits(), others));
 }
 
 void Block::refuse(const Thread& thread, Code code, const std::string& text) {

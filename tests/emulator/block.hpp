@@ -98,11 +98,15 @@ class Block {
   /// Returns true if a thread waits for another CTA to set a flag.
   bool waits_for_flag() const;
   int live_threads() const { return launch_.threads - ended_; }
-  /// Reports why the CTA has not ended.
-  void report_stuck();
+  /// Reports why the CTA has not ended. `others` tells where other CTAs of its cluster wait.
+  void report_stuck(const std::string& others);
+  /// Where each thread waits, and for what; empty if all have ended.
+  std::string waits() const;
 
   const Launch& launch() const { return launch_; }
   std::int64_t index() const { return index_; }
+  /// Counted over all launches of a run, as in events.
+  std::uint32_t number() const { return launch_.first_block + static_cast<std::uint32_t>(index_); }
   Cluster& cluster() { return cluster_; }
   char* shared_memory() { return shared_; }
   Shadow& shadow() { return shadow_; }  ///< for shared memory
@@ -114,12 +118,14 @@ class Block {
   MatrixUnits& matrix_units() { return matrix_units_; }
   bool stopped() const { return stopped_; }
 
-  /// Describes an access by a thread, as far as the CTA's ordering goes, or by a unit on its behalf.
+  /// Describes an access by a thread, as far as the CTA's ordering goes, or by a unit of this CTA on its behalf. The
+  /// thread may be one of another CTA of the cluster.
   Now now(const Thread& thread, int unit = no_unit);
   /// Checks the access if checks are enabled.
   void check(Thread& self, const void* address, std::size_t bytes, std::size_t alignment, Use use, Code code,
              Space space = Space::any, int unit = no_unit);
-  /// The same for shared memory; bounds and alignment are checked even if checks are disabled. Returns the offset.
+  /// The same for shared memory of this CTA; bounds and alignment are checked even if checks are disabled. Returns the
+  /// offset. The thread may be one of another CTA of the cluster.
   int offset_in_shared(Thread& self, const void* address, int bytes, int alignment, Use use, Code code,
                        int unit = no_unit);
 
@@ -159,7 +165,9 @@ class Block {
   void run(Thread& thread);
   void suspend();
   void compare(const Thread& self, const Meeting& meeting, const Thread& other, Fault::Kind kind);
-  void report_deadlock();
+  void report_deadlock(const std::string& others);
+  /// All threads have ended; what other CTAs do to this one's shared memory must be over.
+  void end();
   void report_missing(const Thread& waits, const Thread& missing, Fault::Kind kind);
 
   Cluster& cluster_;

@@ -82,7 +82,10 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
            subject(place(*shadow, address)) + fmt::format(", which is not a multiple of {} bytes", alignment));
     thread.block.stop();
   }
-  Now now = thread.block.now(thread, unit);
+  Cluster& cluster = thread.block.cluster();
+  const auto block_of = [&](int rank) -> Block& { return *cluster.blocks()[static_cast<std::size_t>(rank)]; };
+  // A unit that writes to another CTA's shared memory is one of that CTA.
+  Now now = (rank && !own ? block_of(*rank) : thread.block).now(thread, unit);
   now.launch = first_block_;
   now.event.code = lines_.offset(code);
   now.event.atomic = use == Use::atomic || use == Use::block_atomic || use == Use::contended;
@@ -104,7 +107,8 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
         thread.block.launch().kernel, shadow->owners().front().name, shadow->end() - shadow->begin()));
   }
   if (wrong) {
-    report(wrong->kind, thread, code, subject(place(*shadow, address)) + story(thread.block, *wrong, now.event),
+    const std::string owner = rank && !own ? fmt::format(" of block {}", block_of(*rank).index()) : "";
+    report(wrong->kind, thread, code, subject(place(*shadow, address) + owner) + story(thread.block, *wrong),
            wrong->other.code);
   }
 }
@@ -153,10 +157,13 @@ std::optional<Checks::Verdict> Checks::judge(const Owner* owner, Cell& cell, con
 }
 
 /// The rest of the message, after its subject.
-std::string Checks::story(Block& block, const Verdict& verdict, const Event& event) const {
+std::string Checks::story(Block& block, const Verdict& verdict) const {
   const Event& other = verdict.other;
   const auto who = [&] {
-    if (other.block == event.block) return block.order().name(other.thread);
+    if (other.block == block.number()) return block.order().name(other.thread);
+    for (const auto& peer : block.cluster().blocks())
+      if (other.block == peer->number())
+        return fmt::format("{} of block {}", peer->order().name(other.thread), peer->index());
     return fmt::format("{} of block {}",
                        other.by_unit ? "an asynchronous unit" : fmt::format("thread {}", other.thread),
                        other.block - first_block_);

@@ -58,7 +58,7 @@ class Checks {
   void for_each_shadow(Block& block, Visit&& visit);
   static std::optional<Verdict> judge(const Owner* owner, Cell& cell, const Now& now, Use use);
   void check_registers(Thread& thread, const char* address, std::size_t bytes, Code code);
-  std::string story(Block& block, const Verdict& verdict, const Event& event) const;
+  std::string story(Block& block, const Verdict& verdict) const;
   static std::string place(Shadow& shadow, const char* address);
   std::string nearest(Block& block, const char* address, std::size_t bytes);
   const std::string& line(const Event& event) const { return lines_[lines_.code(event.code)]; }

@@ -9,7 +9,7 @@ namespace tessera::internal::emulator {
 
 Cluster::Cluster(const Launch& launch, std::int64_t index, const Stacks& stacks, int first_stack) : launch_(launch) {
   order_.first_block = launch.first_block + static_cast<std::uint32_t>(index * launch.cluster);
-  order_.times.resize(static_cast<std::size_t>(launch.cluster));
+  order_.blocks.resize(static_cast<std::size_t>(launch.cluster));
   for (int rank = 0; rank < launch.cluster; ++rank)
     blocks_.push_back(std::make_unique<Block>(*this, launch, index * launch.cluster + rank, stacks,
                                               first_stack + rank * launch.threads));
@@ -19,9 +19,11 @@ bool Cluster::stopped() const { return std::ranges::any_of(blocks_, &Block::stop
 
 bool Cluster::step() {
   const int count = static_cast<int>(blocks_.size()), start = count > 1 ? launch_.random.below(count) : 0;
-  for (int i = 0; i < count; ++i)
-    if (blocks_[static_cast<std::size_t>((start + i) % count)]->step()) return true;
-  if (stopped()) return false;
+  for (int i = 0; i < count; ++i) {
+    Block& block = *blocks_[static_cast<std::size_t>((start + i) % count)];
+    if (block.step()) return true;
+    if (block.stopped()) return false;
+  }
   if (!waits_for_flag()) report_stuck();
   return false;
 }
@@ -30,7 +32,12 @@ bool Cluster::waits_for_flag() const { return std::ranges::any_of(blocks_, &Bloc
 
 void Cluster::report_stuck() {
   const auto stuck = std::ranges::find_if(blocks_, [](const auto& block) { return !block->ended(); });
-  if (stuck != blocks_.end()) (*stuck)->report_stuck();
+  if (stuck == blocks_.end()) return;
+  std::string others;
+  for (auto other = stuck + 1; other != blocks_.end(); ++other)
+    if (const std::string waits = (*other)->waits(); !waits.empty())
+      others += fmt::format("; in block {} {}", (*other)->index(), waits);
+  (*stuck)->report_stuck(others);
 }
 
 std::optional<int> Cluster::rank_of(const Shadow& memory) const {
@@ -62,23 +69,38 @@ void Cluster::left() {
 
 void Cluster::release() {
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    blocks_[i]->order().barrier();
-    order_.times[i] = blocks_[i]->order().last_barrier();
+    Order& order = blocks_[i]->order();
+    order.barrier();
+    order_.blocks[i] = {.time = order.last_barrier(), .known = order.all()};
   }
   for (Thread* thread : std::exchange(waiting_, {})) thread->block.wake(*thread);
 }
 
-const void* Cluster::place_in(Thread& self, const void* at, int bytes, int rank, Code code) {
+void Cluster::arrive(Thread& self, const void* at_barrier, Code code) {
+  const int count = launch_.cluster, start = count > 1 ? launch_.random.below(count) : 0;
+  for (int i = 0; i < count; ++i) {
+    const int rank = (start + i) % count;
+    Block& block = *blocks_[static_cast<std::size_t>(rank)];
+    if (i > 0) self.block.pause(self);
+    if (&block == &self.block)
+      block.memory_barriers().arrive(self, at_barrier, 0, code);
+    else
+      block.memory_barriers().arrive_from(self, place_in(self, at_barrier, barrier_bytes, rank, "arrives at", code),
+                                          code);
+  }
+}
+
+char* Cluster::place_in(Thread& self, const void* at, int bytes, int rank, std::string_view does, Code code) {
   const int offset = static_cast<int>(static_cast<const char*>(at) - self.block.shared_memory());
   if (rank < 0 || rank >= launch_.cluster)
-    self.block.refuse(self, code, fmt::format("reads memory of block {} of a cluster of {}", rank, launch_.cluster));
+    self.block.refuse(self, code, fmt::format("{} memory of block {} of a cluster of {}", does, rank, launch_.cluster));
   if (offset < 0 || offset + bytes > launch_.shared_bytes)
     self.block.refuse(
         self, code,
-        fmt::format("reads byte {} of the {} bytes of another block's shared memory", offset, launch_.shared_bytes));
+        fmt::format("{} byte {} of the {} bytes of another block's shared memory", does, offset, launch_.shared_bytes));
   Block& other = *blocks_[static_cast<std::size_t>(rank)];
   if (other.ended())
-    self.block.refuse(self, code, fmt::format("reads memory of block {} of its cluster, which has ended", rank));
+    self.block.refuse(self, code, fmt::format("{} memory of block {} of its cluster, which has ended", does, rank));
   return other.shared_memory() + offset;
 }
 

@@ -1,8 +1,11 @@
-// A cluster: CTAs that run at the same time, synchronize, and read each other's shared memory.
+// A cluster: CTAs that run at the same time, synchronize, read each other's shared memory, and arrive at each other's
+// mbarriers.
 #pragma once
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "emulator/block.hpp"
@@ -33,8 +36,12 @@ class Cluster final : public Place {
   std::string story(const Thread& waits) const override;
   const ClusterOrder* order() const { return blocks_.size() > 1 ? &order_ : nullptr; }
 
-  /// The address in the shared memory of CTA `rank` that corresponds to `at` in the thread's own CTA.
-  const void* place_in(Thread& self, const void* at, int bytes, int rank, Code code);
+  /// Arrives at the mbarrier at this offset in each CTA, in any order.
+  void arrive(Thread& self, const void* at_barrier, Code code);
+
+  /// The address in the shared memory of CTA `rank` that corresponds to `at` in the thread's own CTA. `does` is what
+  /// the thread does there: "reads".
+  char* place_in(Thread& self, const void* at, int bytes, int rank, std::string_view does, Code code);
 
  private:
   int live_threads() const;

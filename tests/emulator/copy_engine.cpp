@@ -7,6 +7,7 @@
 
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
+#include "emulator/cluster.hpp"
 #include "emulator/swizzle.hpp"
 #include "graph/math.hpp"
 
@@ -44,30 +45,89 @@ BoxMap CopyEngine::box(Thread& self, const void* map, std::span<const int> at, C
   return box;
 }
 
-void CopyEngine::load(Thread& self, const void* map, void* to, const void* at_barrier, std::span<const int> at,
-                      Code code) {
-  MemoryBarrier& barrier = block_.memory_barriers().find(self, at_barrier, code);
-  if (!barrier.fenced) {
-    block_.report(Fault::Kind::missing_fence, self, code,
-                  fmt::format("thread {} starts a copy that {} counts at {}, with no barrier_init_fence since it was "
-                              "initialized",
-                              self.index, barrier.name(), block_.launch().lines[code]));
-    block_.stop();
+CopyEngine::Loads& CopyEngine::loads_of(const Thread& self, const MemoryBarrier& barrier) {
+  const auto [known, is_new] = loads_of_.try_emplace({self.block.index(), &barrier});
+  if (is_new) {
+    const std::string by = &self.block == &block_ ? "" : fmt::format(" of block {}", self.block.index());
+    known->second.unit = block_.order().new_unit(fmt::format("TMA{} for {}", by, barrier.name()));
   }
-  Load load{.map = box(self, map, at, code), .at = coordinates(at), .to = 0, .barrier = &barrier, .unit = 0, .time = 0};
-  const auto [known, is_new] = load_units_.try_emplace(&barrier);
-  if (is_new) known->second = block_.order().new_unit("TMA for " + barrier.name());
-  load.unit = known->second;
+  return known->second;
+}
+
+/// The mbarrier in this CTA that shall count the bytes of a copy.
+MemoryBarrier& CopyEngine::counting(Thread& self, const void* at_barrier, Code code) {
+  MemoryBarrier& barrier = block_.memory_barriers().find(self, at_barrier, code);
+  if (barrier.fenced) return barrier;
+  self.block.report(Fault::Kind::missing_fence, self, code,
+                    fmt::format("thread {} starts a copy that {} counts at {}, with no barrier_init_fence since it was "
+                                "initialized",
+                                self.index, barrier.name(), block_.launch().lines[code]));
+  self.block.stop();
+}
+
+/// Checks the reads of the tensor.
+void CopyEngine::check_box(Thread& self, const Load& load, Code code) {
   load.map.each_row(load.at, [&](int, const char* row, int first, int end) {
     if (end > first)
       block_.check(self, row, static_cast<std::size_t>(end - first), load.map.element_bytes, Use::read, code,
                    Space::global, load.unit);
   });
+}
+
+void CopyEngine::start(Thread& self, Load load, void* to, Code code) {
   load.to = static_cast<std::uint32_t>(
       block_.offset_in_shared(self, to, load.map.bytes(), box_alignment, Use::copy_start, code, load.unit));
   load.time = block_.order().tick();
+  Loads& all = loads_of(self, *load.barrier);
+  all.time = load.time, all.thread = &self, all.code = code;
   std::memset(block_.shared_memory() + load.to, poison, static_cast<std::size_t>(load.map.bytes()));
   loads_.push_back(load);
+}
+
+void CopyEngine::load(Thread& self, const void* map, void* to, const void* at_barrier, std::span<const int> at,
+                      Code code) {
+  MemoryBarrier& barrier = counting(self, at_barrier, code);
+  const Load load{.map = box(self, map, at, code),
+                  .at = coordinates(at),
+                  .to = 0,
+                  .barrier = &barrier,
+                  .unit = loads_of(self, barrier).unit,
+                  .time = 0};
+  check_box(self, load, code);
+  start(self, load, to, code);
+}
+
+void CopyEngine::load_multicast(Thread& self, const void* map, void* to, const void* at_barrier,
+                                std::span<const int> at, Code code) {
+  load(self, map, to, at_barrier, at, code);
+  Load load = loads_.back();
+  Cluster& cluster = block_.cluster();
+  for (const auto& other : cluster.blocks()) {
+    if (other.get() == &block_) continue;
+    const int rank = cluster.rank_of(*other);
+    const auto there = [&](const void* here, int bytes) {
+      return cluster.place_in(self, here, bytes, rank, "copies to", code);
+    };
+    CopyEngine& engine = other->copy_engine();
+    load.barrier = &engine.counting(self, there(at_barrier, barrier_bytes), code);
+    load.unit = engine.loads_of(self, *load.barrier).unit;
+    engine.start(self, load, there(to, load.map.bytes()), code);
+  }
+}
+
+bool CopyEngine::end(const Now& now) const {
+  for (const auto& [key, loads] : loads_of_) {
+    if (key.first == block_.index() || loads.time <= now.knowledge->known[static_cast<std::size_t>(loads.unit)])
+      continue;
+    loads.thread->block.report(
+        Fault::Kind::misuse, *loads.thread, loads.code,
+        fmt::format("thread {} starts a copy to shared memory of block {} at {}, and block {} may end before the copy: "
+                    "it does not wait for {}",
+                    loads.thread->index, block_.index(), block_.launch().lines[loads.code], block_.index(),
+                    key.second->name()));
+    return false;
+  }
+  return true;
 }
 
 void CopyEngine::make(const Load& load) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "emulator/memory_barriers.hpp"
@@ -18,6 +19,9 @@ class CopyEngine {
 
   /// Starts a copy to shared memory of the box at these coordinates, one per axis. `barrier` counts its bytes.
   void load(Thread& self, const void* map, void* to, const void* barrier, std::span<const int> at, Code code);
+  /// The same to the shared memory of each CTA of the cluster, at the same offset. In each CTA the mbarrier at the
+  /// same offset counts the bytes, which arrive there at a time of their own.
+  void load_multicast(Thread& self, const void* map, void* to, const void* barrier, std::span<const int> at, Code code);
   /// Starts a copy from shared memory.
   void store(Thread& self, const void* map, const void* from, std::span<const int> at, Code code);
   /// Commits the stores that the thread has started since the last commit as a group.
@@ -28,6 +32,8 @@ class CopyEngine {
   int under_way() const { return static_cast<int>(loads_.size() + stores_.size()); }
   /// Performs one of the copies in flight.
   void make(int which);
+  /// The CTA ends, with this knowledge. Reports a copy by another CTA that may end later; returns false if so.
+  bool end(const Now& now) const;
 
  private:
   struct Load {
@@ -50,7 +56,19 @@ class CopyEngine {
     std::vector<std::uint32_t> closed{};  ///< time at which each group was committed
   };
 
+  /// The copies to this CTA's shared memory that an mbarrier counts and the threads of one CTA start.
+  struct Loads {
+    int unit;
+    std::uint32_t time = 0;  ///< of the last
+    const Thread* thread = nullptr;
+    Code code = nullptr;
+  };
+
   BoxMap box(Thread& self, const void* map, std::span<const int> at, Code code);
+  Loads& loads_of(const Thread& self, const MemoryBarrier& barrier);
+  MemoryBarrier& counting(Thread& self, const void* at_barrier, Code code);
+  void check_box(Thread& self, const Load& load, Code code);
+  void start(Thread& self, Load load, void* to, Code code);
   void make(const Load& load);
   void make(const Store& store);
   Stores& stores_of(int thread);
@@ -58,7 +76,7 @@ class CopyEngine {
   Block& block_;
   std::vector<Load> loads_;
   std::vector<Store> stores_;
-  std::map<const MemoryBarrier*, int> load_units_;
+  std::map<std::pair<std::int64_t, const MemoryBarrier*>, Loads> loads_of_;  ///< by CTA that starts them
   std::map<int, Stores> of_threads_;
 };
 

@@ -92,12 +92,14 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   if (kernel.threads <= 0 || kernel.threads % warp_size != 0 || kernel.threads > 1024) {
     throw InternalError(fmt::format("kernel {} has blocks of {} threads", kernel.name, kernel.threads));
   }
-  const std::int64_t blocks = std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies<>());
+  std::int64_t blocks = std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies<>());
   if (blocks == 0) return {};
+  if (kernel.multicast > 1 && !grid.empty())  // grid tiles that the CTAs of a cluster take together
+    blocks = blocks / grid[0] * ((grid[0] + kernel.multicast - 1) / kernel.multicast);
   const bool by_grid = kernel.split_k == SplitK::stream_k;
   const std::int64_t most = kernel.persistent ? options.persistent_blocks : blocks;
   const int in_flight = static_cast<int>(std::min<std::int64_t>(options.blocks_in_flight, most));
-  const int cluster = kernel.split_k == SplitK::cluster ? options.cluster : 1;
+  const int cluster = kernel.split_k == SplitK::cluster ? options.cluster : kernel.multicast;
   const int lockstep_rows = kernel.split_k == SplitK::stream_k ? options.lockstep_rows : 1;
   const Library& library = this->library(options.checks);
   const LentStacks lent(in_flight * cluster * kernel.threads);

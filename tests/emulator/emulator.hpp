@@ -49,7 +49,7 @@ struct RunOptions {
   std::uint64_t seed = 1;     ///< for the order in which CTAs, warps and lanes run
   int blocks_in_flight = 1;   ///< CTAs that run concurrently
   int persistent_blocks = 3;  ///< CTAs in a launch of a persistent kernel, or clusters, if it uses them
-  int cluster = 1;            ///< CTAs per cluster, for a kernel that uses clusters
+  int cluster = 1;            ///< CTAs per cluster, for a split-K kernel that uses clusters
   int lockstep_rows = 1;      ///< tiles that CTAs process in lockstep, for a stream-K kernel
   bool ahead = true;          ///< the kernel may prefetch before the PDL wait: launches before do not write the inputs
 };

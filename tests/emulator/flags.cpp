@@ -22,7 +22,7 @@ void Flags::raise(Thread& self, const void* at, Code code) {
   const std::size_t index = index_of(self, at, code);
   if (words_[index]) self.block.refuse(self, code, fmt::format("sets flag {}, which is already set", index));
   words_[index] = 1;
-  states_[index].of_raiser = self.block.order().publish(self.index, self.block.now(self).event.block);
+  states_[index].of_raiser = self.block.order().publish(self.index, self.block.number());
   for (Thread* thread : std::exchange(states_[index].waiting, {})) thread->block.wake(*thread);
 }
 
@@ -33,7 +33,8 @@ void Flags::await(Thread& self, const void* at, Code code) {
     self.block.sleep(self, {.what = "wait_flag", .code = code, .place = this});
   }
   words_[index] = 0;
-  self.block.order().acquire(self.index, std::exchange(states_[index].of_raiser, {}));
+  self.block.order().acquire(self.index,
+                             Knowledge::seen_from(self.block.number(), std::exchange(states_[index].of_raiser, {})));
 }
 
 int Flags::raised() const { return static_cast<int>(std::ranges::count(words_, 1u)); }

@@ -25,19 +25,28 @@ struct Event {
 
 /// The order that cluster barriers establish between accesses of its CTAs.
 struct ClusterOrder {
-  std::uint32_t first_block = 0;     ///< numbered as in events
-  std::vector<std::uint32_t> times;  ///< for each CTA, its clock at the last cluster barrier
+  struct Block {
+    std::uint32_t time = 0;  ///< its clock at the last cluster barrier
+    Known known;             ///< what its threads knew about each other and its units
+  };
+  std::uint32_t first_block = 0;  ///< numbered as in events
+  std::vector<Block> blocks;
 
-  bool knows(const Event& past) const {
+  /// `fenced`: units see the access.
+  bool knows(const Event& past, bool fenced) const {
     const std::uint32_t rank = past.block - first_block;
-    return rank < times.size() && !past.by_unit && past.time < times[rank];
+    if (rank >= blocks.size()) return false;
+    const auto& [time, known] = blocks[rank];
+    if (!fenced && !past.by_unit) return past.time < time;
+    return past.time <= (fenced ? known.fenced : known.known)[past.thread];
   }
 };
 
-/// An access that is about to be made.
+/// An access that is about to be made, by a thread or on its behalf. TMA also writes for threads of other CTAs.
 struct Now {
   Event event;
-  std::uint16_t thread = 0;              ///< on whose behalf, if a unit makes the access
+  std::uint32_t block = 0;  ///< CTA of the thread; that of the event may be another one of the cluster
+  std::uint16_t thread = 0;
   std::uint32_t barrier = 0;             ///< time of the CTA's last barrier
   std::uint32_t warp_barrier = 0;        ///< time of the warp's last barrier, its own or the CTA's
   std::uint32_t launch = 0;              ///< first CTA of the launch
@@ -46,15 +55,18 @@ struct Now {
 };
 
 inline bool is_ordered(const Event& past, const Now& now) {
-  if (past.block != now.event.block) {
-    if (past.block < now.launch || (now.cluster && now.cluster->knows(past))) return true;
-    if (!now.knowledge || past.by_unit || now.event.by_unit) return false;
+  const bool fenced = now.event.by_unit && past.write && !past.by_unit;  // a fence is necessary
+  const auto is_part = [&](const Known& known) {
+    return past.time <= (fenced ? known.fenced : known.known)[past.thread];
+  };
+  if (past.block != now.block) {
+    if (past.block < now.launch || (now.cluster && now.cluster->knows(past, fenced))) return true;
+    if (!now.knowledge) return false;
     const auto other = now.knowledge->of_others.find(past.block);
-    return other != now.knowledge->of_others.end() && past.time <= other->second[past.thread];
+    return other != now.knowledge->of_others.end() && is_part(other->second);
   }
-  const bool is_known = now.knowledge && past.time <= now.knowledge->known[past.thread];
-  if (past.by_unit) return is_known;
-  if (now.event.by_unit && past.write) return now.knowledge && past.time <= now.knowledge->fenced[past.thread];
+  const bool is_known = now.knowledge && is_part(*now.knowledge);
+  if (past.by_unit || fenced) return is_known;
   return past.thread == now.thread || past.time < now.barrier ||
          (past.warp() == now.thread / 32 && past.time < now.warp_barrier) || is_known;
 }

@@ -25,14 +25,24 @@ class Times {
   std::vector<std::uint32_t> times_;
 };
 
-/// `fenced` is the part of `known` that units see as well, as a fence passed it on. `of_others` is known about threads
-/// of other CTAs, by CTA.
-struct Knowledge {
+/// Knowledge about the threads and units of one CTA. `fenced` is the part of `known` that units see as well, as a
+/// fence passed it on.
+struct Known {
   Times known, fenced;
-  std::map<std::uint32_t, Times> of_others;
+  void join(const Known& other) { known.join(other.known), fenced.join(other.fenced); }
+};
+
+/// Knowledge about a thread's own CTA, and about other CTAs, by their numbers.
+struct Knowledge : Known {
+  std::map<std::uint32_t, Known> of_others;
   void join(const Knowledge& other) {
-    known.join(other.known), fenced.join(other.fenced);
-    for (const auto& [block, times] : other.of_others) of_others[block].join(times);
+    Known::join(other);
+    for (const auto& [block, known] : other.of_others) of_others[block].join(known);
+  }
+  /// The knowledge that a thread published, as a thread of CTA `block` sees it: about that CTA, it is about its own.
+  static Knowledge seen_from(std::uint32_t block, Knowledge published) {
+    if (const auto own = published.of_others.extract(block)) published.Known::join(own.mapped());
+    return published;
   }
 };
 

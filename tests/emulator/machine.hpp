@@ -30,6 +30,12 @@ void emulated_cluster_barrier();
 /// Reads the shared memory of CTA `rank` of the cluster at the address that corresponds to `at`.
 void emulated_load_from_block(void* out, const void* at, int bytes, int rank);
 
+/// Arrives at the mbarrier at this offset in each CTA of the cluster.
+void emulated_barrier_arrive_cluster(void* at);
+/// Copies the box to this offset of shared memory in each CTA of the cluster, where the mbarrier at the same offset as
+/// `barrier` counts the bytes.
+void emulated_box_load_multicast(const void* map, void* to, void* barrier, const int* at, int axes);
+
 // Stream-K.
 void emulated_set_flag(void* flag);
 void emulated_wait_flag(void* flag);

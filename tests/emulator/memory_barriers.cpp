@@ -7,6 +7,7 @@
 
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
+#include "emulator/cluster.hpp"
 
 namespace tessera::internal::emulator {
 namespace {
@@ -14,8 +15,7 @@ namespace {
 /// A value stored in the mbarrier's memory, to detect that it is overwritten.
 std::uint64_t mark(int offset) { return 0x6d62617272696572 ^ static_cast<std::uint64_t>(offset); }
 
-/// PTX ISA, "Size and alignment of mbarrier object", "Tx-count".
-constexpr int barrier_bytes = 8;
+/// PTX ISA, "Tx-count".
 constexpr std::int64_t most_bytes = (1 << 20) - 1;
 
 }  // namespace
@@ -47,7 +47,12 @@ void MemoryBarriers::init(Thread& self, const void* at, int arrivals, Code code)
 }
 
 void MemoryBarriers::fence(const Thread& self) {
-  for (auto& [offset, barrier] : barriers_) barrier.fenced |= barrier.made.thread == self.index;
+  for (auto& [offset, barrier] : barriers_)
+    if (barrier.made.thread == self.index && !barrier.fenced) barrier.fenced = block_.now(self).event;
+}
+
+std::string MemoryBarriers::name_for(const Thread& self, const std::string& name) const {
+  return &self.block == &block_ ? name : fmt::format("{} of block {}", name, block_.index());
 }
 
 MemoryBarrier& MemoryBarriers::find(Thread& self, const void* at, Code code) {
@@ -55,32 +60,62 @@ MemoryBarrier& MemoryBarriers::find(Thread& self, const void* at, Code code) {
   const auto found = barriers_.find(offset);
   const std::uint64_t text = mark(offset);
   if (found == barriers_.end())
-    block_.refuse(self, code,
-                  fmt::format("uses byte {} of shared memory as an mbarrier, which was not initialized", offset));
+    self.block.refuse(self, code,
+                      fmt::format("uses {} as an mbarrier, which was not initialized",
+                                  name_for(self, fmt::format("byte {} of shared memory", offset))));
+  MemoryBarrier& barrier = found->second;
+  const auto name = [&] { return name_for(self, barrier.name()); };
   if (std::memcmp(block_.shared_memory() + offset, &text, sizeof text) != 0)
-    block_.refuse(self, code, "uses " + found->second.name() + ", which was overwritten");
-  if (!is_ordered(found->second.made, block_.now(self))) {
-    block_.report(
-        Fault::Kind::race, self, code,
-        fmt::format("thread {} uses {} at {}, which thread {} initialized with no barrier between them", self.index,
-                    found->second.name(), block_.launch().lines[code], found->second.made.thread));
-    block_.stop();
+    self.block.refuse(self, code, "uses " + name() + ", which was overwritten");
+  const Now now = block_.now(self);
+  const auto check_order = [&](const Event& event, const char* what) {
+    if (is_ordered(event, now)) return;
+    self.block.report(Fault::Kind::race, self, code,
+                      fmt::format("thread {} uses {} at {}, which thread {} {} with no barrier between them",
+                                  self.index, name(), block_.launch().lines[code], event.thread, what));
+    self.block.stop();
+  };
+  check_order(barrier.made, "initialized");
+  if (&self.block != &block_) {
+    if (!barrier.fenced) {
+      self.block.report(Fault::Kind::missing_fence, self, code,
+                        fmt::format("thread {} uses {} at {}, with no barrier_init_fence since it was initialized",
+                                    self.index, name(), block_.launch().lines[code]));
+      self.block.stop();
+    }
+    check_order(*barrier.fenced, "fenced");
   }
-  return found->second;
+  return barrier;
 }
 
 void MemoryBarriers::arrive(Thread& self, const void* at, int bytes, Code code) {
   MemoryBarrier& barrier = find(self, at, code);
-  if (barrier.pending == 0)
-    block_.refuse(
-        self, code,
-        fmt::format("arrives at {} once too often: phase {} {}", barrier.name(), barrier.phase, barrier.lacks()));
+  check_pending(self, barrier, code);
   barrier.bytes += bytes;
   if (bytes < 0 || barrier.bytes > most_bytes)
     block_.refuse(
         self, code,
         fmt::format("makes {} expect {} bytes, and the maximum is {}", barrier.name(), barrier.bytes, most_bytes));
-  barrier.coming.join(block_.order().release(self.index));
+  come(barrier, block_.order().release(self.index));
+}
+
+void MemoryBarriers::arrive_from(Thread& self, const void* at, Code code) {
+  MemoryBarrier& barrier = find(self, at, code);
+  check_pending(self, barrier, code);
+  by_others_[{self.block.index(), self.index}] = {
+      .event = block_.now(self).event, .thread = &self, .code = code, .offset = barrier.offset};
+  come(barrier, Knowledge::seen_from(block_.number(), self.block.order().publish(self.index, self.block.number())));
+}
+
+void MemoryBarriers::check_pending(const Thread& self, const MemoryBarrier& barrier, Code code) const {
+  if (barrier.pending == 0)
+    self.block.refuse(self, code,
+                      fmt::format("arrives at {} once too often: phase {} {}", name_for(self, barrier.name()),
+                                  barrier.phase, barrier.lacks()));
+}
+
+void MemoryBarriers::come(MemoryBarrier& barrier, const Knowledge& knowledge) {
+  barrier.coming.join(knowledge);
   --barrier.pending;
   end_phase(barrier);
 }
@@ -99,6 +134,20 @@ void MemoryBarriers::complete(MemoryBarrier& barrier, int bytes, int unit, std::
   barrier.coming.known.raise(static_cast<std::size_t>(unit), time);
   barrier.bytes -= bytes;
   end_phase(barrier);
+}
+
+bool MemoryBarriers::end(const Now& now) {
+  for (const auto& [from, arrival] : by_others_) {
+    if (is_ordered(arrival.event, now)) continue;
+    const Thread* const thread = arrival.thread;
+    thread->block.report(Fault::Kind::misuse, *thread, arrival.code,
+                         fmt::format("thread {} arrives at the mbarrier at byte {} of shared memory of block {} at {}, "
+                                     "and block {} may end before that: it does not wait for the arrival",
+                                     thread->index, arrival.offset, block_.index(), block_.launch().lines[arrival.code],
+                                     block_.index()));
+    return false;
+  }
+  return true;
 }
 
 void MemoryBarriers::end_phase(MemoryBarrier& barrier) {

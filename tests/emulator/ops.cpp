@@ -145,7 +145,7 @@ void emulated_cluster_barrier() {
 
 void emulated_load_from_block(void* out, const void* at, int bytes, int rank) {
   Thread& self = current_thread();
-  const void* const there = self.block.cluster().place_in(self, at, bytes, rank, CALLER);
+  const void* const there = self.block.cluster().place_in(self, at, bytes, rank, "reads", CALLER);
   check(self, there, bytes, Use::read, CALLER, Space::cluster);
   std::memcpy(out, there, static_cast<std::size_t>(bytes));
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/block.hpp"
+#include "emulator/cluster.hpp"
 #include "emulator/machine.hpp"
 
 using namespace tessera::internal;
@@ -73,6 +74,11 @@ void emulated_barrier_arrive(void* at, int expected_bytes) {
   self.block.memory_barriers().arrive(self, at, expected_bytes, CALLER);
 }
 
+void emulated_barrier_arrive_cluster(void* at) {
+  Thread& self = current_thread();
+  self.block.cluster().arrive(self, at, CALLER);
+}
+
 void emulated_barrier_wait(void* at, unsigned parity) {
   Thread& self = current_thread();
   self.block.memory_barriers().wait(self, at, parity, CALLER);
@@ -98,6 +104,11 @@ void emulated_box_load(const void* map, void* to, void* barrier, const int* at, 
   self.block.copy_engine().load(self, map, to, barrier, {at, static_cast<std::size_t>(axes)}, CALLER);
 }
 
+void emulated_box_load_multicast(const void* map, void* to, void* barrier, const int* at, int axes) {
+  Thread& self = current_thread();
+  self.block.copy_engine().load_multicast(self, map, to, barrier, {at, static_cast<std::size_t>(axes)}, CALLER);
+}
+
 void emulated_box_store(const void* map, const void* from, const int* at, int axes) {
   Thread& self = current_thread();
   self.block.copy_engine().store(self, map, from, {at, static_cast<std::size_t>(axes)}, CALLER);
@@ -121,26 +132,26 @@ void emulated_proxy_fence() {
 void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, float* d, unsigned long long a,
                     unsigned long long b, bool adds) {
   start_matmul({.type = type,
-                 .n = n,
-                 .transposed_a = transposed_a,
-                 .transposed_b = transposed_b,
-                 .d = d,
-                 .a = a,
-                 .b = b,
-                 .adds = adds},
-                CALLER);
+                .n = n,
+                .transposed_a = transposed_a,
+                .transposed_b = transposed_b,
+                .d = d,
+                .a = a,
+                .b = b,
+                .adds = adds},
+               CALLER);
 }
 
 void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, float* d, const unsigned* a,
                          unsigned long long b, bool adds) {
   start_matmul({.type = type,
-                 .n = n,
-                 .transposed_b = transposed_b,
-                 .d = d,
-                 .left = const_cast<unsigned*>(a),
-                 .b = b,
-                 .adds = adds},
-                CALLER);
+                .n = n,
+                .transposed_b = transposed_b,
+                .d = d,
+                .left = const_cast<unsigned*>(a),
+                .b = b,
+                .adds = adds},
+               CALLER);
 }
 
 void emulated_wgmma_fence() {

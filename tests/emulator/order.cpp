@@ -28,13 +28,15 @@ Now Order::now(int thread, int unit) {
 }
 
 void Order::barrier() {
-  if (!knowledge_.empty()) {
-    Knowledge all;
-    for (const Knowledge& one : knowledge_) all.join(one);
-    for (Knowledge& one : knowledge_) one = all;
-  }
+  if (!knowledge_.empty()) knowledge_.assign(knowledge_.size(), all());
   barrier_ = ++clock_;
   for (std::uint32_t& time : warp_barriers_) time = barrier_;
+}
+
+Knowledge Order::all() const {
+  Knowledge all;
+  for (const Knowledge& one : knowledge_) all.join(one);
+  return all;
 }
 
 void Order::warp_barrier(int index) {
@@ -54,12 +56,12 @@ const Knowledge& Order::release(int thread) {
 }
 
 Knowledge Order::publish(int thread, std::uint32_t block) {
+  const Knowledge& knowledge = release(thread);
   Knowledge published;
-  published.of_others = release(thread).of_others;
-  Times& own = published.of_others[block];
-  own = of(thread).known;
+  published.of_others = knowledge.of_others;
+  Known& own = published.of_others[block] = knowledge;
   if (barrier_ > 0)
-    for (std::size_t i = 0; i < times_.size(); ++i) own.raise(i, barrier_ - 1);
+    for (std::size_t i = 0; i < times_.size(); ++i) own.known.raise(i, barrier_ - 1);
   return published;
 }
 

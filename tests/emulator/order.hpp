@@ -28,6 +28,8 @@ class Order {
   void acquire(int thread, const Knowledge& knowledge);
   /// The same for threads of other CTAs; `block` is the number of the thread's own CTA.
   Knowledge publish(int thread, std::uint32_t block);
+  /// The knowledge of all threads together, beyond that from barriers of the CTA.
+  Knowledge all() const;
   /// From here on units see what the thread knows.
   void fence(int thread);
 
@@ -35,6 +37,7 @@ class Order {
   int new_unit(std::string name);
   /// Work given to units so far has the returned time; later work has a later time.
   std::uint32_t tick() { return clock_++; }
+  std::uint32_t clock() const { return clock_; }
   /// The thread knows that a unit's work up to a time has completed.
   void finish(int thread, int unit, std::uint32_t time) { of(thread).known.raise(index(unit), time); }
 

@@ -96,6 +96,44 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
   CHECK(bytes.size() == 80);
 }
 
+TEST_CASE("clusters of two CTAs multicast a right operand whose rows begin within sectors", "[jit]") {
+  Machine machine;
+  machine.source.persistent = true;
+  machine.source.multicast = 2;
+  machine.split_k = SplitKPolicy::none;
+  const Device device = machine.open();
+  const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
+    Var acc = zeros<f32>({128, 128});
+    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {128, 64}), load(w, {k, n}, {64, 128}), acc);
+    store(y, {m, n}, acc);
+  });
+  const auto launched = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const Tensor<bf16, 2> x(device, {m, k}), w(device, {k, n});
+    const Tensor<f32, 2> y(device, {m, n});
+    launch(device.stream(), product, x, w, y);
+    return machine.fake.launches.back();
+  };
+  const FakeCuda::Launch full = launched(4096, 4104, 4096);
+  CHECK(machine.compiled.back().multicast);
+  CHECK(full.cluster == 2);
+  CHECK(full.grid == 132);
+  const FakeCuda::Launch few = launched(640, 392, 4096);  // three pairs of rows, the last of one tile, by four columns
+  CHECK(few.cluster == 2);
+  CHECK(few.grid == 3 * 4 * 2);
+  CHECK(machine.compiled.size() == 1);
+  launched(4096, 4096, 4096);
+  CHECK_FALSE(machine.compiled.back().multicast);
+  // A kernel that cannot multicast is launched normally.
+  machine.source.multicast = 1;
+  const Device other = machine.open();
+  const Tensor<bf16, 2> x(other, {4096, 4096}), w(other, {4096, 4104});
+  const Tensor<f32, 2> y(other, {4096, 4104});
+  launch(other.stream(), product, x, w, y);
+  CHECK(machine.compiled.back().multicast);
+  CHECK(machine.fake.launches.back().cluster == 1);
+}
+
 TEST_CASE("clusters split a matmul's k-iterations where the grid has few CTAs", "[jit]") {
   Machine machine;
   machine.source.persistent = true;

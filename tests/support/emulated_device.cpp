@@ -38,6 +38,7 @@ class EmulatedCode {
     const int cluster = static_cast<int>(std::clamp<std::int64_t>(
         std::min(multiprocessors() / blocks, rounds_.of(arguments) / 2), 1, most_blocks_of_cluster));
     variant.split_k = by_grid ? SplitK::stream_k : cluster > 1 ? SplitK::cluster : SplitK::none;
+    variant.multicast = variant.split_k == SplitK::none && !grid.empty() && grid[0] > 1 && multicasts();
     auto found = variants_.begin();
     while (found != variants_.end() && !(found->first == variant)) ++found;
     if (found == variants_.end()) {
@@ -71,6 +72,10 @@ class EmulatedCode {
   static bool is_stream_k() {
     const char* const policy = std::getenv("TESSERA_EMULATOR_SPLIT_K");
     return policy && std::string_view(policy) == "stream_k";
+  }
+  static bool multicasts() {
+    const char* const policy = std::getenv("TESSERA_EMULATOR_MULTICAST");
+    return policy && *policy == '1';
   }
   // With few clusters each takes several grid tiles.
   static int multiprocessors() {

@@ -80,6 +80,14 @@ class Table {
         add_one("linear_exact_gelu-" + of, [=] { return kernels::linear_exact_gelu<bf16, bf16>(tiles); });
     }
     const auto shared = [](SplitK split_k) { return [=](Variant& variant) { variant.split_k = split_k; }; };
+    const auto multicast = [](Variant& variant) { variant.multicast = true; };
+    for (const MatmulTiles& tiles : wgmma_tiles()) {
+      const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
+      add_one("linear-multicast-" + of, linear(tiles), multicast);
+      add_one("linear_residual-multicast-" + of, [=] { return kernels::linear_residual<bf16, bf16>(tiles); },
+              multicast);
+      add_one("lm_head-multicast-" + of, [=] { return kernels::lm_head<bf16, bf16>(tiles); }, multicast);
+    }
     for (const MatmulTiles& tiles : wgmma_tiles(ElementType::tf32)) {
       const std::string of = fmt::format("{}x{}x{}-tf32", tiles.m, tiles.n, tiles.k);
       const auto nk = [=] { return kernels::lm_head<tf32, f32>(tiles); };

@@ -9,6 +9,7 @@
 namespace tessera::internal::lowering {
 
 using namespace tessera::internal::codegen;
+using tessera::internal::codegen::Operand;  // not the DSL's concept of that name
 
 /// Where an operand of a matmul comes from, through casts, permutations and axes of extent 1.
 struct Source {

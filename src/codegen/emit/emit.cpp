@@ -193,9 +193,15 @@ void block_indices(Writer& w, const Writer& body) {
   std::set<int> wanted;
   for (StorageId id : body.storages)
     if (const auto* known = std::get_if<BlockIndex>(&plan.storages[id].known)) wanted.insert(known->axis);
-  const auto grid = [&](int axis) { return w.grid(axis); };
-  const auto index = [&](int axis, const IndexExpression& value) {
-    if (wanted.contains(phase.first_axis + axis)) w.line("const int block{} = {};", phase.first_axis + axis, value);
+  // The CTAs of a cluster that multicasts have neighboring tiles along the first axis.
+  const int together = phase.schedule.multicast;
+  const auto grid = [&](int axis) {
+    return axis == 0 && together > 1 ? (w.grid(0) + (together - 1)) / together : w.grid(axis);
+  };
+  const auto index = [&](int axis, IndexExpression value) {
+    if (!wanted.contains(phase.first_axis + axis)) return;
+    if (axis == 0 && together > 1) value = value * together + IndexExpression::call("cluster_rank", {});
+    w.line("const int block{} = {};", phase.first_axis + axis, value);
   };
   const auto in_time = [&](const IndexExpression& first) {
     return phase.schedule.snake_order ? grid(0) - 1 - first : first;
@@ -207,7 +213,7 @@ void block_indices(Writer& w, const Writer& body) {
     const IndexExpression plane =
         IndexExpression::call(fmt::format("static_cast<{}>", block_type(plan)), {grid(0)}) * grid(1);
     w.line("const GridPlace place = grouped({}, {}, {}, {});", phase.axes > 2 ? rest % plane : rest, grid(0), grid(1),
-           phase.schedule.raster_group);
+           phase.schedule.raster_group / together);
     index(0, IndexExpression::variable("place.row"));
     index(1, IndexExpression::variable("place.column"));
     rest = rest / plane;
@@ -227,9 +233,9 @@ void block_indices(Writer& w, const Writer& body) {
   }
 }
 
-// Index and number of CTAs, or of clusters with cluster split-K.
+// Index and number of CTAs, or of clusters.
 std::pair<IndexExpression, IndexExpression> own_number(const Writer& w) {
-  const bool clusters = w.phase.schedule.split_k == SplitK::cluster;
+  const bool clusters = w.phase.in_clusters();
   return {IndexExpression::call(clusters ? "cluster_index" : "block_index", {}),
           IndexExpression::call(clusters ? "clusters" : "grid_size", {})};
 }

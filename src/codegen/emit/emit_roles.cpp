@@ -20,12 +20,14 @@ std::string barrier_at(Writer& w, PipelineStateId id, std::string_view which) {
   return fmt::format("{}_{} + {}.stage", name_of(w.plan, w.plan.states[id].pipeline), which, name_of(w.plan, id));
 }
 
-std::string coordinates(Writer& w, const std::vector<TileCoordinate>& at) {
+// The CTA's own part begins at `own` along coordinate `axis`, if that is not -1.
+std::string coordinates(Writer& w, const std::vector<TileCoordinate>& at, int axis = -1, int own = 0) {
   std::string text;
   for (const TileCoordinate& c : at) {
     if (!text.empty()) text += ", ";
     const IndexExpression index = scalar(w, c.index);
-    const IndexExpression start = (c.far ? cast_i64(index) : index) * c.scale + c.offset;
+    IndexExpression start = (c.far ? cast_i64(index) : index) * c.scale + c.offset;
+    if (&c - at.data() == axis) start = start + IndexExpression::call("cluster_rank", {}) * own;
     text += (c.far ? IndexExpression::call("box_coordinate", {start}) : start).text();
   }
   return text;
@@ -88,6 +90,12 @@ void emit(Writer& w, const IfConsumerGroup& of_consumer_group) {
 void emit(Writer& w, const IfFirstSplit& of_part) {
   w.open("if ({} {} 0) {{", of_part.share ? w.name(of_part.share) : "cluster_rank()", of_part.first ? "==" : ">");
   emit(w, of_part.body);
+  w.close();
+}
+
+void emit(Writer& w, const IfInGrid& in_grid) {
+  w.open("if (block{0} < {1}) {{", w.phase.first_axis, w.grid(0));
+  emit(w, in_grid.body);
   w.close();
 }
 
@@ -171,7 +179,7 @@ void emit(Writer& w, const ZeroFillRows& clear) {
   const Pipeline& pipeline = w.plan.pipelines[clear.pipeline];
   const int threads = w.role.threads();
   w.uses.thread = true;
-  const bool clusters = w.phase.schedule.split_k == SplitK::cluster;
+  const bool clusters = w.phase.in_clusters();
   w.line("const int stages_used = {} + {} < blocks ? {} : {};", clusters ? "cluster_index()" : "block_index()",
          clusters ? "clusters()" : "grid_size()", pipeline.stages,
          IndexExpression::call("minimum", {scalar(w, clear.k_iterations), pipeline.stages}));
@@ -210,10 +218,16 @@ void emit(Writer& w, const ArriveExpectTx& expect) {
   w.line("barrier_expect({}, {});", barrier_at(w, expect.state, "full"), bytes + whole);
 }
 
+// With multicast, each CTA loads the rows from its rank on.
 void emit(Writer& w, const TmaLoad& load) {
-  const std::string at = coordinates(w, load.at);
-  w.line("tma_load(&{}, {}{}, {}, {});", name_of(w.plan, load.map), stage_at(w, load.buffer, load.state),
-         load.offset ? fmt::format(" + {}", load.offset) : "", barrier_at(w, load.state, "full"), at);
+  const bool multicast = load.multicast_axis >= 0;
+  const Buffer& buffer = w.buffer(load.buffer);
+  const int rows = buffer.rows / w.phase.schedule.multicast;
+  const std::string at = coordinates(w, load.at, load.multicast_axis, rows);
+  IndexExpression offset = load.offset;
+  if (multicast) offset = offset + IndexExpression::call("cluster_rank", {}) * (rows * buffer.panel_row_bytes());
+  w.line("{}(&{}, {}, {}, {});", multicast ? "tma_load_multicast" : "tma_load", name_of(w.plan, load.map),
+         beyond(stage_at(w, load.buffer, load.state), offset), barrier_at(w, load.state, "full"), at);
 }
 
 void emit(Writer& w, const Arrive& arrive) { w.line("barrier_arrive({});", barrier_at(w, arrive.state, "full")); }
@@ -226,10 +240,11 @@ void emit(Writer& w, const ArriveEmpty& release) {
   const Pipeline& pipeline = pipeline_of(w, release.state);
   const std::string condition =
       release.not_first ? fmt::format("if ({} > 0) ", name_of(w.plan, release.not_first)) : "";
+  const std::string_view arrive = pipeline.cluster > 1 ? "barrier_arrive_cluster" : "barrier_arrive";
   if (release.behind == 0)
-    w.line("{}barrier_arrive({});", condition, barrier_at(w, release.state, "empty"));
+    w.line("{}{}({});", condition, arrive, barrier_at(w, release.state, "empty"));
   else
-    w.line("{}barrier_arrive({}_empty + stage_behind<{}>({}, {}));", condition,
+    w.line("{}{}({}_empty + stage_behind<{}>({}, {}));", condition, arrive,
            name_of(w.plan, w.plan.states[release.state].pipeline), pipeline.stages, name_of(w.plan, release.state),
            release.behind);
 }

@@ -58,6 +58,7 @@ void emit(Writer& w, const CpAsyncWait& wait);
 void emit(Writer& w, const ElectOne& elected);
 void emit(Writer& w, const IfConsumerGroup& of_consumer_group);
 void emit(Writer& w, const IfFirstSplit& of_part);
+void emit(Writer& w, const IfInGrid& in_grid);
 void emit(Writer& w, const ForEachPeer& each);
 void emit(Writer& w, const TileLoop& loop);     // emit.cpp
 void emit(Writer& w, const PrefetchBeforeWait& bring);  // emit.cpp

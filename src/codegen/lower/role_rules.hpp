@@ -1,4 +1,4 @@
-// What one of several roles lowers in another way than warps that share all of a CTA's work.
+// The rules by which one of several roles lowers its part of a graph.
 #pragma once
 #include <set>
 #include <vector>

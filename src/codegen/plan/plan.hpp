@@ -95,7 +95,8 @@ struct Buffer {
   std::int64_t bytes() const { return consumer_group_bytes() * consumer_groups; }
   int alignment() const { return form == SharedForm::panels ? 1024 : 128; }
   int panel_columns() const { return 128 / info(type).bytes; }  ///< panels
-  std::int64_t panel_bytes() const { return std::int64_t(rows) * 128; }
+  static constexpr int panel_row_bytes() { return 128; }
+  std::int64_t panel_bytes() const { return std::int64_t{rows} * panel_row_bytes(); }
   /// Bytes from the start of the stage to an element.
   std::int64_t offset_of(int row, int column) const;
 };
@@ -136,6 +137,7 @@ struct Pipeline {
   int full_arrivals = 1, empty_arrivals = 1;
   std::int64_t bytes = 0;  ///< of a stage, that TMA loads if it loads all rows
   std::vector<ClippedRows> clipped = {};
+  int cluster = 1;          ///< CTAs of a cluster that fill and release its stages together: some loads are multicast
   bool of_slice = false;    ///< a stage may reach past the end of a view: then its rows past the end are zeroed
   std::int64_t offset = 0;  ///< of the mbarriers: `stages` full ones, then the empty ones
   std::int64_t barrier_bytes() const { return 16 * std::int64_t{stages}; }
@@ -174,6 +176,9 @@ struct Schedule {
   SplitK split_k = SplitK::none;
   /// tiles: from the last tile of the first axis to its first; every second wave of CTAs runs in the other direction.
   bool snake_order = false;
+  /// tiles: CTAs of a cluster, each with its own one of as many neighboring tiles along the first axis. They multicast
+  /// tiles of operands to each other. 1: none.
+  int multicast = 1;
   int l2_group = 0;      ///< tiles of all axes but the first that run together along it, for reuse in L2; 0: all
   int raster_group = 0;  ///< tiles along the first axis that run together, for reuse in L2; 0: in order
 };
@@ -200,6 +205,8 @@ struct Phase {
   /// The launch decides which tiles run together, by how many there are and how many run at the same time
   /// (codegen/schedule/raster_order.hpp).
   bool l2_groups_of_launch() const { return schedule.snake_order && axes > 1; }
+  /// A launch has clusters of CTAs.
+  bool in_clusters() const { return schedule.split_k == SplitK::cluster || schedule.multicast > 1; }
 };
 
 /// How complete a plan is, and so which rules the verifier can check.

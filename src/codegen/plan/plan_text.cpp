@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "codegen/plan/called.hpp"
+#include "codegen/plan/matmul_text.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/plan/spelling.hpp"
@@ -14,40 +15,6 @@
 
 namespace tessera::internal::codegen {
 namespace {
-
-// A wgmma and the descriptors of its operands.
-std::string matmul_text(const Plan& plan, const Role& role, const Wgmma& s) {
-  const auto matrix = [&](const Buffer& buffer, bool k_major) {
-    const MatrixDescriptor at = descriptor_of(buffer, k_major);
-    return fmt::format("{} advances {} per {} of k, stride {} per 8 rows{}", name_of(buffer.label), at.k_step,
-                       wgmma_depth(buffer.type), at.stride,
-                       at.leading > 1 ? fmt::format(", leading {} per panel", at.leading) : "");
-  };
-  const int rows = s.m / std::max(role.warps / 4, 1);
-  std::string text = fmt::format(
-      "{} += {} {}: wgmma, {} rows per warp group by {}; descriptors in units of 16 bytes: ", name_of(plan, s.out),
-      s.left ? name_of(plan, s.left) : name_of(plan, s.a), name_of(plan, s.b), rows, s.n);
-  if (!s.left) text += matrix(plan.buffers[s.a], s.a_k_major) + "; ";
-  return text + matrix(plan.buffers[s.b], s.b_k_major);
-}
-
-std::string matmul_text(const Plan& plan, const Mma& mma) {
-  const Matmul& matmul = mma.matmul;
-  constexpr std::string_view kind[] = {"mma.sync", "simt, operands in shared memory", "gemv, operands in registers"};
-  const auto operand = [&](const MatmulOperand& o) {
-    if (o.buffer) return name_of(plan, o.buffer);
-    return name_of(plan, o.value);
-  };
-  std::string text =
-      fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, {}", name_of(plan, mma.out), operand(matmul.a), operand(matmul.b),
-                  matmul.m, matmul.k, matmul.k, matmul.n, name(matmul.type), kind[static_cast<int>(matmul.kind)]);
-  if (matmul.kind != MatmulKind::gemv) text += fmt::format(", {} x {} warps", matmul.warps_m, matmul.warps_n);
-  if (matmul.reads_ahead) text += ", fragments read one k-step ahead";
-  if (mma.fetching) text += fmt::format(", fetch of {} inside", name_of(plan, mma.fetching));
-  if (mma.holds_last) text += ", last k-step deferred";
-  if (matmul.partial) text += ", reduced over lanes and warps after the loop";
-  return text;
-}
 
 // --- steps
 
@@ -184,6 +151,7 @@ class StepText {
     if (s.share) return fmt::format("if {} {} 0", of(s.share), s.first ? "==" : ">");
     return s.first ? "first CTA of the cluster" : "other CTAs of the cluster";
   }
+  std::string operator()(const IfInGrid&) const { return "if the tile is in the grid"; }
   std::string operator()(const ForEachPeer& s) const {
     return fmt::format("for each peer CTA with later ones of {} k-iterations", operand(s.k_iterations, nullptr, {}));
   }
@@ -222,7 +190,8 @@ class StepText {
         clipped.empty() ? "" : fmt::format(", fewer where rows of {} are clipped", fmt::join(clipped, ", ")));
   }
   std::string operator()(const TmaLoad& s) const {
-    return fmt::format("{} at {} + {} <- {}", of(s.buffer), of(s.state), s.offset, box(s.map, s.at));
+    return fmt::format("{} at {} + {} <- {}{}", of(s.buffer), of(s.state), s.offset, box(s.map, s.at),
+                       s.multicast_axis < 0 ? "" : ", the CTA's part, multicast");
   }
   std::string operator()(const Arrive& s) const { return fmt::format("arrive at {}", of(s.state)); }
   std::string operator()(const WaitFull& s) const { return fmt::format("wait until {} is full", of(s.state)); }
@@ -461,6 +430,9 @@ std::string to_string(const Plan& plan) {
   for (const Phase& phase : plan.phases)
     if (phase.schedule.split_k == SplitK::cluster)
       line("split-K cluster: the CTAs of a cluster share the k-iterations of each grid tile");
+    else if (phase.schedule.multicast > 1)
+      line("multicast: clusters of {} CTAs with neighboring tiles load right operands for each other",
+           phase.schedule.multicast);
   if (by_grid) line("stream-K: all CTAs share the k-iterations of all grid tiles");
   for (const Phase& phase : plan.phases)
     if (phase.schedule.snake_order)

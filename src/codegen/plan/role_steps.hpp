@@ -45,6 +45,17 @@ struct IfFirstSplit {
   }
 };
 
+/// Not for a tile past the end of the grid's first axis: where CTAs of a cluster have neighboring tiles, the last one
+/// may have none, and loads for the others only.
+struct IfInGrid {
+  Body body;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.body(s.body);
+  }
+};
+
 /// For each CTA that has later k-iterations of the current tile, in the order of k-iterations.
 struct ForEachPeer {
   Body body;
@@ -182,6 +193,9 @@ struct TmaLoad {
   PipelineStateId state;
   std::int64_t offset = 0;         ///< bytes from the start of the stage
   std::vector<TileCoordinate> at;  ///< fastest axis first
+  /// Multicast to all CTAs of the cluster: each loads an equal part of the tile along this coordinate. -1: no
+  /// multicast.
+  int multicast_axis = -1;
 
   template <class S>
   static void fields(S& s, auto&& f) {
@@ -212,7 +226,8 @@ struct WaitFull {
   }
 };
 
-/// Releases the stage that is `behind` stages before the current one: it has been read and may be filled again.
+/// Releases the stage that is `behind` stages before the current one: it has been read and may be filled again. Where
+/// CTAs of a cluster fill stages together, it is released to all of them.
 struct ArriveEmpty {
   PipelineStateId state;
   int behind = 0;
@@ -367,7 +382,8 @@ struct ReducePartials {
   }
 };
 
-/// Barrier of all threads of the cluster's CTAs.
+/// Barrier of all threads of the cluster's CTAs. With multicast, roles end with one: no CTA exits while others may
+/// still load into its shared memory, or arrive at its barriers.
 struct ClusterBarrier {};
 
 /// One thread signals that the CTA's partial is stored; a barrier before it covers all threads' stores.
@@ -419,8 +435,8 @@ struct KindList {
 };
 
 /// Conditions of roles: which threads, groups or CTAs run a body.
-using ConditionKinds =
-    KindList<ElectOne, IfConsumerGroup, IfFirstSplit, ForEachPeer, TileLoop, PrefetchBeforeWait, IfNotPrefetched>;
+using ConditionKinds = KindList<ElectOne, IfConsumerGroup, IfFirstSplit, IfInGrid, ForEachPeer, TileLoop,
+                                PrefetchBeforeWait, IfNotPrefetched>;
 /// Pipelines, asynchronous groups and proxies of concurrent roles; none has a body. verify_roles.cpp names each kind,
 /// so that a new one does not compile before it is decided what it must find and what it leaves.
 using RoleKinds =

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace tessera::internal {
 namespace {
@@ -28,31 +29,40 @@ MatmulWork matmul_work(const MmaExtents& tile, std::int64_t m, std::int64_t n, s
           .rows = rows,
           .tiles = rows * cdiv(n, tile.n),
           .k_iterations = cdiv(k, tile.k),
+          .right_alignment = static_cast<int>(std::gcd(2 * (nk ? k : n), 128)),
           .left_rows = m,
+          .right_columns = n,
           .left_aligned = k % 16 == 0,
-          .right_aligned = (nk ? k : n) % 16 == 0,
           .bytes = 2 * (real(m) * real(k) + real(k) * real(n) + real(m) * real(n))};
 }
 
 MatmulWork at_launch(const MatmulWork& work) {
-  return {.tile = work.tile, .rows = work.rows, .tiles = work.tiles, .k_iterations = work.k_iterations};
+  return {.tile = work.tile,
+          .rows = work.rows,
+          .tiles = work.tiles,
+          .k_iterations = work.k_iterations,
+          .right_alignment = work.right_alignment};
 }
 
 bool is_cooperative(int m, int n, int matmuls, Epilogue epilogue) {
   return m > 128 || m * n * matmuls > 128 * (epilogue == Epilogue::plain ? 192 : 128);
 }
 
-double CostModel::waves(const MatmulWork& work) const {
-  return static_cast<double>(cdiv(work.tiles, multiprocessors_));
+double CostModel::waves(const MatmulWork& work, bool multicast) const {
+  if (!multicast) return static_cast<double>(cdiv(work.tiles, multiprocessors_));
+  return static_cast<double>(cdiv(cdiv(work.rows, 2) * (work.tiles / work.rows), multiprocessors_ / 2));
 }
 
-double CostModel::k_iteration(const MatmulWork& work) const {
-  const auto bytes = [&](double rows, bool aligned) {
-    return rows * 2 * work.tile.k * (aligned ? 1 : machine_.within_sector);
-  };
-  const double loaded =
-      bytes(static_cast<double>(std::min<std::int64_t>(work.tile.m, work.left_rows)), work.left_aligned) +
-      bytes(work.tile.n, work.right_aligned);
+double CostModel::k_iteration(const MatmulWork& work, bool multicast) const {
+  const double left = static_cast<double>(std::min<std::int64_t>(work.tile.m, work.left_rows)) *
+                      (work.left_aligned ? 1 : machine_.within_sector);
+  constexpr int sector = 32, line = 128;
+  const double factor = multicast                       ? machine_.multicast
+                        : work.right_alignment < sector ? machine_.right_within_sector
+                        : work.right_alignment < line   ? machine_.right_within_line
+                                                        : 1;
+  const double right = factor * static_cast<double>(std::min<std::int64_t>(work.tile.n, work.right_columns));
+  const double loaded = (left + right) * 2 * work.tile.k;
   return std::max(loaded / machine_.l2_bandwidth,
                   accumulators(work) * work.tile.k / (machine_.macs * machine_.rate(work.tile))) +
          machine_.k_iteration_overhead;
@@ -72,15 +82,17 @@ double CostModel::cycles(const MatmulWork& work, const SplitKLaunch& launch) con
 }
 
 double CostModel::compute_cycles(const MatmulWork& work, const SplitKLaunch& launch) const {
-  const double first = machine_.first_stage * k_iteration(work);
+  const bool multicast = launch.multicast;
+  const double first =
+      machine_.first_stage * k_iteration(work, multicast) + (multicast ? machine_.multicast_launch : 0);
   if (launch.split_k == SplitK::cluster) return first + cycles_of_cluster(work, launch.blocks);
   if (launch.split_k == SplitK::stream_k) return first + cycles_of_stream_k(work, launch);
-  const double loop = static_cast<double>(work.k_iterations) * k_iteration(work);
-  if (is_cooperative(work.tile.m, work.tile.n, 1, work.epilogue))
-    return first + waves(work) * (loop + epilogue(work, 256));
+  const double loop = static_cast<double>(work.k_iterations) * k_iteration(work, multicast);
+  const double waves = this->waves(work, multicast);
+  if (is_cooperative(work.tile.m, work.tile.n, 1, work.epilogue)) return first + waves * (loop + epilogue(work, 256));
   const double stored = epilogue(work, 128, true);
-  if (waves(work) <= 1) return first + loop + stored;
-  return first + waves(work) * std::max(loop + machine_.turn, (loop + stored) / 2) + stored;
+  if (waves <= 1) return first + loop + stored;
+  return first + waves * std::max(loop + machine_.turn, (loop + stored) / 2) + stored;
 }
 
 double CostModel::cycles_of_cluster(const MatmulWork& work, int blocks) const {
@@ -107,15 +119,24 @@ double CostModel::fma_cost(const MachineModel::FmaTile& tile, std::int64_t tiles
   return each * tile.extents.m * tile.extents.n / std::min(tile.rate, each * tile.alone);
 }
 
+// The L2 cache merges reads of several multiprocessors only where each reads whole lines. Other rows are read once for
+// two CTAs by multicast.
+SplitKLaunch CostModel::none(const MatmulWork& work, MulticastPolicy policy) const {
+  if (policy == MulticastPolicy::never || work.rows < 2) return {};
+  const SplitKLaunch multicast{.multicast = true};
+  const bool is_faster = work.right_alignment < 128 && cycles(work, multicast) < cycles(work, {});
+  return policy == MulticastPolicy::always || is_faster ? multicast : SplitKLaunch{};
+}
+
 // CTAs of a cluster for each grid tile, where they have free multiprocessors.
-SplitKLaunch CostModel::cluster(const MatmulWork& work) const {
+SplitKLaunch CostModel::cluster(const MatmulWork& work, const SplitKLaunch& none) const {
   const MmaExtents& tile = work.tile;
   // Beside more accumulators shared memory holds too few stages; and with 128 accumulators the threads of one warp
   // group have no registers left for what a cluster takes.
   const bool fits = tile.m * tile.n <= 128 * 128 && (tile.m % 128 == 0 || tile.m * tile.n < 128 * 128);
   const std::int64_t most =
       std::min({multiprocessors_ / work.tiles, work.k_iterations, std::int64_t{most_blocks_of_cluster}});
-  SplitKLaunch best;
+  SplitKLaunch best = none;
   double least = cycles(work, best);
   for (int blocks = 2; fits && blocks <= most; ++blocks) {
     const SplitKLaunch launch{.split_k = SplitK::cluster, .blocks = blocks};
@@ -142,12 +163,16 @@ SplitKLaunch CostModel::stream_k(const MatmulWork& work) const {
   return parts < 2 ? SplitKLaunch{} : launch;
 }
 
-SplitKLaunch CostModel::split_k(const MatmulWork& work, SplitKPolicy policy) const {
-  if (policy == SplitKPolicy::none || work.k_iterations < 1 || work.tiles < 1) return {};
-  if (policy == SplitKPolicy::automatic && !may_split(work.tiles)) return {};
-  if (policy == SplitKPolicy::cluster) return cluster(work);
-  if (policy == SplitKPolicy::stream_k) return stream_k(work);
-  const SplitKLaunch clusters = cluster(work), shares = stream_k(work);
+SplitKLaunch CostModel::split_k(const MatmulWork& work, SplitKPolicy policy, MulticastPolicy multicast) const {
+  if (work.k_iterations < 1 || work.tiles < 1) return {};
+  const SplitKLaunch none = this->none(work, multicast);
+  if (policy == SplitKPolicy::none || (policy == SplitKPolicy::automatic && !may_split(work.tiles))) return none;
+  if (policy == SplitKPolicy::cluster) return cluster(work, none);
+  if (policy == SplitKPolicy::stream_k) {
+    const SplitKLaunch shares = stream_k(work);
+    return shares.split_k == SplitK::none ? none : shares;
+  }
+  const SplitKLaunch clusters = cluster(work, none), shares = stream_k(work);
   if (shares.split_k == SplitK::none) return clusters;
   return cycles(work, shares) < machine_.stream_k_gain * cycles(work, clusters) ? shares : clusters;
 }

@@ -26,10 +26,13 @@ struct MatmulWork {
   MmaExtents tile;
   std::int64_t rows = 1, tiles = 1;  ///< grid tiles along the first axis of the grid, and all of them
   std::int64_t k_iterations = 0;     ///< of each
+  int right_alignment = 128;         ///< bytes that divide where rows of the right operand begin, at most 128
   // Known to choose() and not to a launch.
   Epilogue epilogue = Epilogue::plain;
-  std::int64_t left_rows = std::numeric_limits<std::int64_t>::max();  ///< TMA loads no rows that do not exist
-  bool left_aligned = true, right_aligned = true;                     ///< operands' rows begin at 32-byte sectors
+  // TMA loads no rows or columns that do not exist.
+  std::int64_t left_rows = std::numeric_limits<std::int64_t>::max();
+  std::int64_t right_columns = std::numeric_limits<std::int64_t>::max();
+  bool left_aligned = true;                                           ///< its rows begin at 32-byte sectors
   double bytes = 0;                                                   ///< of memory
 };
 /// That of y [m,n] = x [m,k] w, with w [k,n], or [n,k] if `nk`.
@@ -40,11 +43,15 @@ MatmulWork at_launch(const MatmulWork& work);
 /// Policy for a launch: the fastest way, or one way wherever it is possible.
 enum class SplitKPolicy : std::uint8_t { automatic, none, cluster, stream_k };
 
-/// How a launch divides k-iterations.
+/// When clusters of CTAs load operands for each other: where that is faster, never, or wherever it is possible.
+enum class MulticastPolicy : std::uint8_t { automatic, never, always };
+
+/// How CTAs of a launch share work.
 struct SplitKLaunch {
   SplitK split_k = SplitK::none;
   int blocks = 1;         ///< CTAs: of a cluster, or with stream-K of the launch
   int lockstep_rows = 1;  ///< stream-K: tiles that as many CTAs walk through together
+  bool multicast = false;  ///< without split-K: clusters of two CTAs load the right operand for each other
   bool operator==(const SplitKLaunch&) const = default;
 };
 
@@ -59,8 +66,9 @@ class CostModel {
 
   /// Cycles of a launch.
   double cycles(const MatmulWork& work, const SplitKLaunch& launch) const;
-  /// The fastest way to share the work among CTAs that the policy allows.
-  SplitKLaunch split_k(const MatmulWork& work, SplitKPolicy policy = SplitKPolicy::automatic) const;
+  /// The fastest way to share the work among CTAs that the policies allow.
+  SplitKLaunch split_k(const MatmulWork& work, SplitKPolicy policy = SplitKPolicy::automatic,
+                       MulticastPolicy multicast = MulticastPolicy::automatic) const;
   /// Can it pay off to split k? With many waves, the last one is a small part of the time.
   bool may_split(std::int64_t tiles) const { return tiles <= most_split_waves * multiprocessors_; }
   /// The time of `tiles` tiles of f32 by fused multiply-adds, in multiply-adds of one of the multiprocessor's units.
@@ -70,14 +78,15 @@ class CostModel {
   static constexpr std::int64_t most_split_waves = 8;
 
   double compute_cycles(const MatmulWork& work, const SplitKLaunch& launch) const;
-  double k_iteration(const MatmulWork& work) const;
+  double k_iteration(const MatmulWork& work, bool multicast = false) const;
   double epilogue(const MatmulWork& work, int threads, bool in_turn = false) const;
   double cycles_of_cluster(const MatmulWork& work, int blocks) const;
   double cycles_of_stream_k(const MatmulWork& work, const SplitKLaunch& launch) const;
-  SplitKLaunch cluster(const MatmulWork& work) const;
+  SplitKLaunch none(const MatmulWork& work, MulticastPolicy policy) const;
+  SplitKLaunch cluster(const MatmulWork& work, const SplitKLaunch& none) const;
   SplitKLaunch stream_k(const MatmulWork& work) const;
   /// The tiles of the multiprocessor that has the most of them.
-  double waves(const MatmulWork& work) const;
+  double waves(const MatmulWork& work, bool multicast) const;
 
   const MachineModel& machine_;
   const std::int64_t multiprocessors_;
@@ -86,7 +95,7 @@ class CostModel {
 /// The same launch with at most `most` CTAs; below two there is no split-K.
 inline SplitKLaunch limited(const SplitKLaunch& launch, int most) {
   if (most < 2) return {};
-  return {launch.split_k, launch.blocks < most ? launch.blocks : most, launch.lockstep_rows};
+  return {launch.split_k, launch.blocks < most ? launch.blocks : most, launch.lockstep_rows, launch.multicast};
 }
 
 }  // namespace tessera::internal

@@ -49,8 +49,12 @@ class Classifier {
       for (int groups = rows % 128 ? 1 : 2; groups >= fewest; --groups) add_way(result, groups);
     }
     how_.split_k = SplitK::none;
-    add_way(result, fewest);
-    if (fewest == 1 && rows % 128 == 0) add_way(result, 2);
+    for (const bool multicast : {true, false}) {
+      if (multicast && !(analysis_.variant.multicast && may_multicast())) continue;
+      how_.multicast = multicast;
+      add_way(result, fewest);
+      if (fewest == 1 && rows % 128 == 0) add_way(result, 2);
+    }
     return result;
   }
 
@@ -77,6 +81,8 @@ class Classifier {
   }
   WarpSpecialization decided() const {
     WarpSpecialization how = how_;
+    for (ProducedTile& tile : how.tiles)
+      if (how.multicast && !tile.left) tile.clipped = false;  // the CTAs load equal parts
     if (debug_) how.tma_stores.clear();  // TMA does not check the elements that it stores
     return how;
   }
@@ -318,6 +324,30 @@ class Classifier {
     const int wanted = analysis_.hints.stages;  // at least two, one of which is being filled
     return std::min((analysis_.target.shared_bytes - barriers - stored) / loaded,
                     wanted > 0 ? std::clamp(wanted, 2, most) : most);
+  }
+
+  // Two CTAs whose tiles are neighbors along the grid's first axis may load each right operand for both, if it does not
+  // depend on that axis. Where one of them has no tile, it only loads: nothing but the epilogue may have effects.
+  bool may_multicast() const {
+    const std::vector<char> same = analysis_.uniform_values([&](Id id, RegionId) {
+      return (node(id).op == Op::block && node(id).grid_axis() != 0) || analysis_.is_counter(id);
+    });
+    const auto is_same = [&](Id id) { return id == no_id || same[id]; };
+    const auto is_same_tile = [&](const ProducedTile& tile) {
+      constexpr int parts = 2, swizzled_rows = 8;
+      if (tile.left) return true;
+      const GraphAccess access = analysis_.access(tile.load);
+      return node(tile.load).shape[tile.rows] % (parts * swizzled_rows) == 0 && is_same(access.member) &&
+             std::ranges::all_of(access.axes, is_same, &GraphAccess::Axis::index);
+    };
+    const auto is_early_effect = [&](Id id) {
+      const Op op = node(id).op;  // the host checks requirements
+      return is_effect(op) && op != Op::require && analysis_.number[id] < analysis_.number[how_.loop];
+    };
+    return !how_.copies_by_threads() && std::ranges::all_of(how_.tiles, is_same_tile) &&
+           std::ranges::none_of(analysis_.order, [&](const std::vector<Id>& region) {
+      return std::ranges::any_of(region, is_early_effect);
+    });
   }
 
   // Records the node that prevents it.

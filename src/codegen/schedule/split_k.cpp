@@ -1,6 +1,10 @@
 #include "codegen/schedule/split_k.hpp"
 
+#include <numeric>
 #include <vector>
+
+#include "codegen/analysis/graph_analysis.hpp"
+#include "graph/views.hpp"
 
 namespace tessera::internal {
 
@@ -18,8 +22,22 @@ SplitKLoop::SplitKLoop(const Graph& graph) {
     if (loop.op != Op::loop || loop.region != 0 || loop.body() != graph[matmul].region) continue;
     if (!graph[loop.in[0]].uniform) continue;
     count_ = UniformProgram(graph, std::span(&loop.in[0], 1));
+    const lowering::Source right = lowering::find_source(graph, graph[matmul].in[1]);
+    right_bytes_ = right.load == no_id ? 0 : info(graph[right.load].type).bytes;
+    if (right.load != no_id) right_ = view_parameter(graph, graph[right.load].in[view_operand(Op::load)]);
     extents_ = {graph[matmul].shape[0], graph[matmul].shape[1], left.shape[1] * info(left.type).bytes / 2};
   }
+}
+
+int SplitKLoop::right_alignment(std::span<const Argument> arguments) const {
+  constexpr std::uint64_t most = 128;
+  if (right_ < 0) return most;
+  const Argument& right = arguments[static_cast<std::size_t>(right_)];
+  std::uint64_t bits = reinterpret_cast<std::uintptr_t>(right.data);
+  for (std::size_t axis = 0; axis < right.extent.size(); ++axis)
+    if (right.extent[axis] > 1 && right.stride[axis] != 1)
+      bits |= static_cast<std::uint64_t>(right.stride[axis]) * static_cast<std::uint64_t>(right_bytes_);
+  return static_cast<int>(std::gcd(bits, most));
 }
 
 std::int64_t SplitKLoop::of(std::span<const Argument> arguments) const {

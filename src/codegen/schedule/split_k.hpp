@@ -1,4 +1,4 @@
-// The loop over k of a kernel whose k-iterations CTAs may share.
+// The loop over k of a kernel whose k-iterations, or operands, CTAs may share.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,9 +16,13 @@ class SplitKLoop {
   /// The k-iterations of a launch with these arguments; 0: the kernel has no such loop.
   std::int64_t of(std::span<const Argument> arguments) const;
   const MmaExtents& extents() const { return extents_; }
+  /// Bytes that divide where rows of the right operand begin, at most 128.
+  int right_alignment(std::span<const Argument> arguments) const;
 
  private:
   MmaExtents extents_;
+  int right_ = -1;       // parameter of the right operand; -1: it is computed
+  int right_bytes_ = 0;  // of one of its elements
   UniformProgram count_;
 };
 

@@ -36,6 +36,7 @@ struct Variant {
   std::vector<TensorClass> tensors;
   bool index64 = false;              ///< offsets of elements, or numbers of grid tiles, may need more than 31 bits
   SplitK split_k = SplitK::none;     ///< shares k-iterations of a matmul where multiprocessors would otherwise be idle
+  bool multicast = false;            ///< clusters of two CTAs load right operands for each other, where a kernel can
   bool operator==(const Variant&) const = default;
 };
 

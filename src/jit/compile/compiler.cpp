@@ -410,6 +410,13 @@ SplitKPolicy split_k_policy() {
                               : SplitKPolicy::automatic;
 }
 
+MulticastPolicy multicast_policy() {
+  const std::string& name = options().multicast;
+  return name == "never"    ? MulticastPolicy::never
+         : name == "always" ? MulticastPolicy::always
+                            : MulticastPolicy::automatic;
+}
+
 GenerateOptions generate_options() {
   return {.debug = options().debug, .warp_specialize = options().tensor_cores == "wgmma"};
 }

@@ -28,6 +28,8 @@ struct CompiledKernel {
 GenerateOptions generate_options();
 /// How matmuls split k over CTAs, from TESSERA_SPLIT_K.
 SplitKPolicy split_k_policy();
+/// When CTAs of a cluster multicast operands, from TESSERA_MULTICAST.
+MulticastPolicy multicast_policy();
 
 /// Lowers `graph` (after the passes) for a variant and a GPU, and compiles it, unless the process's cache has it. Dumps
 /// the stages in TESSERA_DUMP, except the graph. May be called from any thread. Throws Error that names the kernel, the

@@ -20,6 +20,7 @@ struct CudaSettings {
   Compile compile = compile_kernel, recompile = recompile_kernel;
   bool synchronous = options().debug;        ///< a launch waits for its kernel
   SplitKPolicy split_k = split_k_policy();   ///< how matmuls split k over CTAs
+  MulticastPolicy multicast = multicast_policy();  ///< when clusters of CTAs load operands for each other
   bool pdl = options().pdl;                  ///< programmatic dependent launch, for kernels that support it
 };
 

@@ -165,6 +165,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.shared_bytes = static_cast<unsigned>(source.shared_bytes);
   code.workspace_bytes = source.workspace_bytes;
   code.split_k = source.split_k;
+  code.multicast = source.multicast;
   code.prefetched_before_wait = source.prefetched_before_wait;
   constexpr int records_early = 12030;  // CUDA version; older drivers cannot record such launches
   code.early = source.waits_for_previous && device_->settings().pdl && device_->driver().version() >= records_early;
@@ -186,13 +187,17 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
                    driver.cuOccupancyMaxActiveBlocksPerMultiprocessor.name, subject);
     code.most_blocks = std::int64_t{std::max(blocks, 1)} * device_->info().multiprocessors;
   }
-  for (int blocks = 2; source.split_k == SplitK::cluster && blocks <= most_blocks_of_cluster; ++blocks) {
+  const int largest = source.split_k == SplitK::cluster ? most_blocks_of_cluster : source.multicast;
+  for (int blocks = 2; blocks <= largest; ++blocks) {
     const auto cluster = static_cast<unsigned>(blocks);
     const LaunchConfig config(code.threads, code.shared_bytes, cluster, cluster, false, nullptr);
     int& most = code.most_clusters[static_cast<std::size_t>(blocks)];
     device_->check(driver.cuOccupancyMaxActiveClusters(&most, loaded->function, &config),
                    driver.cuOccupancyMaxActiveClusters.name, subject);
   }
+  if (source.multicast > 1)
+    code.most_blocks =
+        std::int64_t{source.multicast} * std::max(code.most_clusters[static_cast<std::size_t>(source.multicast)], 1);
   return code;
 }
 
@@ -220,8 +225,9 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   SplitKLaunch shared = split_k_of(arguments, grid, blocks);
   if (shared.split_k == SplitK::cluster && most_of_cluster_ > 0) shared = limited(shared, most_of_cluster_);
   variant.split_k = variant.index64 && shared.split_k == SplitK::stream_k ? SplitK::none : shared.split_k;
+  variant.multicast = shared.multicast && most_of_cluster_ != 1;
   const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
-  launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(code, blocks, shared));
+  launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(code, grid, blocks, shared));
 }
 
 // The cost model takes up to 0.6 us: each thread keeps what it said of the kernel's launch before.
@@ -229,19 +235,29 @@ SplitKLaunch CudaKernel::split_k_of(std::span<const Argument> arguments, std::sp
                                     std::int64_t blocks) const {
   const CostModel model(machine_, device_->info().multiprocessors);
   const SplitKPolicy policy = device_->settings().split_k;
-  // The k-iterations are computed only where split-K may apply.
-  if (policy == SplitKPolicy::automatic && !model.may_split(blocks)) return {};
+  const MulticastPolicy multicast = device_->settings().multicast;
+  const int right_alignment = k_iterations_.right_alignment(arguments);
+  // The k-iterations are computed only where they matter.
+  if (policy == SplitKPolicy::automatic && !model.may_split(blocks) && multicast != MulticastPolicy::always &&
+      right_alignment >= 128)
+    return {};
   const std::int64_t k_iterations = k_iterations_.of(arguments), rows = grid.size() >= 2 ? grid[0] : 1;
   if (k_iterations < 1) return {};
   struct Known {
     std::uint64_t kernel = 0;
     std::int64_t rows = 0, tiles = 0, k_iterations = 0;
+    int right_alignment = 0;
     SplitKLaunch launch = {};
   };
   Known& of = of_this_thread<std::array<Known, kept_launches>>()[number_ % kept_launches];
-  if (of.kernel != number_ || of.rows != rows || of.tiles != blocks || of.k_iterations != k_iterations) {
-    const MatmulWork work{.tile = k_iterations_.extents(), .rows = rows, .tiles = blocks, .k_iterations = k_iterations};
-    of = {number_, rows, blocks, k_iterations, model.split_k(work, policy)};
+  if (of.kernel != number_ || of.rows != rows || of.tiles != blocks || of.k_iterations != k_iterations ||
+      of.right_alignment != right_alignment) {
+    const MatmulWork work{.tile = k_iterations_.extents(),
+                          .rows = rows,
+                          .tiles = blocks,
+                          .k_iterations = k_iterations,
+                          .right_alignment = right_alignment};
+    of = {number_, rows, blocks, k_iterations, right_alignment, model.split_k(work, policy, multicast)};
   }
   return of.launch;
 }
@@ -323,7 +339,10 @@ void CudaKernel::launch_text(CudaStream& stream, std::span<const Argument> argum
   if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
 }
 
-CudaKernel::Blocks CudaKernel::blocks_of(const Code& code, std::int64_t blocks, const SplitKLaunch& shared) {
+CudaKernel::Blocks CudaKernel::blocks_of(const Code& code, std::span<const std::int64_t> grid, std::int64_t blocks,
+                                         const SplitKLaunch& shared) {
+  if (code.multicast > 1)
+    return {.count = (grid[0] + code.multicast - 1) / code.multicast * (blocks / grid[0]), .cluster = code.multicast};
   if (code.split_k == SplitK::cluster) return {.count = blocks, .cluster = blocks_at_once(code, blocks, shared.blocks)};
   if (code.split_k == SplitK::none) return {.count = blocks};
   // All CTAs must run at the same time, because a CTA waits for those with lower numbers.

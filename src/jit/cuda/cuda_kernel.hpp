@@ -36,11 +36,12 @@ class CudaKernel final : public DeviceKernel {
     std::int64_t most_blocks;      // CTAs of one launch, at most
     bool early;                    // PDL: begins while the previous kernel is ending
     SplitK split_k;
+    int multicast;  // CTAs of a cluster that load operands for each other; 1: none
     std::vector<int> prefetched_before_wait;                    // indices of tensors
     std::array<int, most_blocks_of_cluster + 1> most_clusters;  // resident at a time, by CTAs per cluster; 0: none
   };
-  /// The CTAs of a launch: a cluster of `cluster` CTAs for each of `count` grid tiles; or, for stream-K, `split_k` CTAs
-  /// that share all grid tiles.
+  /// The CTAs of a launch: a cluster of `cluster` CTAs for each of `count` grid tiles or, with multicast, pairs of
+  /// them; or, for stream-K, `split_k` CTAs that share all grid tiles.
   struct Blocks {
     std::int64_t count;
     int cluster = 1;
@@ -58,7 +59,8 @@ class CudaKernel final : public DeviceKernel {
               std::span<const std::int64_t> grid, Blocks blocks);
   /// Launches a kernel written in CUDA C++.
   void launch_text(CudaStream& stream, std::span<const Argument> arguments, std::span<const std::int64_t> numbers);
-  static Blocks blocks_of(const Code& code, std::int64_t blocks, const SplitKLaunch& shared);
+  static Blocks blocks_of(const Code& code, std::span<const std::int64_t> grid, std::int64_t blocks,
+                          const SplitKLaunch& shared);
   /// The number of CTAs per cluster, at most `most`, with which all clusters of a launch run at the same time.
   static int blocks_at_once(const Code& code, std::int64_t blocks, int most);
   cuda::CUresult start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, bool early, void** each,

@@ -43,7 +43,7 @@ std::int64_t cdiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 double cycles(const MmaExtents& tile, MatmulFamily family, const MatmulShape& shape, const MatmulTarget& target) {
   const CostModel model(*target.machine, target.multiprocessors);
   MatmulWork work = matmul_work(tile, shape.m, shape.n, shape.k, shape.nk);
-  const SplitKLaunch launch = model.split_k(at_launch(work), target.split_k);
+  const SplitKLaunch launch = model.split_k(at_launch(work), target.split_k, target.multicast);
   work.epilogue = epilogue_of(family);
   return model.cycles(work, launch);
 }
@@ -70,6 +70,7 @@ MatmulTarget matmul_target(const Device& device) {
   return {.gpu = Target::of(*info.arch, generate_options().warp_specialize),
           .multiprocessors = info.multiprocessors,
           .split_k = split_k_policy(),
+          .multicast = multicast_policy(),
           .machine = &MachineModel::of(info.name)};
 }
 

@@ -14,12 +14,13 @@ struct MatmulTarget {
   std::optional<Target> gpu = {};  ///< none: a CPU
   int multiprocessors = 0;         ///< of the GPU
   SplitKPolicy split_k = SplitKPolicy::automatic;
+  MulticastPolicy multicast = MulticastPolicy::automatic;
   const MachineModel* machine = &MachineModel::h200();
 
   /// Does it have sm_90a's tensor cores (wgmma), and are they enabled?
   bool has_wgmma() const { return gpu && gpu->tier == Target::Tier::wgmma; }
 };
-/// The target for a device, under TESSERA_TENSOR_CORES and TESSERA_SPLIT_K.
+/// The target for a device, under TESSERA_TENSOR_CORES, TESSERA_SPLIT_K and TESSERA_MULTICAST.
 [[gnu::visibility("default")]] MatmulTarget matmul_target(const Device& device);  // also used by tessera::model
 
 /// Same as choose() with a device, for a given target.

@@ -30,6 +30,11 @@ struct StreamK {
   ~StreamK() { unsetenv("TESSERA_EMULATOR_SPLIT_K"); }
 };
 
+struct Multicast {
+  Multicast() { setenv("TESSERA_EMULATOR_MULTICAST", "1", 1); }
+  ~Multicast() { unsetenv("TESSERA_EMULATOR_MULTICAST"); }
+};
+
 /// Small whole numbers, whose sums are exact.
 template <class T>
 std::vector<T> some(std::int64_t count, unsigned seed) {
@@ -149,6 +154,26 @@ TEST_CASE("cluster split-K matmuls equal those of the CPU", "[emulator]") {
   check_matmul<bf16>({64, 64, 64}, 64, 64, 1096, true);
   check_matmul<bf16>(many, {64, 64, 64}, 48, 200, 1096);
   check_matmul<bf16>(many, {64, 128, 64}, 64, 128, 256);
+}
+
+TEST_CASE("matmuls with multicast equal those of the CPU", "[emulator]") {
+  const Multicast multicast;
+  // Pairs of tiles, and a last one that is alone; whole and ragged tensors; few k-iterations and many.
+  for (std::size_t launches = 0; launches < 4 / std::min<std::size_t>(test_share(1), 4); ++launches) {
+    check_matmul<bf16>({64, 64, 64}, 128, 136, 320);
+    check_matmul<bf16>({64, 128, 64}, 190, 264, 72);
+    check_matmul<f16>({128, 128, 64}, 300, 200, 264);
+  }
+  check_matmul<bf16>({64, 64, 64}, 65, 40, 8);
+  check_matmul<bf16>({64, 256, 64}, 320, 264, 200);
+  check_matmul<f16>({128, 64, 64}, 640, 72, 136);
+  check_matmul<bf16>({128, 192, 64}, 257, 200, 328);
+  check_matmul<bf16>({128, 256, 64}, 384, 520, 136);
+  check_matmul<bf16>({256, 128, 64}, 700, 136, 72);
+  check_matmul<bf16>({64, 64, 64}, 200, 72, 264, true);
+  check_matmul<tf32>({64, 64, 32}, 200, 136, 140);
+  check_matmul<tf32>({128, 128, 32}, 400, 264, 68);
+  check_matmul<bf16>({64, 64, 64}, 64, 72, 200);  // a single row of tiles: no multicast
 }
 
 }  // namespace test_emulated_wgmma_matmul

@@ -243,7 +243,7 @@ TEST_CASE("remarks explain attention, matmuls and decoding as docs/speed.md has 
   const Hints wide{.warps = 8};
   const Case cases[] = {
       {"attention 128x64, d = 64, lengths loaded", hopper, [] { return attention({128, 64, 64}); }, "wgmma", passed,
-       "128x64x64 bf16, then 128x64x64 bf16 by wgmma, 2 warp groups"},
+       "128x64x64 bf16, then 128x64x64 bf16 by wgmma, 1 consumer group of 2 warp groups"},
       {"attention 64x64, d = 128", hopper, [] { return attention({64, 64, 128}); }, "wgmma", passed,
        "64x64x128 bf16, then "},
       {"attention 128x128, d = 128", hopper, [] { return attention({128, 128, 128}); }, "wgmma", passed,
@@ -254,9 +254,8 @@ TEST_CASE("remarks explain attention, matmuls and decoding as docs/speed.md has 
        "[128,96] bf16 cannot be divided into panels of 8 rows of 128 bytes"},
       {"attention 64x32, d = 128", hopper, [] { return attention({64, 32, 128}); }, "wgmma", missed,
        "no fused wgmma schedule for tiles of [64,128] x [128,32]"},
-      {"attention, a loop to max(positions) + 1", hopper,
-       [] { return attention({128, 64, 64, Attention::computed}); }, "wgmma", missed,
-       "the loop's trip count depends on computed values"},
+      {"attention, a loop to max(positions) + 1", hopper, [] { return attention({128, 64, 64, Attention::computed}); },
+       "wgmma", missed, "the loop's trip count depends on computed values"},
       {"attention, q reshaped to rows, 64x64, d = 128", hopper, [] { return packed_attention(64, 64, 128, 4); },
        "wgmma", missed, "threads exchange elements of tiles", true},
       {"attention, q reshaped to rows, 64x128, d = 128", hopper, [] { return packed_attention(64, 128, 128, 4); },

@@ -57,10 +57,10 @@ TEST_CASE("the cost model counts waves, k-iterations, epilogues and bytes", "[pl
   }
   // A flat tile waits for bytes: fewer, if rows of the left operand do not exist; more, if rows begin within sectors.
   const auto flat = [&](std::int64_t left_rows, bool left_aligned, bool right_aligned) {
-    MatmulWork work = work_of({64, 256, 64}, 1, 132, 32);
+    MatmulWork work = work_of({64, 128, 64}, 1, 132, 32);
     work.left_rows = left_rows;
     work.left_aligned = left_aligned;
-    work.right_aligned = right_aligned;
+    work.right_alignment = right_aligned ? 128 : 16;
     return model.cycles(work, {});
   };
   CHECK(flat(64, true, true) < flat(64, false, true));
@@ -94,6 +94,27 @@ TEST_CASE("the cost model takes the fastest of the ways that the policy allows",
   CHECK(model.split_k(work_of({64, 64, 64}, 1, 12, 48)).split_k == SplitK::cluster);
   CHECK(model.split_k(work_of({128, 256, 64}, 4, 51, 122)).split_k == SplitK::stream_k);
   CHECK(model.split_k(work_of({128, 256, 64}, 64, 32, 128)).split_k == SplitK::none);
+}
+
+TEST_CASE("the cost model multicasts rows that begin within a sector, where loads take longest", "[plan]") {
+  const CostModel model(MachineModel::h200(), 132);
+  const auto multicasts = [&](MatmulWork work, bool aligned, MulticastPolicy policy = MulticastPolicy::automatic) {
+    work.right_alignment = aligned ? 128 : 16;
+    return model.split_k(work, SplitKPolicy::automatic, policy).multicast;
+  };
+  const MatmulWork large = work_of({128, 192, 64}, 64, 40, 64);
+  CHECK(multicasts(large, false));
+  CHECK_FALSE(multicasts(large, true));
+  CHECK_FALSE(multicasts(large, false, MulticastPolicy::never));
+  CHECK(multicasts(large, true, MulticastPolicy::always));
+  CHECK_FALSE(multicasts(work_of({128, 192, 64}, 1, 2000, 64), false));  // no second row of tiles
+  CHECK_FALSE(multicasts(work_of({64, 64, 64}, 4, 30, 1), false));       // it takes less time than a cluster's launch
+  // An odd row of tiles leaves a CTA without one.
+  const auto cycles = [&](std::int64_t rows) {
+    return model.cycles(work_of({128, 192, 64}, rows, 132, 64), {.multicast = true});
+  };
+  CHECK(cycles(3) == cycles(4));
+  CHECK(cycles(4) > 1.5 * cycles(2));
 }
 
 TEST_CASE("the cost model counts the threads of an epilogue with split-K", "[plan]") {

@@ -33,6 +33,7 @@ class AccumulatingConsumer : ConsumerRole {
     }
     grid_tiles(how_.consumer_groups, [&] { tile(); });
     stores_->wait();
+    end_role();
   }
 
  private:
@@ -62,6 +63,11 @@ class AccumulatingConsumer : ConsumerRole {
       for (const Id id : analysis_.order[0])
         if (graph_.does(id) && in_tile(id) && !early(id) && behind(id) && !stores_->store(id)) graph_.node(id);
     };
+    if (how_.multicast) {
+      IfInGrid step;
+      steps_.within(step.body, late);
+      return push(std::move(step));
+    }
     if (how_.split_k == SplitK::none) return late();
     lower_shared_tile(steps_, how_.matmuls[0].id, how_.split_k, sums_[0], share_, late);
   }

@@ -12,7 +12,7 @@ void lower_accumulating_consumer(const MatmulPipelines& pipelines, GraphLowering
 /// Matmuls that feed one another, with ops between them.
 void lower_fused_matmul_consumer(const MatmulPipelines& pipelines, GraphLowering& graph);
 
-/// What both share.
+/// The base of both.
 class ConsumerRole : protected WarpRole {
  protected:
   ConsumerRole(const MatmulPipelines& pipelines, GraphLowering& graph) : WarpRole(pipelines, graph, "consumer") {}

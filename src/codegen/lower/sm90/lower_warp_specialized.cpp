@@ -7,13 +7,14 @@ namespace {
 
 // The prologue before the roles: prefetches tensor maps and initializes the pipelines. None of this depends on the
 // previous launch, so it runs while that ends.
-void begin_roles(Plan& plan) {
+void begin_roles(Plan& plan, bool multicast) {
   ElectOne ahead{.threads = plan.threads(), .body = {}};
   for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});
   Body& prologue = plan.phases.back().prologue;
   prologue = {{std::move(ahead)}};
   for (int i = 0; i < plan.pipelines.size(); ++i) prologue.push_back({InitPipeline{PipelineId{i}}});
-  prologue.push_back({Barrier{}});
+  // CTAs of a cluster use each other's mbarriers.
+  prologue.push_back(multicast ? Step{ClusterBarrier{}} : Step{Barrier{}});
 }
 
 }  // namespace
@@ -28,6 +29,7 @@ void WarpSpecializedSchedule::lower(const GraphAnalysis& analysis, const MatmulP
   phase.schedule = {.kind = Schedule::Kind::tiles,
                     .split_k = how.split_k,
                     .snake_order = how.snake_order,
+                    .multicast = how.multicast ? 2 : 1,
                     .l2_group = how.l2_group,
                     .raster_group = how.raster_group};
   const MatmulPipelines pipelines(analysis, how, matmuls.plans, plan);
@@ -53,7 +55,7 @@ void WarpSpecializedSchedule::lower(const GraphAnalysis& analysis, const MatmulP
   }
   phase.roles.push_back(std::move(producer));
   phase.roles.push_back(std::move(consumer));
-  begin_roles(plan);
+  begin_roles(plan, how.multicast);
 }
 
 }  // namespace tessera::internal::lowering

@@ -18,10 +18,11 @@ MatmulPipelines::MatmulPipelines(const GraphAnalysis& analysis, const WarpSpecia
                                  const std::map<Id, MatmulPlan>& matmuls, Plan& plan)
     : analysis(analysis), how(how), matmuls(matmuls), plan(plan), tiles(how.tiles.size()), prefetches_(may_prefetch()) {
   // Tiles that threads read are released by one thread of each warp.
-  const int arrivals = how.groups * (how.computed.empty() ? 1 : 4);
+  const int cluster = how.multicast ? 2 : 1, arrivals = cluster * how.groups * (how.computed.empty() ? 1 : 4);
   for (int number = 0; number < std::ssize(how.pipelines); ++number) {
     const TilePipeline& of = how.pipelines[static_cast<std::size_t>(number)];
     Pipeline pipeline{.label = {.stem = "pipeline"}, .buffers = {}, .stages = of.stages, .empty_arrivals = arrivals};
+    pipeline.cluster = cluster;
     if (how.pipelines.size() > 1) pipeline.label.number = analysis.number[produced(of.tiles[0]).load];
     bool by_threads = false;
     for (std::size_t i = 0; i < of.tiles.size(); ++i) {
@@ -58,9 +59,10 @@ MatmulPipelines::Tile MatmulPipelines::make(const ProducedTile& tile, int pipeli
                 .stages = how.pipelines[static_cast<std::size_t>(pipeline)].stages,
                 .form = SharedForm::panels};
   Tile made{.buffer = {}, .map = {}, .pipeline = pipeline};
+  Buffer box = buffer;
+  box.rows /= parts(tile);
   if (!tile.by_threads)
-    made.map =
-        tma_tensors_of(analysis, plan, tile.load, tile.rows, buffer, tile.clipped ? TmaUse::clipped : TmaUse::load);
+    made.map = tma_tensors_of(analysis, plan, tile.load, tile.rows, box, tile.clipped ? TmaUse::clipped : TmaUse::load);
   made.buffer = plan.buffers.add(std::move(buffer));
   return made;
 }
@@ -79,7 +81,7 @@ int MatmulPipelines::of_copies_under_way(int element_bytes) const {
 
 int MatmulPipelines::producer_registers() const {
   if (how.groups * how.consumer_groups == 1) return 0;
-  if (!how.copies_by_threads()) return how.split_k == SplitK::cluster ? of_clusters : of_tma;
+  if (!how.copies_by_threads()) return how.split_k == SplitK::cluster || how.multicast ? of_clusters : of_tma;
   return copies_many() ? of_copies : of_few_copies;
 }
 

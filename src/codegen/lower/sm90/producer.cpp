@@ -18,11 +18,13 @@ class Producer : WarpRole {
     if (pipelines_.prefetches()) prefetch_before_wait();
     const bool by_threads = how_.copies_by_threads(), in_cluster = how_.split_k == SplitK::cluster;
     const auto tile = [&] { grid_tile([&](int pipeline) { fill(pipeline); }); };
-    if (!in_cluster && !by_threads)
-      return elected(128, [&] {
+    if (!in_cluster && !by_threads) {
+      elected(128, [&] {
         grid_tiles(1, tile);
         if (how_.overlap == MatmulOverlap::grid_tiles) load_behind_the_last();
       });
+      return end_role();
+    }
     grid_tiles(1, [&] {
       by_threads ? tile() : elected(128, tile);
       for (int i = 0; in_cluster && i < 2; ++i) push(ClusterBarrier{});
@@ -100,8 +102,10 @@ class Producer : WarpRole {
   void load_panels(int tile, PipelineStateId at, const Place& place) const {
     const MatmulPipelines::Tile& of = pipelines_.tiles[static_cast<std::size_t>(tile)];
     const Buffer& buffer = steps_.plan.buffers[of.buffer];
+    const ProducedTile& tile_of = pipelines_.produced(tile);
+    const int axis = pipelines_.parts(tile_of) > 1 ? box_axis(analysis_, tile_of.load, tile_of.rows) : -1;
     for (int panel = 0; panel < buffer.columns / buffer.panel_columns(); ++panel)
-      push(TmaLoad{of.map, of.buffer, at, panel * buffer.panel_bytes(), place(panel)});
+      push(TmaLoad{of.map, of.buffer, at, panel * buffer.panel_bytes(), place(panel), axis});
   }
 
   // The pipeline has as many free stages.

@@ -53,6 +53,11 @@ TensorMapId tma_tensors_of(const GraphAnalysis& analysis, Plan& plan, Id id, int
        .store = store});
 }
 
+int box_axis(const GraphAnalysis& analysis, Id id, int axis) {
+  const std::vector<int> axes = tile_axes(analysis.access(id));
+  return static_cast<int>(std::ranges::find(axes, axis) - axes.begin());
+}
+
 std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer) {
   const GraphAccess access = steps.analysis.access(id);
   std::vector<TileCoordinate> at;

@@ -14,6 +14,8 @@ enum class TmaUse : std::uint8_t {
 /// contiguous axis.
 TensorMapId tma_tensors_of(const GraphAnalysis& analysis, Plan& plan, Id id, int rows, const Buffer& buffer,
                            TmaUse use);
+/// The coordinate of a box along the tile's axis `axis`.
+int box_axis(const GraphAnalysis& analysis, Id id, int axis);
 /// Where panel `panel` of the tile begins, in an iteration of `loop` or after it.
 std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer);
 

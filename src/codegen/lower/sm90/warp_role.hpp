@@ -46,6 +46,10 @@ class WarpRole {
     });
     push(std::move(loop));
   }
+  /// After the last grid tile.
+  void end_role() const {
+    if (how_.multicast) push(ClusterBarrier{});
+  }
   Operand all_k_iterations() const { return steps_.scalar(steps_.node(how_.loop).in[0]); }
   /// The CTA's share of the k-iterations, with split-K; otherwise all.
   Iterations k_iterations() const;

@@ -104,11 +104,18 @@ class Barriers {
       state.merge(after(*loop, state));
     } else if (auto* tiles = step.action.as<TileLoop>()) {
       blocks(tiles->body, state);
-    } else if (auto* branch = step.action.as<Branch>()) {
+    } else if (Body* const some = conditional(step)) {
       SharedState taken = state;
-      body(branch->body, taken);
+      body(*some, taken);
       state.merge(taken);
     }
+  }
+  // The body of a step that all threads of the role run, or none of them.
+  static Body* conditional(Step& step) {
+    if (auto* branch = step.action.as<Branch>()) return &branch->body;
+    if (auto* first = step.action.as<IfFirstSplit>()) return &first->body;
+    if (auto* in_grid = step.action.as<IfInGrid>()) return &in_grid->body;
+    return nullptr;
   }
 
   void chunks(CrossWarpReduce& partials) {

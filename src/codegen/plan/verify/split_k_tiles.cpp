@@ -94,8 +94,9 @@ void SplitKTiles::part(const ReducePartials& add) {
 }
 
 void SplitKTiles::cluster_barrier(int elected) {
-  diagnostics_.require(split_k_ == SplitK::cluster && elected == role_.threads() && !first_,
+  diagnostics_.require((split_k_ == SplitK::cluster || multicast_) && elected == role_.threads() && !first_,
                        "not all threads of the cluster reach it");
+  if (multicast_) return;
   diagnostics_.require(part_ != Part::there, "partials of the cluster's other CTAs are not reduced");
   ++cluster_barriers;
   part_ = part_ == Part::put ? Part::there : Part::none;

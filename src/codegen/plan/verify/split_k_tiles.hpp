@@ -10,8 +10,12 @@ namespace tessera::internal::codegen {
 /// Follows the steps of a role in order. `elected` threads of the role run the current step.
 class SplitKTiles {
  public:
-  SplitKTiles(Diagnostics& diagnostics, SplitK split_k, const Role& role)
-      : diagnostics_(diagnostics), plan_(diagnostics.plan), role_(role), split_k_(split_k) {}
+  SplitKTiles(Diagnostics& diagnostics, const Schedule& schedule, const Role& role)
+      : diagnostics_(diagnostics),
+        plan_(diagnostics.plan),
+        role_(role),
+        split_k_(schedule.split_k),
+        multicast_(schedule.multicast > 1) {}
 
   void tiles(const TileLoop& loop);
   void begin_tile();
@@ -48,6 +52,7 @@ class SplitKTiles {
   const Plan& plan_;
   const Role& role_;
   const SplitK split_k_;
+  const bool multicast_;
   std::optional<bool> first_;  // do the first of the CTAs that share a tile, or the others, run the steps?
   ValueId split_first_, split_count_;
   std::set<StorageId> not_added_;  // accumulators of a part of a tile's k-iterations

@@ -75,6 +75,8 @@ void check_pipelines(Diagnostics& diagnostics);
 void check_prologue(Diagnostics& diagnostics, const Phase& phase);
 /// verify_prefetch.cpp: what the roles of a phase do before the grid dependency wait.
 void check_prefetch(Diagnostics& diagnostics, const Phase& phase);
+/// verify_multicast.cpp: clusters whose CTAs load operands for each other.
+void check_multicast(Diagnostics& diagnostics);
 /// verify_roles.cpp: pipeline stages, groups of wgmma and of stores, proxy fences, and barriers of concurrent roles.
 void check_roles(Diagnostics& diagnostics);
 /// verify_ordered_barriers.cpp: warp groups that take turns wait for their turn and pass it on.

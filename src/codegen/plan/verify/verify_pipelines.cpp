@@ -77,7 +77,7 @@ void check_prologue(Diagnostics& diagnostics, const Phase& phase) {
                           name_of(diagnostics.plan, init->pipeline));
       seen = false;
     }
-    seen |= step.action.is<Barrier>();
+    seen |= step.action.is<Barrier>() || step.action.is<ClusterBarrier>();
     waits += step.action.is<GridDependencyWait>();
   }
   diagnostics.require(waits <= 1, "the prologue has {} grid dependency waits", waits);

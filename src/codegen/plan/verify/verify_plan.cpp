@@ -13,6 +13,7 @@ std::vector<std::string> violations(const Plan& plan) {
     check_sorts(diagnostics);
     check_accesses(diagnostics);
     check_roles(diagnostics);
+    check_multicast(diagnostics);
     check_ordered_barriers(diagnostics);
     check_contents(diagnostics);
     if (plan.progress >= Progress::placed) check_memory(diagnostics);

@@ -24,7 +24,7 @@ class RoleCheck {
         elected_(role.threads()),
         matmuls_(diagnostics),
         writes_(diagnostics, role),
-        shared(diagnostics, phase.schedule.split_k, role) {}
+        shared(diagnostics, phase.schedule, role) {}
 
   void run() {
     region(role_.body, &once);
@@ -77,6 +77,7 @@ class RoleCheck {
         walk(s.body);
         shared.leave(around);
       },
+              [&](const IfInGrid& s) { walk(s.body); },
               [&](const ForEachPeer& s) {
         shared.enter(s, elected_);
         walk(s.body);
@@ -172,7 +173,8 @@ class RoleCheck {
       },
               [&](const ArriveEmpty& s) { release(s); },
               [&](const AdvanceStage& s) { advance(s); },
-              []<OneOf<DeclareAccumulator, RegisterFence, OrderedBarrier> T>(const T&) {},
+              []<OneOf<DeclareAccumulator, RegisterFence, OrderedBarrier, PrefetchMap, GridDependencyWait> T>(
+                  const T&) {},
               [&](const WgmmaFence&) { matmuls_.fence(); },
               [&](const Wgmma& s) { matmul(s); },
               [&](const WgmmaCommit&) { matmuls_.commit(); },
@@ -193,8 +195,6 @@ class RoleCheck {
       },
               [&](const TmaStoreWait& s) { writes_.wait(s.pending); },
               [&](const NamedBarrier& s) { barrier(s); },
-              [](const PrefetchMap&) {},
-              [](const GridDependencyWait&) {},  // check_prefetch
               [&](const GridDependencyTrigger&) {
         diagnostics_.require(false, "the grid dependency trigger is in a role, not in the prologue");
       },
@@ -257,7 +257,7 @@ class RoleCheck {
                          "rows of {} elements are not rows of a panel", map.tensor.box[0]);
     diagnostics_.require(s.offset % 1024 == 0 && s.offset >= 0 && s.offset + bytes <= buffer.stage_bytes(),
                          "{} bytes at {} of a stage of {}", bytes, s.offset, buffer.stage_bytes());
-    use.loaded += bytes;
+    use.loaded += bytes * (s.multicast_axis < 0 ? 1 : pipeline.cluster);
     clipped(s, map, pipeline);
   }
   // The pipeline and the tensor map must agree on clipped rows, so that the expected bytes match.
@@ -487,7 +487,7 @@ void check_roles(Diagnostics& diagnostics) {
     for (const auto& [pipeline, roles] : filled)
       diagnostics.require(roles == 1, "{} is filled by {} roles", name_of(plan, pipeline), roles);
     for (const auto& [pipeline, arrivals] : released)
-      diagnostics.require(arrivals == plan.pipelines[pipeline].empty_arrivals,
+      diagnostics.require(arrivals * plan.pipelines[pipeline].cluster == plan.pipelines[pipeline].empty_arrivals,
                           "{} arrive for each stage of {}, but {} are expected", arrivals, name_of(plan, pipeline),
                           plan.pipelines[pipeline].empty_arrivals);
     for (const auto& [id, of_barrier] : sizes)

@@ -70,6 +70,7 @@ class BarrierRules {
     if (const IfConsumerGroup* one = step.action.as<IfConsumerGroup>()) return maybe(one->body, state);
     if (const PrefetchBeforeWait* some = step.action.as<PrefetchBeforeWait>()) return maybe(some->body, state);
     if (const IfFirstSplit* one = step.action.as<IfFirstSplit>()) return maybe(one->body, state);
+    if (const IfInGrid* tile = step.action.as<IfInGrid>()) return maybe(tile->body, state);
     if (const ForEachPeer* each = step.action.as<ForEachPeer>()) return maybe(each->body, state);
     if (const CrossWarpReduce* partials = step.action.as<CrossWarpReduce>()) {
       body(partials->per_chunk, state, false);

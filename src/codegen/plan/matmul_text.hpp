@@ -1,0 +1,13 @@
+// Matmuls of a plan as text.
+#pragma once
+#include <string>
+
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::internal::codegen {
+
+/// A wgmma, with the descriptors of its operands.
+std::string matmul_text(const Plan& plan, const Role& role, const Wgmma& wgmma);
+std::string matmul_text(const Plan& plan, const Mma& mma);
+
+}  // namespace tessera::internal::codegen
