@@ -124,6 +124,17 @@ TEST_CASE("clusters of two CTAs multicast a right operand whose rows begin withi
   CHECK(machine.compiled.size() == 1);
   launched(4096, 4096, 4096);
   CHECK_FALSE(machine.compiled.back().multicast);
+  // Where no cluster of two fits, there is none.
+  {
+    const Device part = machine.open();
+    const Tensor<bf16, 2> x(part, {4096, 4096}), w(part, {4096, 4104});
+    const Tensor<f32, 2> y(part, {4096, 4104});
+    machine.fake.devices[0].multiprocessors = 1;
+    launch(part.stream(), product, x, w, y);
+    machine.fake.devices[0].multiprocessors = 132;
+    CHECK_FALSE(machine.compiled.back().multicast);
+    CHECK(machine.fake.launches.back().cluster == 1);
+  }
   // A kernel that cannot multicast is launched normally.
   machine.source.multicast = 1;
   const Device other = machine.open();

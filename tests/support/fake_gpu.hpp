@@ -53,7 +53,9 @@ struct Machine {
       compiling();
       const std::lock_guard lock(mutex);
       compiled.push_back(variant);
-      return code(image);
+      CompiledKernel kernel = code(image);
+      if (!variant.multicast) kernel.source.multicast = 1;
+      return kernel;
     };
     settings.recompile = [=, this](const Graph&, const Variant&, Arch) {
       ++recompiled;

@@ -11,7 +11,7 @@ namespace [[gnu::visibility("default")]] internal {
 struct Hints {
   int warps = 0;      ///< of a CTA: 1, 2, 4, ... 32
   int stages = 0;     ///< buffers of a loop with a matmul; all but one are prefetched
-  int cluster = 0;    ///< the most CTAs that share the k-iterations of a matmul (split-K), on sm_90a; 1: no sharing
+  int cluster = 0;    ///< the most CTAs that share the k-iterations of a matmul (split-K), on sm_90a; 1: no clusters
   int occupancy = 0;  ///< CTAs per multiprocessor at a time; a thread has fewer registers for more
   std::string arch = {};  ///< where the hints apply: "sm_90" or "sm_90a"; empty: everywhere
   bool operator==(const Hints&) const = default;

@@ -193,6 +193,7 @@ void block_indices(Writer& w, const Writer& body) {
   std::set<int> wanted;
   for (StorageId id : body.storages)
     if (const auto* known = std::get_if<BlockIndex>(&plan.storages[id].known)) wanted.insert(known->axis);
+  if (phase.schedule.multicast > 1) wanted.insert(phase.first_axis);  // IfInGrid
   // The CTAs of a cluster that multicasts have neighboring tiles along the first axis.
   const int together = phase.schedule.multicast;
   const auto grid = [&](int axis) {
@@ -350,7 +351,7 @@ void emit(Writer& w, const TileLoop& loop) {
   w.close();
 }
 
-// A launch has at most as many CTAs as grid tiles.
+// A launch has at most as many CTAs as grid tiles, or as many clusters as the loop over them has.
 void emit(Writer& w, const PrefetchBeforeWait& bring) {
   w.uses.thread = true;
   w.line("int brought = 0;");

@@ -222,7 +222,8 @@ void emit(Writer& w, const ArriveExpectTx& expect) {
 void emit(Writer& w, const TmaLoad& load) {
   const bool multicast = load.multicast_axis >= 0;
   const Buffer& buffer = w.buffer(load.buffer);
-  const int rows = buffer.rows / w.phase.schedule.multicast;
+  const auto axis = static_cast<std::size_t>(std::max(load.multicast_axis, 0));
+  const int rows = w.plan.tensor_maps[load.map].tensor.box[axis];
   const std::string at = coordinates(w, load.at, load.multicast_axis, rows);
   IndexExpression offset = load.offset;
   if (multicast) offset = offset + IndexExpression::call("cluster_rank", {}) * (rows * buffer.panel_row_bytes());

@@ -50,7 +50,8 @@ bool is_cooperative(int m, int n, int matmuls, Epilogue epilogue) {
 
 double CostModel::waves(const MatmulWork& work, bool multicast) const {
   if (!multicast) return static_cast<double>(cdiv(work.tiles, multiprocessors_));
-  return static_cast<double>(cdiv(cdiv(work.rows, 2) * (work.tiles / work.rows), multiprocessors_ / 2));
+  return static_cast<double>(
+      cdiv(cdiv(work.rows, multicast_ctas) * (work.tiles / work.rows), multiprocessors_ / multicast_ctas));
 }
 
 double CostModel::k_iteration(const MatmulWork& work, bool multicast) const {
@@ -122,7 +123,9 @@ double CostModel::fma_cost(const MachineModel::FmaTile& tile, std::int64_t tiles
 // The L2 cache merges reads of several multiprocessors only where each reads whole lines. Other rows are read once for
 // two CTAs by multicast.
 SplitKLaunch CostModel::none(const MatmulWork& work, MulticastPolicy policy) const {
-  if (policy == MulticastPolicy::never || work.rows < 2) return {};
+  constexpr int least = 16;  // for TMA; threads copy other rows
+  if (policy == MulticastPolicy::never || work.rows < 2 || multiprocessors_ < 2 || work.right_alignment < least)
+    return {};
   const SplitKLaunch multicast{.multicast = true};
   const bool is_faster = work.right_alignment < 128 && cycles(work, multicast) < cycles(work, {});
   return policy == MulticastPolicy::always || is_faster ? multicast : SplitKLaunch{};

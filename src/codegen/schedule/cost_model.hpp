@@ -32,8 +32,8 @@ struct MatmulWork {
   // TMA loads no rows or columns that do not exist.
   std::int64_t left_rows = std::numeric_limits<std::int64_t>::max();
   std::int64_t right_columns = std::numeric_limits<std::int64_t>::max();
-  bool left_aligned = true;                                           ///< its rows begin at 32-byte sectors
-  double bytes = 0;                                                   ///< of memory
+  bool left_aligned = true;  ///< its rows begin at 32-byte sectors
+  double bytes = 0;          ///< of memory
 };
 /// That of y [m,n] = x [m,k] w, with w [k,n], or [n,k] if `nk`.
 MatmulWork matmul_work(const MmaExtents& tile, std::int64_t m, std::int64_t n, std::int64_t k, bool nk = false);
@@ -49,8 +49,8 @@ enum class MulticastPolicy : std::uint8_t { automatic, never, always };
 /// How CTAs of a launch share work.
 struct SplitKLaunch {
   SplitK split_k = SplitK::none;
-  int blocks = 1;         ///< CTAs: of a cluster, or with stream-K of the launch
-  int lockstep_rows = 1;  ///< stream-K: tiles that as many CTAs walk through together
+  int blocks = 1;          ///< CTAs: of a cluster, or with stream-K of the launch
+  int lockstep_rows = 1;   ///< stream-K: tiles that as many CTAs walk through together
   bool multicast = false;  ///< without split-K: clusters of two CTAs load the right operand for each other
   bool operator==(const SplitKLaunch&) const = default;
 };

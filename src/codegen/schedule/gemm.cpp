@@ -61,8 +61,8 @@ class Classifier {
  private:
   const Node& node(Id id) const { return analysis_[id]; }
 
-  // Two consumer groups of one warp group each, or one of two: a cluster has no second tile for another consumer group,
-  // and with stream-K one consumer group walks through a CTA's share.
+  // Two consumer groups of one warp group each, or one of two: with split-K, a cluster has no second tile for another
+  // consumer group, and with stream-K one consumer group walks through a CTA's share.
   void add_way(ScheduleMatch& result, int groups) {
     how_.groups = groups;
     how_.consumer_groups = groups == 1 && how_.split_k == SplitK::none ? 2 : 1;
@@ -334,10 +334,10 @@ class Classifier {
     });
     const auto is_same = [&](Id id) { return id == no_id || same[id]; };
     const auto is_same_tile = [&](const ProducedTile& tile) {
-      constexpr int parts = 2, swizzled_rows = 8;
+      constexpr int swizzled_rows = 8;
       if (tile.left) return true;
       const GraphAccess access = analysis_.access(tile.load);
-      return node(tile.load).shape[tile.rows] % (parts * swizzled_rows) == 0 && is_same(access.member) &&
+      return node(tile.load).shape[tile.rows] % (multicast_ctas * swizzled_rows) == 0 && is_same(access.member) &&
              std::ranges::all_of(access.axes, is_same, &GraphAccess::Axis::index);
     };
     const auto is_early_effect = [&](Id id) {

@@ -1,12 +1,30 @@
 #include "codegen/schedule/split_k.hpp"
 
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "codegen/analysis/graph_analysis.hpp"
 #include "graph/views.hpp"
 
 namespace tessera::internal {
+
+namespace {
+
+bool depends_on_first_axis(const Graph& graph, Id load) {
+  std::vector<Id> open{load};
+  std::vector<char> seen(graph.nodes.size());
+  while (!open.empty()) {
+    const Id id = open.back();
+    open.pop_back();
+    if (std::exchange(seen[id], 1)) continue;
+    if (graph[id].op == Op::block && graph[id].grid_axis() == 0) return true;
+    open.insert(open.end(), graph[id].in.begin(), graph[id].in.end());
+  }
+  return false;
+}
+
+}  // namespace
 
 SplitKLoop::SplitKLoop(const Graph& graph) {
   Id matmul = no_id;
@@ -24,7 +42,8 @@ SplitKLoop::SplitKLoop(const Graph& graph) {
     count_ = UniformProgram(graph, std::span(&loop.in[0], 1));
     const lowering::Source right = lowering::find_source(graph, graph[matmul].in[1]);
     right_bytes_ = right.load == no_id ? 0 : info(graph[right.load].type).bytes;
-    if (right.load != no_id) right_ = view_parameter(graph, graph[right.load].in[view_operand(Op::load)]);
+    if (right.load != no_id && !depends_on_first_axis(graph, right.load))
+      right_ = view_parameter(graph, graph[right.load].in[view_operand(Op::load)]);
     extents_ = {graph[matmul].shape[0], graph[matmul].shape[1], left.shape[1] * info(left.type).bytes / 2};
   }
 }

@@ -16,12 +16,14 @@ class SplitKLoop {
   /// The k-iterations of a launch with these arguments; 0: the kernel has no such loop.
   std::int64_t of(std::span<const Argument> arguments) const;
   const MmaExtents& extents() const { return extents_; }
+  /// May CTAs with neighboring tiles along the grid's first axis load the right operand for each other?
+  bool may_multicast() const { return right_ >= 0; }
   /// Bytes that divide where rows of the right operand begin, at most 128.
   int right_alignment(std::span<const Argument> arguments) const;
 
  private:
   MmaExtents extents_;
-  int right_ = -1;       // parameter of the right operand; -1: it is computed
+  int right_ = -1;       // parameter of the right operand; -1: it is computed, or depends on the first axis of the grid
   int right_bytes_ = 0;  // of one of its elements
   UniformProgram count_;
 };

@@ -39,7 +39,7 @@ std::string WarpSpecializedSchedule::text(const GraphAnalysis& analysis) const {
   if (how.overlap == MatmulOverlap::grid_tiles) text += ", k-iterations and grid tiles overlap";
   if (how.split_k == SplitK::cluster) text += ", split-K in clusters";
   if (how.split_k == SplitK::stream_k) text += ", stream-K";
-  if (how.multicast) text += ", right operands multicast to 2 CTAs";
+  if (how.multicast) text += fmt::format(", right operands multicast to {} CTAs", multicast_ctas);
   if (!how.computed.empty()) text += ", left operands from registers";
   if (how.copies_by_threads())
     text += fmt::format(", {} copied by threads",

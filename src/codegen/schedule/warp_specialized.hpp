@@ -56,10 +56,10 @@ struct WarpSpecialization {
   int groups = 1;                             ///< warp groups of a consumer group, which share the tile's rows
   int consumer_groups = 1;                    ///< with two, one multiplies while the other stores
   MatmulOverlap overlap{};
-  SplitK split_k = SplitK::none;       ///< of the k-iterations of the loop
-  bool multicast = false;  ///< clusters of two CTAs, whose tiles are neighbors along m, share right operands
-  bool reads_ahead = false;            ///< loads that are is_read_ahead() are in registers before the loop
-  std::vector<Id> tma_stores;          ///< by TMA, if their values have the accumulators' layout
+  SplitK split_k = SplitK::none;  ///< of the k-iterations of the loop
+  bool multicast = false;         ///< clusters of two CTAs, whose tiles are neighbors along m, share right operands
+  bool reads_ahead = false;       ///< loads that are is_read_ahead() are in registers before the loop
+  std::vector<Id> tma_stores;     ///< by TMA, if their values have the accumulators' layout
   int raster_group = 0, l2_group = 0;  ///< order of the grid's tiles: codegen::Schedule
   bool snake_order = false;
   std::vector<char> ahead;   ///< by node: a number that the producer needs, and that it computes itself

@@ -29,14 +29,17 @@ enum class SplitK : std::uint8_t {
   stream_k,  ///< all CTAs of the launch share the k-iterations of all tiles: a tile belongs to one CTA or to several
 };
 
+/// CTAs of a cluster that multicast operands to each other.
+inline constexpr int multicast_ctas = 2;
+
 /// The class of a launch.
 struct Variant {
   /// One a parameter; scalars keep the default. The first tensor of a list has what all of its tensors have in common,
   /// the others keep the default.
   std::vector<TensorClass> tensors;
-  bool index64 = false;              ///< offsets of elements, or numbers of grid tiles, may need more than 31 bits
-  SplitK split_k = SplitK::none;     ///< shares k-iterations of a matmul where multiprocessors would otherwise be idle
-  bool multicast = false;            ///< clusters of two CTAs load right operands for each other, where a kernel can
+  bool index64 = false;           ///< offsets of elements, or numbers of grid tiles, may need more than 31 bits
+  SplitK split_k = SplitK::none;  ///< shares k-iterations of a matmul where multiprocessors would otherwise be idle
+  bool multicast = false;         ///< CTAs of clusters load right operands for each other, where a kernel can
   bool operator==(const Variant&) const = default;
 };
 

@@ -18,10 +18,10 @@ class CudaStream;
 struct CudaSettings {
   using Compile = std::function<CompiledKernel(const Graph&, const Variant&, Arch)>;
   Compile compile = compile_kernel, recompile = recompile_kernel;
-  bool synchronous = options().debug;        ///< a launch waits for its kernel
-  SplitKPolicy split_k = split_k_policy();   ///< how matmuls split k over CTAs
+  bool synchronous = options().debug;              ///< a launch waits for its kernel
+  SplitKPolicy split_k = split_k_policy();         ///< how matmuls split k over CTAs
   MulticastPolicy multicast = multicast_policy();  ///< when clusters of CTAs load operands for each other
-  bool pdl = options().pdl;                  ///< programmatic dependent launch, for kernels that support it
+  bool pdl = options().pdl;                        ///< programmatic dependent launch, for kernels that support it
 };
 
 /// Compiled code on a GPU.

@@ -196,8 +196,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
                    driver.cuOccupancyMaxActiveClusters.name, subject);
   }
   if (source.multicast > 1)
-    code.most_blocks =
-        std::int64_t{source.multicast} * std::max(code.most_clusters[static_cast<std::size_t>(source.multicast)], 1);
+    code.most_blocks = std::int64_t{source.multicast} * code.most_clusters[static_cast<std::size_t>(source.multicast)];
   return code;
 }
 
@@ -225,9 +224,14 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   SplitKLaunch shared = split_k_of(arguments, grid, blocks);
   if (shared.split_k == SplitK::cluster && most_of_cluster_ > 0) shared = limited(shared, most_of_cluster_);
   variant.split_k = variant.index64 && shared.split_k == SplitK::stream_k ? SplitK::none : shared.split_k;
-  variant.multicast = shared.multicast && most_of_cluster_ != 1;
-  const Code& code = codes_.find_or_make(variant, [&] { return make(variant); });
-  launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(code, grid, blocks, shared));
+  variant.multicast = shared.multicast;
+  const auto find = [&] { return &codes_.find_or_make(variant, [&] { return make(variant); }); };
+  const Code* code = find();
+  if (code->multicast > 1 && code->most_blocks == 0) {  // a part of a GPU may have no room for a cluster
+    variant.multicast = false;
+    code = find();
+  }
+  launch(*code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(*code, grid, blocks, shared));
 }
 
 // The cost model takes up to 0.6 us: each thread keeps what it said of the kernel's launch before.
@@ -235,7 +239,8 @@ SplitKLaunch CudaKernel::split_k_of(std::span<const Argument> arguments, std::sp
                                     std::int64_t blocks) const {
   const CostModel model(machine_, device_->info().multiprocessors);
   const SplitKPolicy policy = device_->settings().split_k;
-  const MulticastPolicy multicast = device_->settings().multicast;
+  const bool may_multicast = k_iterations_.may_multicast() && most_of_cluster_ != 1;
+  const MulticastPolicy multicast = may_multicast ? device_->settings().multicast : MulticastPolicy::never;
   const int right_alignment = k_iterations_.right_alignment(arguments);
   // The k-iterations are computed only where they matter.
   if (policy == SplitKPolicy::automatic && !model.may_split(blocks) && multicast != MulticastPolicy::always &&
@@ -269,7 +274,7 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   stream.catch_up();
   const std::int64_t at_once =
       blocks.split_k > 0 ? blocks.split_k : std::min(blocks.count, code.most_blocks / blocks.cluster);
-  const auto workspace_bytes = static_cast<std::size_t>(code.workspace_bytes * at_once);
+  const auto workspace_bytes = static_cast<std::size_t>(code.workspace_bytes * at_once * blocks.cluster);
   const Workspace workspace(stream, *device_, graph_.name, blocks.split_k > 0 ? 0 : workspace_bytes);
   std::optional<SplitKWorkspace> shared;
   if (blocks.split_k > 0) shared.emplace(stream, *device_, graph_.name, workspace_bytes, at_once);

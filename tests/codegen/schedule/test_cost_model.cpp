@@ -107,7 +107,14 @@ TEST_CASE("the cost model multicasts rows that begin within a sector, where load
   CHECK_FALSE(multicasts(large, true));
   CHECK_FALSE(multicasts(large, false, MulticastPolicy::never));
   CHECK(multicasts(large, true, MulticastPolicy::always));
-  CHECK_FALSE(multicasts(work_of({128, 192, 64}, 1, 2000, 64), false));  // no second row of tiles
+  for (const MulticastPolicy policy : {MulticastPolicy::automatic, MulticastPolicy::always})
+    CHECK_FALSE(multicasts(work_of({128, 192, 64}, 1, 2000, 64), false, policy));  // no second row of tiles
+  MatmulWork copied = large;
+  copied.right_alignment = 8;  // by threads
+  CHECK_FALSE(model.split_k(copied).multicast);
+  copied.right_alignment = 16;
+  CHECK(model.split_k(copied).multicast);
+  CHECK_FALSE(CostModel(MachineModel::h200(), 1).split_k(copied).multicast);
   CHECK_FALSE(multicasts(work_of({64, 64, 64}, 4, 30, 1), false));       // it takes less time than a cluster's launch
   // An odd row of tiles leaves a CTA without one.
   const auto cycles = [&](std::int64_t rows) {

@@ -96,6 +96,19 @@ TEST_CASE("multicast needs right operands that do not depend on the first axis, 
     store(y, {m, n}, matmul(x, w, m, n, n) + beside);
     store(y, {m, n + 2}, beside);
   }) == 2);
+  // No step of the consumers names the place along the first axis, except that the tile has one.
+  const auto columns = kernel("columns", [&](In<bf16, 2> x, In<bf16, 2> w, InOut<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(x.extent(0), 64), cdiv(y.extent(1), 64));
+    atomic_add(y, {0, n}, matmul(x, w, m, n, n));
+  });
+  const Plan plan = plan_of(columns.graph());
+  REQUIRE(multicast_of(plan) == 2);
+  const std::string text = kernel_source(plan).text;
+  const std::size_t declared = text.rfind("const int block0 = "), used = text.find("if (block0 < grid0)");
+  CHECK(declared < used);
+  CHECK(used != text.npos);
+  CHECK(text.find("role consumer:", text.find("role producer:")) < declared);
+  check_compiled(std::vector<KernelSource>{kernel_source(plan)});
   // Threads copy what TMA cannot address.
   CHECK(multicast_of(plan_with(kernels::linear<bf16, bf16>({64, 64, 64}).graph(), [](Variant& variant) {
     variant.multicast = true;
@@ -125,6 +138,15 @@ TEST_CASE("rows of a right operand are aligned as the worst of them, by up to a 
   CHECK(alignment(bf16_rows, {1, 64}) == 128);
   CHECK(alignment(bf16_rows, {1, 72}) == 16);
   CHECK(SplitKLoop().right_alignment({}) == 128);
+  CHECK_FALSE(SplitKLoop().may_multicast());
+  CHECK(SplitKLoop(run_passes(bf16_rows)).may_multicast());
+  const Graph turned = kernel("turned", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [n, m] = blocks(cdiv(y.extent(1), 64), cdiv(y.extent(0), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {64, 64}), load(w, {k, n}, {64, 64}), acc);
+    store(y, {m, n}, acc);
+  }).graph();
+  CHECK_FALSE(SplitKLoop(run_passes(turned)).may_multicast());
 }
 
 TEST_CASE("kernels with multicast compile without spills", "[generate]") {

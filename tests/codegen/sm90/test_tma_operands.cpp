@@ -87,6 +87,31 @@ TEST_CASE("the producer's threads read vectors where alignment allows, and write
   CHECK(widths({.right = 8, .right_transposed = true, .whole = true}) == Widths{4, 4});
 }
 
+TEST_CASE("a tile that threads copy, and the same transposed, are in two buffers", "[plan]") {
+  const Graph graph = kernel("both_ways", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y, Out<f32, 2> z) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    Var a = zeros<f32>({64, 64}), b = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(x.extent(1), 64))) {
+      Tile left = load(x, {m, k}, {64, 64}), right = load(w, {k, n}, {64, 64});
+      a = mma(left, right, a);
+      b = mma(transpose(left), right, b);
+    }
+    store(y, {m, n}, a);
+    store(z, {m, n}, b);
+  }).graph();
+  const auto buffers = [&](int contiguous_axis, int alignment) {
+    const Plan plan = plan_with(graph, [&](Variant& variant) {
+      variant.tensors[0].contiguous_axis = static_cast<std::int8_t>(contiguous_axis);
+      variant.tensors[0].alignment = static_cast<std::int8_t>(alignment);
+      variant.tensors[0].tma_addressable = alignment == 16;
+    });
+    REQUIRE(plan.phases[0].roles.size() == 2);
+    return plan.pipelines[PipelineId{0}].buffers.size();
+  };
+  CHECK(buffers(1, 16) == 2);  // wgmma reads one buffer either way
+  CHECK(buffers(-1, 2) == 3);
+}
+
 TEST_CASE("kernels whose producer copies compile without spills", "[generate]") {
   std::vector<KernelSource> sources;
   const auto add = [&](const Graph& graph, const Apart& apart) {

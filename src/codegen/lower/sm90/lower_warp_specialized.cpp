@@ -29,7 +29,7 @@ void WarpSpecializedSchedule::lower(const GraphAnalysis& analysis, const MatmulP
   phase.schedule = {.kind = Schedule::Kind::tiles,
                     .split_k = how.split_k,
                     .snake_order = how.snake_order,
-                    .multicast = how.multicast ? 2 : 1,
+                    .multicast = how.multicast ? multicast_ctas : 1,
                     .l2_group = how.l2_group,
                     .raster_group = how.raster_group};
   const MatmulPipelines pipelines(analysis, how, matmuls.plans, plan);

@@ -18,7 +18,8 @@ MatmulPipelines::MatmulPipelines(const GraphAnalysis& analysis, const WarpSpecia
                                  const std::map<Id, MatmulPlan>& matmuls, Plan& plan)
     : analysis(analysis), how(how), matmuls(matmuls), plan(plan), tiles(how.tiles.size()), prefetches_(may_prefetch()) {
   // Tiles that threads read are released by one thread of each warp.
-  const int cluster = how.multicast ? 2 : 1, arrivals = cluster * how.groups * (how.computed.empty() ? 1 : 4);
+  const int cluster = how.multicast ? multicast_ctas : 1,
+            arrivals = cluster * how.groups * (how.computed.empty() ? 1 : 4);
   for (int number = 0; number < std::ssize(how.pipelines); ++number) {
     const TilePipeline& of = how.pipelines[static_cast<std::size_t>(number)];
     Pipeline pipeline{.label = {.stem = "pipeline"}, .buffers = {}, .stages = of.stages, .empty_arrivals = arrivals};

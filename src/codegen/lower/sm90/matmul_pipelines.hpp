@@ -25,7 +25,7 @@ class MatmulPipelines {
   /// May a tensor have fewer rows than a stage?
   bool is_clipped() const;
   /// The CTAs that load a tile together, each a part of its rows.
-  int parts(const ProducedTile& tile) const { return how.multicast && !tile.left ? 2 : 1; }
+  int parts(const ProducedTile& tile) const { return how.multicast && !tile.left ? multicast_ctas : 1; }
   /// Registers of a producer thread for data that it copies.
   int of_copies_under_way(int element_bytes) const;
   /// Registers of a thread. 0, not set, for one consumer group of one warp group: threads have the maximum anyway.

@@ -60,9 +60,9 @@ class MulticastCheck {
     const int rows = plan_.buffers[load.buffer].rows;
     diagnostics_.require(pipeline.cluster == cluster_, "{} CTAs release the stage that {} fill", pipeline.cluster,
                          cluster_);
-    diagnostics_.require(
-        axis > 0 && axis < load.at.size() && tensor.box[axis] * cluster_ == rows && rows % 16 == 0 && !tensor.clipped,
-        "{} CTAs do not load equal parts of {} rows", cluster_, rows);
+    diagnostics_.require(axis > 0 && axis < load.at.size() && tensor.box[axis] * cluster_ == rows &&
+                             tensor.box[axis] % 8 == 0 && !tensor.clipped,
+                         "{} CTAs do not load equal parts of {} rows", cluster_, rows);
   }
 
   Diagnostics& diagnostics_;
