@@ -4,6 +4,9 @@ __device__ inline u32 cluster_index() { return block_index() / static_cast<u32>(
 // Number of clusters in the launch.
 __device__ inline u32 clusters() { return grid_size() / static_cast<u32>(cluster_size()); }
 
+// All CTAs of the cluster, as a mask of multicast.
+__device__ inline unsigned short all_of_cluster() { return static_cast<unsigned short>((1 << cluster_size()) - 1); }
+
 // The CTAs of a cluster share `k_iterations`; returns the first one of CTA `rank`.
 __device__ inline int share_of(int k_iterations, int rank) {
   const int each = k_iterations / cluster_size(), more = k_iterations % cluster_size();

@@ -300,6 +300,15 @@ constexpr Kernel hopper_kernels[] = {
   tma_store_commit();
   tma_store_wait<0>();
 )"},
+    {"multicast", R"(  const TensorMap* const map = reinterpret_cast<const TensorMap*>(l);
+  char* const tile = panel_memory();
+  u64* const full = reinterpret_cast<u64*>(tile + 8192);
+  tma_load_multicast(map, tile, full, i[0], i[1]);
+  tma_load_multicast(map, tile, full, i[0], i[1], i[2]);
+  tma_load_multicast(map, tile, full, i[0], i[1], i[2], i[3]);
+  tma_load_multicast(map, tile, full, i[0], i[1], i[2], i[3], i[4]);
+  barrier_arrive_cluster(full);
+)"},
     {"warp_groups", R"(  setmaxnreg_dec<40>();
   setmaxnreg_inc<232>();
   char* const tile = panel_memory();

@@ -1,9 +1,5 @@
 __device__ inline void barrier_arrive_cluster(u64* at) { emulated_barrier_arrive_cluster(at); }
 
-__device__ inline unsigned short all_of_cluster() {
-  return static_cast<unsigned short>((1 << emulated_cluster_size()) - 1);
-}
-
 __device__ inline void tma_load_multicast(const TensorMap* map, void* to_shared, u64* at, int x, int y) {
   const int coordinates[] = {x, y};
   emulated_box_load_multicast(map, to_shared, at, coordinates, 2);

@@ -8,15 +8,12 @@ __device__ inline void barrier_arrive_cluster(u64* at) {
         : "memory");
 }
 
-// All CTAs of the cluster, as a mask of multicast.
-__device__ inline unsigned short all_of_cluster() { return static_cast<unsigned short>((1 << cluster_size()) - 1); }
-
-// TMA load of the box of a tensor at x, y to this place in each CTA of the cluster, whose mbarrier at this place counts its
-// bytes (PTX ISA, "cp.async.bulk.tensor", multicast::cluster).
+// TMA load of the box of a tensor at x, y to this place in each CTA of the cluster, whose mbarrier at this place counts
+// its bytes (PTX ISA, "cp.async.bulk.tensor", multicast::cluster).
 __device__ inline void tma_load_multicast(const TensorMap* map, void* to_shared, u64* at, int x, int y) {
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, "
-      "%5}], [%2], %3;" ::"r"(shared_address(to_shared)),
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1, {%4, %5}], [%2], %3;" ::"r"(shared_address(to_shared)),
       "l"(map), "r"(shared_address(at)), "h"(all_of_cluster()), "r"(x), "r"(y)
       : "memory");
 }
@@ -24,8 +21,8 @@ __device__ inline void tma_load_multicast(const TensorMap* map, void* to_shared,
 // The same for a tensor with three axes.
 __device__ inline void tma_load_multicast(const TensorMap* map, void* to_shared, u64* at, int x, int y, int z) {
   asm volatile(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, "
-      "%5, %6}], [%2], %3;" ::"r"(shared_address(to_shared)),
+      "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1, {%4, %5, %6}], [%2], %3;" ::"r"(shared_address(to_shared)),
       "l"(map), "r"(shared_address(at)), "h"(all_of_cluster()), "r"(x), "r"(y), "r"(z)
       : "memory");
 }
@@ -33,8 +30,8 @@ __device__ inline void tma_load_multicast(const TensorMap* map, void* to_shared,
 // The same for a tensor with four axes.
 __device__ inline void tma_load_multicast(const TensorMap* map, void* to_shared, u64* at, int x, int y, int z, int w) {
   asm volatile(
-      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, "
-      "%5, %6, %7}], [%2], %3;" ::"r"(shared_address(to_shared)),
+      "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1, {%4, %5, %6, %7}], [%2], %3;" ::"r"(shared_address(to_shared)),
       "l"(map), "r"(shared_address(at)), "h"(all_of_cluster()), "r"(x), "r"(y), "r"(z), "r"(w)
       : "memory");
 }
@@ -43,8 +40,8 @@ __device__ inline void tma_load_multicast(const TensorMap* map, void* to_shared,
 __device__ inline void tma_load_multicast(const TensorMap* map, void* to_shared, u64* at, int x, int y, int z, int w,
                                           int v) {
   asm volatile(
-      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%4, "
-      "%5, %6, %7, %8}], [%2], %3;" ::"r"(shared_address(to_shared)),
+      "cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [%0], "
+      "[%1, {%4, %5, %6, %7, %8}], [%2], %3;" ::"r"(shared_address(to_shared)),
       "l"(map), "r"(shared_address(at)), "h"(all_of_cluster()), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v)
       : "memory");
 }
