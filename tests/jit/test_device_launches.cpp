@@ -96,22 +96,35 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
   CHECK(bytes.size() == 80);
 }
 
+namespace {
+
+/// y [m,n] = x [m,k] w [k,n], by tiles of [extent,extent].
+auto product_of(int extent) {
+  return kernel("product", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), extent), cdiv(y.extent(1), extent));
+    Var acc = zeros<f32>({extent, extent});
+    for (Index k : range(cdiv(x.extent(1), 64)))
+      acc = mma(load(x, {m, k}, {extent, 64}), load(w, {k, n}, {64, extent}), acc);
+    store(y, {m, n}, acc);
+  });
+}
+void launch_product(const Device& device, const auto& product, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const Tensor<bf16, 2> x(device, {m, k}), w(device, {k, n});
+  const Tensor<f32, 2> y(device, {m, n});
+  launch(device.stream(), product, x, w, y);
+}
+
+}  // namespace
+
 TEST_CASE("clusters of two CTAs multicast a right operand whose rows begin within sectors", "[jit]") {
   Machine machine;
   machine.source.persistent = true;
   machine.source.multicast = 2;
   machine.split_k = SplitKPolicy::none;
   const Device device = machine.open();
-  const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
-    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
-    Var acc = zeros<f32>({128, 128});
-    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {128, 64}), load(w, {k, n}, {64, 128}), acc);
-    store(y, {m, n}, acc);
-  });
+  const auto product = product_of(128);
   const auto launched = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-    const Tensor<bf16, 2> x(device, {m, k}), w(device, {k, n});
-    const Tensor<f32, 2> y(device, {m, n});
-    launch(device.stream(), product, x, w, y);
+    launch_product(device, product, m, n, k);
     return machine.fake.launches.back();
   };
   const FakeCuda::Launch full = launched(4096, 4104, 4096);
@@ -150,16 +163,9 @@ TEST_CASE("clusters split a matmul's k-iterations where the grid has few CTAs", 
   machine.source.persistent = true;
   machine.source.split_k = SplitK::cluster;
   const Device device = machine.open();
-  const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
-    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
-    Var acc = zeros<f32>({64, 64});
-    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {64, 64}), load(w, {k, n}, {64, 64}), acc);
-    store(y, {m, n}, acc);
-  });
+  const auto product = product_of(64);
   const auto launched = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
-    const Tensor<bf16, 2> x(device, {m, k}), w(device, {k, n});
-    const Tensor<f32, 2> y(device, {m, n});
-    launch(device.stream(), product, x, w, y);
+    launch_product(device, product, m, n, k);
     return machine.fake.launches.back();
   };
   const FakeCuda::Launch shared = launched(16, 768, 3072);
@@ -179,12 +185,7 @@ TEST_CASE("clusters split a matmul's k-iterations where the grid has few CTAs", 
   CHECK(full.grid == 96);
   CHECK(machine.compiled.size() == 2);
   // A kernel of larger tiles has as many of them, and as many k-iterations.
-  const auto larger = kernel("larger", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
-    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
-    Var acc = zeros<f32>({128, 128});
-    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {128, 64}), load(w, {k, n}, {64, 128}), acc);
-    store(y, {m, n}, acc);
-  });
+  const auto larger = product_of(128);
   const Tensor<bf16, 2> left(device, {16, 3072}), right(device, {3072, 1536});
   const Tensor<f32, 2> out(device, {16, 1536});
   // It takes the place of the first one among the launches that a thread keeps.
@@ -219,12 +220,7 @@ TEST_CASE("stream-K splits matmuls where multiprocessors would be idle", "[jit]"
   machine.source.parameters = {{Kind::blocks}, {Kind::lockstep_rows}, {Kind::workspace}, {Kind::flags}};
   machine.fake.parameter_bytes["entry"] = {4, 4, 8, 8};
   const Device device = machine.open();
-  const auto product = kernel("product", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
-    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
-    Var acc = zeros<f32>({128, 128});
-    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {128, 64}), load(w, {k, n}, {64, 128}), acc);
-    store(y, {m, n}, acc);
-  });
+  const auto product = product_of(128);
   const auto launched = [&](const Stream& stream, std::int64_t m, std::int64_t n, std::int64_t k) {
     const Tensor<bf16, 2> x(device, {m, k}), w(device, {k, n});
     const Tensor<f32, 2> y(device, {m, n});

@@ -80,6 +80,14 @@ class Steps {
     body_ = outer;
   }
 
+  /// One of every `threads` threads runs the steps that `inside` pushes; the step around them is for node `id`.
+  template <class Inside>
+  void elect(Id id, int threads, const Inside& inside) {
+    ElectOne step{.threads = threads, .body = {}};
+    within(step.body, inside);
+    push(id, std::move(step));
+  }
+
   // --- values, which take steps if they do not exist yet
 
   ValueId value(Id id);

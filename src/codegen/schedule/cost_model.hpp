@@ -95,7 +95,7 @@ class CostModel {
 /// The same launch with at most `most` CTAs; below two there is no split-K.
 inline SplitKLaunch limited(const SplitKLaunch& launch, int most) {
   if (most < 2) return {};
-  return {launch.split_k, launch.blocks < most ? launch.blocks : most, launch.lockstep_rows, launch.multicast};
+  return {launch.split_k, launch.blocks < most ? launch.blocks : most, launch.lockstep_rows};
 }
 
 }  // namespace tessera::internal

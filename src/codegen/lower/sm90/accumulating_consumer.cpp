@@ -12,9 +12,10 @@ namespace {
 class AccumulatingConsumer : ConsumerRole {
  public:
   AccumulatingConsumer(const MatmulPipelines& pipelines, GraphLowering& graph)
-      : ConsumerRole(pipelines, graph), fragments_(how_.computed, staged_tiles(pipelines), how_.groups) {
+      : ConsumerRole(pipelines, graph),
+        fragments_(how_.computed, staged_tiles(pipelines), how_.groups),
+        stores_(pipelines, graph) {
     if (takes_turns()) turns_ = steps_.plan.allocate_named_barriers(how_.consumer_groups);
-    stores_.emplace(pipelines, graph);
   }
 
   void lower() {
@@ -32,7 +33,7 @@ class AccumulatingConsumer : ConsumerRole {
       push(std::move(second));
     }
     grid_tiles(how_.consumer_groups, [&] { tile(); });
-    stores_->wait();
+    stores_.wait();
     end_role();
   }
 
@@ -61,7 +62,7 @@ class AccumulatingConsumer : ConsumerRole {
     loop();
     const auto late = [&] {
       for (const Id id : analysis_.order[0])
-        if (graph_.does(id) && in_tile(id) && !early(id) && behind(id) && !stores_->store(id)) graph_.node(id);
+        if (graph_.does(id) && in_tile(id) && !early(id) && behind(id) && !stores_.store(id)) graph_.node(id);
     };
     if (how_.multicast) {
       IfInGrid step;
@@ -144,7 +145,7 @@ class AccumulatingConsumer : ConsumerRole {
   int turns_ = 0;  // first of the named barriers for the turns of the consumer groups
   std::vector<ValueId> sums_;
   Fragments fragments_;
-  std::optional<TmaStores> stores_;
+  const TmaStores stores_;
   std::vector<PendingWgmma> pending_;  // of the loop, so far
 };
 

@@ -15,9 +15,7 @@ void lower_shared_tile(Steps& steps, Id id, SplitK split_k, ValueId sums, const 
   const auto of_part = [&](bool first, const std::function<void()>& inside) {
     within(IfFirstSplit{.first = first, .body = {}, .share = by_grid ? share.first : ValueId{}}, inside);
   };
-  const auto elected = [&](auto step) {
-    within(ElectOne{.threads = steps.threads, .body = {}}, [&] { steps.push(id, step); });
-  };
+  const auto elected = [&](auto step) { steps.elect(id, steps.threads, [&] { steps.push(id, step); }); };
   if (!by_grid) {
     of_part(false, [&] { steps.push(id, StorePartial{parts, sums}); });
     steps.push(id, ClusterBarrier{});

@@ -43,12 +43,12 @@ bool TmaStores::store(Id id) const {
     SweepBuilder builder(steps_, sweep_of(steps_.analysis, steps_.layouts, id), id);
     Sweep sweep = builder.part(1, part * columns, columns).express(steps_.node(id).in[0]).take();
     leave_rounding_to_memory(sweep.expression);
-    elect(about, [&] { steps_.push(about, TmaStoreWait{pending}); });
+    steps_.elect(about, steps_.threads, [&] { steps_.push(about, TmaStoreWait{pending}); });
     steps_.push(about, Barrier{});
     steps_.push(id, StoreShared{.buffer = to, .sweep = std::move(sweep)});
     steps_.push(about, ProxyFence{});
     steps_.push(about, Barrier{});
-    elect(about, [&] {
+    steps_.elect(about, steps_.threads, [&] {
       steps_.push(about,
                   TmaStore{map, to, place_of_panel(steps_, pipelines_.how.loop, id, part, steps_.plan.buffers[to])});
       steps_.push(about, TmaStoreCommit{});
@@ -59,7 +59,7 @@ bool TmaStores::store(Id id) const {
 
 void TmaStores::wait() const {
   const Id about = pipelines_.how.matmuls[0].id;
-  if (parts_ > 0) elect(about, [&] { steps_.push(about, TmaStoreWait{0}); });
+  if (parts_ > 0) steps_.elect(about, steps_.threads, [&] { steps_.push(about, TmaStoreWait{0}); });
 }
 
 }  // namespace tessera::internal::lowering

@@ -15,13 +15,6 @@ class TmaStores {
   void wait() const;
 
  private:
-  template <class Inside>
-  void elect(Id about, const Inside& inside) const {
-    ElectOne step{.threads = steps_.threads, .body = {}};
-    steps_.within(step.body, inside);
-    steps_.push(about, std::move(step));
-  }
-
   const MatmulPipelines& pipelines_;
   Steps& steps_;
   BufferId buffers_[2];

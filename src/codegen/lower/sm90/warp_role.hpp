@@ -18,9 +18,7 @@ class WarpRole {
   /// One of every `threads` threads runs it.
   template <class Inside>
   void elected(int threads, const Inside& inside) const {
-    ElectOne step{.threads = threads, .body = {}};
-    steps_.within(step.body, inside);
-    push(std::move(step));
+    steps_.elect(how_.matmuls[0].id, threads, inside);
   }
   void set_registers(int registers, bool more) const {
     if (registers > 0) push(SetMaxNReg{registers, more});
