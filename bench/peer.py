@@ -19,7 +19,7 @@ except ImportError as reason:
     sys.exit()
 
 TYPES = {"f16": torch.float16, "f32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
-TYPES |= {"u8": torch.uint8, "i8": torch.int8}
+TYPES |= {"u8": torch.uint8, "i8": torch.int8, "f8e4m3": torch.float8_e4m3fn}
 
 
 class Captured:
@@ -212,6 +212,20 @@ def gemm(shape, dtype, device, sets):
 def gemm_nk(shape, dtype, device, sets):
     x, w = factors(shape, dtype, device, sets)
     yield from products(x, [one.t().contiguous().t() for one in w])
+
+
+def scaled_mm(by_row, fast):
+    """fp8 with scales; `fast`: sums are not promoted to f32."""
+
+    def scaled(shape, dtype, device, sets):
+        m, n, k = shape
+        x = [normal((m, k), dtype, device) for _ in range(sets)]
+        w = [normal((n, k), dtype, device).t() for _ in range(sets)]
+        scales = (torch.rand((m, 1) if by_row else (), device=device), torch.rand((1, n) if by_row else (), device=device))
+        kinds = {"out_dtype": torch.bfloat16, "use_fast_accum": fast}
+        yield "torch._scaled_mm", lambda i: torch._scaled_mm(x[i], w[i], *scales, **kinds)
+
+    return scaled
 
 
 def linear_gelu_ways(shape, dtype, device, sets):
@@ -447,6 +461,10 @@ OPS = {
     "softmax": of_rows("torch.softmax", lambda t: torch.softmax(t, 1)),
     "transpose": of_rows("t, contiguous", lambda t: t.t().contiguous()),
     "sum": of_rows("torch.sum", lambda t: torch.sum(t)),
+    "scaled_mm_tensor": scaled_mm(False, False),
+    "scaled_mm_row": scaled_mm(True, False),
+    "scaled_mm_tensor_fast": scaled_mm(False, True),
+    "scaled_mm_row_fast": scaled_mm(True, True),
 } | {
     f.__name__: f
     for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn, sort, cumsum, histogram)

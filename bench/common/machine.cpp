@@ -20,7 +20,7 @@ namespace {
 
 struct Ceilings {
   std::string_view machine;
-  std::array<double, 6> per_second;  // memory, f16, bf16, tf32, f32, i8
+  std::array<double, 6> per_second;  // memory, f16, bf16, tf32, f32, 8-bit types
 };
 // Memory: what a copy achieves of the nominal 4.8 TB/s. The others: NVIDIA's data sheet, without sparsity.
 constexpr Ceilings table[] = {{"h200", {4.3e12, 989e12, 989e12, 494e12, 67e12, 1979e12}}};

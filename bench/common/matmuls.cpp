@@ -13,9 +13,9 @@
 namespace tessera::internal::bench {
 namespace {
 
-/// For bytes, the result keeps all bits of the accumulators.
+/// For integers, the result keeps all bits of the accumulators.
 template <class T>
-using Result = std::conditional_t<std::same_as<T, i8>, i32, T>;
+using Result = std::conditional_t<std::same_as<T, i8>, i32, std::conditional_t<std::same_as<T, f8e4m3>, bf16, T>>;
 template <class T>
 using Sums = std::conditional_t<std::same_as<T, i8>, i32, f32>;
 
@@ -30,6 +30,22 @@ auto gemm_kernel(MatmulTiles tiles, bool nk) {
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
       acc = mma(cast<M>(load(x, {m, k}, {tiles.m, tiles.k})), cast<M>(load(right, {k, n}, {tiles.k, tiles.n})), acc);
     store(y, {m, n}, cast<Result<T>>(acc));
+  });
+}
+
+/// y [m,n] = scale_x scale_w x [m,k] w [n,k] of fp8: of each operand one scale, or one a row.
+auto scaled_kernel(MatmulTiles tiles, bool by_row) {
+  return kernel("scaled_mm",
+                [=](In<f8e4m3, 2> x, In<f8e4m3, 2> w, In<f32, 2> scale_x, In<f32, 2> scale_w, Out<bf16, 2> y) {
+    require(x.extent(1) == w.extent(1), "inner extents agree");
+    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+    Var acc = zeros<f32>({tiles.m, tiles.n});
+    for (Index k : range(cdiv(x.extent(1), tiles.k)))
+      acc = mma(load(x, {m, k}, {tiles.m, tiles.k}), transpose(load(w, {n, k}, {tiles.n, tiles.k})), acc);
+    if (by_row)
+      store(y, {m, n}, cast<bf16>(acc * load(scale_x, {m, 0}, {tiles.m, 1}) * load(scale_w, {0, n}, {1, tiles.n})));
+    else
+      store(y, {m, n}, cast<bf16>(acc * load(scale_x, {0, 0}, {1, 1}) * load(scale_w, {0, 0}, {1, 1})));
   });
 }
 
@@ -81,10 +97,9 @@ Row matmul(std::string op, MatmulFamily family, const Setup& setup, auto make_ca
   const auto shared = std::make_shared<std::weak_ptr<const Operands>>();
   const auto make = [=](const Device& any, const Turns& turns, MatmulTiles tiles) {
     const Device device = warp_specialize ? any : without_wgmma(any);
-    constexpr float in_a_byte = 20;  // standard deviation; none of a million numbers is six times as large
-    constexpr bool bytes = std::same_as<T, i8>;
-    const Normal left(1, bytes ? in_a_byte : 1),
-        right(2, bytes ? in_a_byte : static_cast<float>(1 / std::sqrt(real(e.k))));
+    // Standard deviations; none of a million numbers is six times as large.
+    constexpr float of_bytes = std::same_as<T, i8> ? 20 : 1;
+    const Normal left(1, of_bytes), right(2, sizeof(T) == 1 ? of_bytes : static_cast<float>(1 / std::sqrt(real(e.k))));
     std::shared_ptr<const Operands> inputs = shared->lock();
     if (!inputs) {
       const std::array<std::int64_t, 2> of_w = e.nk ? std::array{e.n, e.k} : std::array{e.k, e.n};
@@ -98,7 +113,7 @@ Row matmul(std::string op, MatmulFamily family, const Setup& setup, auto make_ca
       for (std::int64_t k = 0; k < e.k; ++k)
         sum += real(static_cast<float>(T(left[index / e.n * e.k + k]))) *
                static_cast<float>(T(right[e.nk ? index % e.n * e.k + k : k * e.n + index % e.n]));
-      return finish(sum, index % e.n);
+      return finish(sum, index / e.n, index % e.n);
     };
     return std::make_unique<Captured>(device, turns, [=, call = make_call(tiles, device)](const Stream& stream, int i) {
       call(stream, inputs->first[i], inputs->second[i], y[i]);
@@ -128,7 +143,27 @@ Row gemm(Setup setup) {
     return [kernel = gemm_kernel<T, M>(tiles, nk)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, y);
     };
-  }, [](double sum, std::int64_t) { return sum; });
+  }, [](double sum, std::int64_t, std::int64_t) { return sum; });
+}
+
+/// fp8 with scales.
+Row scaled_mm(Setup setup) {
+  setup.shape.nk = true;
+  const bool by_row = setup.form.starts_with("row");
+  const std::int64_t m = setup.shape.m, n = setup.shape.n;
+  const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(setup.shape.k)));
+  return matmul<f8e4m3, f8e4m3>("scaled_mm", MatmulFamily::plain, setup,
+                                [=](const MatmulTiles& tiles, const Device& device) {
+    const auto scales = [&](std::int64_t rows, std::int64_t columns, std::size_t seed) {
+      return tensor_of<f32, 2>(device, {rows, columns}, Normal(seed, scale));
+    };
+    return [kernel = scaled_kernel(tiles, by_row), scale_x = scales(by_row ? m : 1, 1, 3),
+            scale_w = scales(1, by_row ? n : 1, 4)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
+      launch(stream, kernel, x, w, scale_x, scale_w, y);
+    };
+  }, [=](double sum, std::int64_t row, std::int64_t column) {
+    return sum * Normal(3, scale)[by_row ? row : 0] * Normal(4, scale)[by_row ? column : 0];
+  });
 }
 
 /// The first half of a transformer's MLP, by the model's own kernel.
@@ -141,7 +176,7 @@ Row linear_gelu(const Setup& setup) {
                const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, bias, y);
     };
-  }, [=](double sum, std::int64_t column) { return gelu(sum + normal[column]); });
+  }, [=](double sum, std::int64_t, std::int64_t column) { return gelu(sum + normal[column]); });
 }
 
 /// Random extents, log-uniform multiples of 8, of at most `operations`.
@@ -209,6 +244,11 @@ std::vector<Row> matmul_rows(const RowSettings& settings) {
   for (const bool nk : {false, true})
     for (const std::int64_t extent : small ? std::vector<std::int64_t>{48} : std::vector<std::int64_t>{4096, 8192})
       rows.push_back(gemm<i8, i8>({{extent, extent, extent, nk}, "bytes", "", settings.tiles}));
+  for (const char* form : {"tensor", "row", "tensor_fast", "row_fast"})
+    for (const MatmulShape& shape :
+         small ? std::vector{tiny}
+               : std::vector<MatmulShape>{{4096, 4096, 4096}, {8192, 8192, 8192}, {8192, 768, 3072}})
+      rows.push_back(scaled_mm({shape, "bytes", form, settings.tiles}));
   std::vector<MatmulShape> several = table;
   several.insert(several.end(), random.begin(), random.begin() + 3);
   for (const MatmulShape& shape : several) rows.push_back(gemm<bf16, bf16>({shape, std::string(chosen_group)}));

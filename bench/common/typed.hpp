@@ -6,17 +6,18 @@
 namespace tessera::internal::bench {
 
 template <class T>
-constexpr const char* type_name = std::same_as<T, f32>    ? "f32"
-                                  : std::same_as<T, tf32> ? "tf32"
-                                  : std::same_as<T, f16>  ? "f16"
-                                  : std::same_as<T, i8>   ? "i8"
-                                                          : "bf16";
+constexpr const char* type_name = std::same_as<T, f32>      ? "f32"
+                                  : std::same_as<T, tf32>   ? "tf32"
+                                  : std::same_as<T, f16>    ? "f16"
+                                  : std::same_as<T, i8>     ? "i8"
+                                  : std::same_as<T, f8e4m3> ? "f8e4m3"
+                                                            : "bf16";
 template <class T>
-constexpr Resource resource_of = std::same_as<T, f32>    ? Resource::f32
-                                 : std::same_as<T, tf32> ? Resource::tf32
-                                 : std::same_as<T, f16>  ? Resource::f16
-                                 : std::same_as<T, i8>   ? Resource::i8
-                                                         : Resource::bf16;
+constexpr Resource resource_of = std::same_as<T, f32>               ? Resource::f32
+                                 : std::same_as<T, tf32>            ? Resource::tf32
+                                 : std::same_as<T, f16>             ? Resource::f16
+                                 : info(element_type<T>).bytes == 1 ? Resource::bytes
+                                                                    : Resource::bf16;
 /// The largest error of a result in T, in units of its root mean square: elements of up to four times that are rounded
 /// to T, as the operands were.
 template <class T>

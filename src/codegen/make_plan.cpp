@@ -2,32 +2,61 @@
 
 #include <fmt/format.h>
 
+#include "codegen/passes.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
+#include "codegen/schedule/promote_fp8.hpp"
 #include "codegen/schedule/split_matmuls.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal::codegen {
+namespace {
 
-Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const GenerateOptions& options,
-               const AfterPass& after) {
-  using namespace lowering;
-  if (arch.number() < 80)
-    throw Error(fmt::format("kernel '{}' cannot be generated for {}: sm_80 is the oldest architecture", whole.name,
-                            arch.name()));
-  const Target target = Target::of(arch, options.warp_specialize);
-  const std::optional<Graph> split = split_matmuls(whole, target);
-  const GraphAnalysis analysis(split ? *split : whole, variant, target);
-  Planning planning{.analysis = analysis, .reaches = tile_reaches(whole), .debug = options.debug};
+using namespace lowering;
+
+// Runs the passes until they accept a schedule; false: they reject all.
+bool run_passes(Planning& planning, bool verifies, const AfterPass& after) {
   const std::span<const PlanPass> passes = plan_passes();
   for (std::size_t i = 0; i < passes.size(); ++i) {
+    if (!planning.search.has_current()) return false;
     const bool done = passes[i].run(planning);
     if (done) {
-      if (options.verify) verify(planning.plan, passes[i].name);
+      if (verifies) verify(planning.plan, passes[i].name);
       if (after) after(passes[i].name, planning.plan);
     } else {
       i = static_cast<std::size_t>(-1);  // back to the first pass
     }
   }
+  return true;
+}
+
+}  // namespace
+
+Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const GenerateOptions& options,
+               const AfterPass& after) {
+  if (arch.number() < 80)
+    throw Error(fmt::format("kernel '{}' cannot be generated for {}: sm_80 is the oldest architecture", whole.name,
+                            arch.name()));
+  const Target target = Target::of(arch, options.warp_specialize);
+  const auto planning_of = [&](const GraphAnalysis& analysis, SearchHistory history) {
+    return Planning{.analysis = analysis,
+                    .reaches = tile_reaches(whole),
+                    .debug = options.debug,
+                    .search = {analysis, options.debug, std::move(history)}};
+  };
+  const bool fp8 = multiplies_fp8(whole);
+  SearchHistory history;
+  if (fp8 && target.tier == Target::Tier::wgmma) {
+    const GraphAnalysis analysis(whole, variant, target);
+    Planning planning = planning_of(analysis, {});
+    if (run_passes(planning, options.verify, after)) return std::move(planning.plan);
+    history = planning.search.history();
+  }
+  const Graph promoted = fp8 ? dce(constant_fold(promote_fp8(whole))) : Graph();
+  const Graph& graph = fp8 ? promoted : whole;
+  const std::optional<Graph> split = split_matmuls(graph, target);
+  const GraphAnalysis analysis(split ? *split : graph, variant, target);
+  Planning planning = planning_of(analysis, std::move(history));
+  run_passes(planning, options.verify, after);
   return std::move(planning.plan);
 }
 

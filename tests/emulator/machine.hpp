@@ -15,7 +15,16 @@ unsigned long long emulated_shuffle(const char* what, unsigned long long value, 
 
 /// Writes one register of `out` for each of the `matrices` (2 or 4), which are 8x8 of 16-bit elements.
 void emulated_load_matrix(unsigned* out, const void* row, int matrices, bool transposed);
-enum EmulatedOperand { emulated_f16, emulated_bf16, emulated_tf32 };
+enum EmulatedOperand {
+  emulated_f16,
+  emulated_bf16,
+  emulated_tf32,
+  emulated_f8e4m3,
+  emulated_f8e5m2,
+  emulated_i8,
+  emulated_u8
+};
+/// For f16, bf16 and tf32.
 void emulated_mma(EmulatedOperand type, float* c, const unsigned* a, const unsigned* b);
 void emulated_mma_bytes(bool is_signed, unsigned* c, const unsigned* a, const unsigned* b);
 
@@ -56,11 +65,12 @@ void emulated_box_store_commit();
 void emulated_box_store_wait(int pending);
 void emulated_proxy_fence();
 
-/// d[64,n] = or += a[64,16] b[16,n], with a and b given by their descriptors. For tf32 k is 8, and both are K-major.
-void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, float* d, unsigned long long a,
+/// d[64,n] = or += a[64,16] b[16,n], with a and b given by their descriptors. For tf32 k is 8, for types of 8 bits 32,
+/// and both are K-major. d has an int for each sum of i8 or u8, else a float.
+void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, void* d, unsigned long long a,
                     unsigned long long b, bool adds);
 /// The same with a in registers, each with two elements or one tf32.
-void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, float* d, const unsigned* a,
+void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, void* d, const unsigned* a,
                          unsigned long long b, bool adds);
 void emulated_wgmma_fence();
 void emulated_wgmma_commit();

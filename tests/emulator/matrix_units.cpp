@@ -5,16 +5,18 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <string_view>
 
 #include "emulator/block.hpp"
 #include "emulator/checks.hpp"
+#include "emulator/fp8_sum.hpp"
 #include "emulator/operands.hpp"
 #include "emulator/swizzle.hpp"
 
 namespace tessera::internal::emulator {
 namespace {
 
-constexpr int rows = 64, most_deep = 16, core_row = 16;
+constexpr int rows = 64, core_row = 16;
 constexpr std::uint32_t address_mask = 0x3ffff;
 
 /// Row and column of register i of a thread (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16").
@@ -24,21 +26,48 @@ std::size_t place_of(int thread, int i, int n) {
   return static_cast<std::size_t>(row_of(thread, i) * n + column_of(thread, i));
 }
 
-std::size_t bytes_of(int n) { return static_cast<std::size_t>(n / 2) * sizeof(float); }
+bool overlap(const unsigned* a, int n, const unsigned* b, int m) { return a < b + m / 2 && b < a + n / 2; }
 
-bool overlap(const float* a, int n, const float* b, int m) { return a < b + m / 2 && b < a + n / 2; }
+struct OperandInfo {
+  std::string_view name;
+  int bytes;
+  bool integer;
+};
+const OperandInfo& operand_info(EmulatedOperand type) {
+  static constexpr OperandInfo table[] = {{"f16", 2, false},    {"bf16", 2, false},   {"tf32", 4, false},
+                                          {"f8e4m3", 1, false}, {"f8e5m2", 1, false}, {"i8", 1, true},
+                                          {"u8", 1, true}};
+  return table[type];
+}
 
-int bytes_of(EmulatedOperand type) { return type == emulated_tf32 ? 4 : 2; }
-float operand(EmulatedOperand type, std::uint32_t bits) {
-  switch (type) {
-    case emulated_f16:
-      return f16_operand(bits);
-    case emulated_bf16:
-      return bf16_operand(bits & 0xffff);
-    case emulated_tf32:
-      return tf32_operand(bits);
+/// Adds the product of a[64, depth] and b[depth, n] to sums[64, n], which are f32, or integers, unsigned so that they
+/// wrap.
+template <class Number>
+void add_product(const std::vector<Number>& a, const std::vector<Number>& b, std::size_t n,
+                 std::vector<unsigned>& sums) {
+  const std::size_t depth = b.size() / n;
+  std::vector<Number> row(n);
+  for (std::size_t m = 0; m < rows; ++m) {
+    std::memcpy(row.data(), &sums[m * n], n * sizeof row[0]);
+    for (std::size_t k = 0; k < depth; ++k) {
+      const Number x = a[m * depth + k];
+      const Number* const y = &b[k * n];
+      for (std::size_t column = 0; column < n; ++column) row[column] += x * y[column];
+    }
+    std::memcpy(&sums[m * n], row.data(), n * sizeof row[0]);
   }
-  return 0;
+}
+
+void add_product(const std::vector<Fp8>& a, const std::vector<Fp8>& b, std::size_t n, std::vector<unsigned>& sums) {
+  const std::size_t depth = b.size() / n;
+  std::vector<Fp8> y(depth);
+  for (std::size_t column = 0; column < n; ++column) {
+    for (std::size_t k = 0; k < depth; ++k) y[k] = b[k * n + column];
+    for (std::size_t m = 0; m < rows; ++m) {
+      unsigned& sum = sums[m * n + column];
+      sum = std::bit_cast<unsigned>(fp8_sum(std::bit_cast<float>(sum), {&a[m * depth], depth}, y));
+    }
+  }
 }
 
 constexpr int pairs_of_left = 4;
@@ -59,7 +88,7 @@ Matrix Matrix::decode(std::uint64_t descriptor, EmulatedOperand type, bool trans
                 .stride = field(32, 0x3fff) * 16,
                 .transposed = transposed,
                 .other = other,
-                .in_chunk = core_row / bytes_of(type)};
+                .in_chunk = core_row / operand_info(type).bytes};
   constexpr std::uint32_t chunks_of_mode[] = {1, 8, 4, 2};  // bits 62 and 63: no swizzle, 128-byte, 64-byte, 32-byte
   const bool other_base = field(49, 7) != 0;                // base offsets are not supported: no kernel uses them
   matrix.row_chunks = other_base ? 0 : chunks_of_mode[field(62, 3)];
@@ -75,7 +104,7 @@ std::uint32_t Matrix::address(int i) const {
   const std::uint32_t row = row_chunks * core_row;
   std::uint32_t offset;
   if (transposed) {
-    const std::uint32_t k = u(i % most_deep), j = u(i / most_deep);
+    const std::uint32_t k = u(i % transposed_k), j = u(i / transposed_k);
     offset = k % 8 * row;
     offset += row_chunks == 1 ? j * stride + k / 8 * leading
                               : j % row_chunks * core_row + j / row_chunks * leading + k / 8 * stride;
@@ -103,8 +132,9 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
   for (std::size_t i = 1; i < group_size; ++i)
     if (!asked[i].same(first))
       block_.refuse(threads[i], code, fmt::format("issues a different wgmma than thread {}", threads[0].index));
-  if (first.type == emulated_tf32 && (first.transposed_a || first.transposed_b))
-    block_.refuse(threads[0], code, "passes tf32 operands to wgmma that are not K-major");
+  if (operand_info(first.type).bytes != 2 && (first.transposed_a || first.transposed_b))
+    block_.refuse(threads[0], code,
+                  fmt::format("passes {} operands to wgmma that are not K-major", operand_info(first.type).name));
   const Matmul matmul{.type = first.type,
                         .left = first.left ? &fragments(unit, threads, asked, code) : nullptr,
                         .a = Matrix::decode(first.a, first.type, first.transposed_a, rows),
@@ -123,25 +153,28 @@ void MatrixUnits::start(std::span<Thread> threads, std::span<const Wgmma> asked,
 MatrixUnits::Accumulators& MatrixUnits::accumulators(Unit& unit, std::span<Thread> threads,
                                                      std::span<const Wgmma> asked, Code code) {
   const int n = asked[0].n;
+  const bool integer = operand_info(asked[0].type).integer;
   for (Accumulators& open : unit.open) {
     bool same = open.n == n, apart = true;
     for (std::size_t i = 0; i < group_size; ++i) {
       same &= open.registers[i] == asked[i].d;
       apart &= !overlap(open.registers[i], open.n, asked[i].d, n);
     }
-    if (same) return open;
+    if (same && open.integer == integer) return open;
+    if (same) block_.refuse(threads[0], code, "passes registers to wgmma that a wgmma in flight sums in another type");
     if (!apart) block_.refuse(threads[0], code, "passes registers to wgmma that overlap those of a wgmma in flight");
   }
   if (!unit.fenced)
     block_.refuse(threads[0], code, "passes registers to wgmma that it may have accessed, with no wgmma_fence since");
   Accumulators& made = unit.open.emplace_back();
   made.n = n;
+  made.integer = integer;
   made.sums.resize(static_cast<std::size_t>(rows * n));
   for (int t = 0; t < group_size; ++t) {
     const auto i = static_cast<std::size_t>(t);
-    float* const d = made.registers[i] = asked[i].d;
+    unsigned* const d = made.registers[i] = asked[i].d;
     for (int r = 0; r < n / 2; ++r) made.sums[place_of(t, r, n)] = d[r];
-    std::memset(d, poison, bytes_of(n));
+    std::fill_n(d, n / 2, poisoned);
     threads[i].lent.push_back({d, d + n / 2});
   }
   return made;
@@ -193,40 +226,55 @@ void MatrixUnits::check(const Matrix& matrix, std::span<Thread> threads, const U
 void MatrixUnits::make_first(Unit& unit) {
   const Matmul matmul = unit.matmuls.front();
   unit.matmuls.pop_front();
-  const int n = matmul.sums->n, bytes = bytes_of(matmul.type), depth = 2 * core_row / bytes;
-  float a[rows][most_deep];
-  std::vector<float> b(static_cast<std::size_t>(depth * n));
-  const auto read = [&](const Matrix& matrix, auto&& put) {
+  switch (matmul.type) {
+    case emulated_f16:
+      return multiply(matmul, f16_operand);
+    case emulated_bf16:
+      return multiply(matmul, bf16_operand);
+    case emulated_tf32:
+      return multiply(matmul, tf32_operand);
+    case emulated_f8e4m3:
+      return multiply(matmul, f8e4m3_operand);
+    case emulated_f8e5m2:
+      return multiply(matmul, f8e5m2_operand);
+    case emulated_i8:
+      return multiply(matmul, i8_operand);
+    case emulated_u8:
+      return multiply(matmul, u8_operand);
+  }
+}
+
+template <class Number>
+void MatrixUnits::multiply(const Matmul& matmul, Number (*operand)(std::uint32_t bits)) {
+  const int n = matmul.sums->n, bytes = operand_info(matmul.type).bytes, depth = 2 * core_row / bytes;
+  std::vector<Number> a(static_cast<std::size_t>(rows * depth)), b(static_cast<std::size_t>(depth * n));
+  const auto put_a = [&](int k, int m, Number x) { a[static_cast<std::size_t>(m * depth + k)] = x; };
+  const auto put_b = [&](int k, int column, Number x) { b[static_cast<std::size_t>(k * n + column)] = x; };
+  const auto read = [&](const Matrix& matrix, const auto& put) {
     for (int i = 0; i < matrix.chunks(); ++i) {
       for (int j = 0; j < matrix.in_chunk; ++j) {
         std::uint32_t bits = 0;
         std::memcpy(&bits, block_.shared_memory() + matrix.address(i) + j * bytes, static_cast<std::size_t>(bytes));
-        put(matrix.k(i, j), matrix.along(i, j), operand(matmul.type, bits));
+        put(matrix.k(i, j), matrix.along(i, j), operand(bits));
       }
     }
   };
   if (matmul.left) {
-    const int word = 4 / bytes;
+    // A register holds neighbors along k; its row is that of accumulators 2 r and 2 r + 1.
+    const int packed = 4 / bytes;
+    const std::uint32_t all_bits = ~0u >> (32 - 8 * bytes);
     for (int t = 0; t < group_size; ++t)
-      for (int i = 0; i < word * pairs_of_left; ++i) {
-        const unsigned pair = matmul.left->pairs[static_cast<std::size_t>(t)][static_cast<std::size_t>(i / word)];
-        // For tf32, a register holds one element instead of a pair, and k is halved.
-        const int at = 2 / word * i;
-        a[row_of(t, at)][column_of(t, at) / (2 / word)] = operand(matmul.type, pair >> i % word * 16);
-      }
+      for (int r = 0; r < pairs_of_left; ++r)
+        for (int p = 0; p < packed; ++p) {
+          const unsigned pair = matmul.left->pairs[static_cast<std::size_t>(t)][static_cast<std::size_t>(r)];
+          put_a((r / 2 * 4 + t % 4) * packed + p, row_of(t, 2 * r), operand(pair >> p * 8 * bytes & all_bits));
+        }
   } else {
-    read(matmul.a, [&](int k, int m, float x) { a[m][k] = x; });
+    read(matmul.a, put_a);
   }
-  read(matmul.b, [&](int k, int column, float x) { b[static_cast<std::size_t>(k * n + column)] = x; });
-  if (!matmul.adds) std::ranges::fill(matmul.sums->sums, 0.0f);
-  for (int m = 0; m < rows; ++m) {
-    float* const sums = &matmul.sums->sums[static_cast<std::size_t>(m * n)];
-    for (int k = 0; k < depth; ++k) {
-      const float x = a[m][k];
-      const float* const y = &b[static_cast<std::size_t>(k * n)];
-      for (int column = 0; column < n; ++column) sums[column] += x * y[column];
-    }
-  }
+  read(matmul.b, put_b);
+  if (!matmul.adds) std::ranges::fill(matmul.sums->sums, 0u);
+  add_product(a, b, static_cast<std::size_t>(n), matmul.sums->sums);
 }
 
 void MatrixUnits::commit(std::span<Thread> threads) { unit_of(threads[0]).closed.push_back(block_.order().tick()); }
@@ -259,9 +307,9 @@ void MatrixUnits::hand_back(Unit& unit, std::list<Registers>& open, int over, st
 void MatrixUnits::hand_back(const Accumulators& sums, std::span<Thread> threads) {
   for (int t = 0; t < group_size; ++t) {
     const auto i = static_cast<std::size_t>(t);
-    float* const d = sums.registers[i];
+    unsigned* const d = sums.registers[i];
     for (int r = 0; r < sums.n / 2; ++r) {
-      if (std::bit_cast<std::uint32_t>(d[r]) != poisoned)
+      if (d[r] != poisoned)
         block_.refuse(threads[i], sums.code,
                       fmt::format("wrote register {} of an accumulator while its wgmma was in flight", r));
       d[r] = sums.sums[place_of(t, r, sums.n)];

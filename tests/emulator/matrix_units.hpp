@@ -18,12 +18,13 @@ class Block;
 
 inline constexpr int group_size = 128;
 
-/// A wgmma as issued by one thread of its warp group. d[64,n] = or += a[64,16] b[16,n]; for tf32 k is 8.
+/// A wgmma as issued by one thread of its warp group. d[64,n] = or += a[64,16] b[16,n]; for tf32 k is 8, for types of 8
+/// bits 32.
 struct Wgmma {
   EmulatedOperand type{};
   int n = 0;
   bool transposed_a = false, transposed_b = false;  ///< the matrix in memory is M- or N-major: its rows are k
-  float* d = nullptr;
+  unsigned* d = nullptr;                            ///< registers of d, each an f32, or an i32 for integers
   unsigned* left = nullptr;    ///< registers of a, each with two elements or one tf32; null: a is in memory
   std::uint64_t a = 0, b = 0;  ///< descriptors
   bool adds = false;
@@ -40,12 +41,14 @@ struct Matrix {
   int other = 0;
   int in_chunk = 8;  ///< elements
 
+  static constexpr int transposed_k = 16;  ///< k of a transposed matrix, whose elements have 16 bits
+
   static Matrix decode(std::uint64_t descriptor, EmulatedOperand type, bool transposed, int other);
   int chunks() const { return 2 * other; }
   /// Address of the 16-byte chunk `i`; its element j has position k(i, j) along k and along(i, j) across.
   std::uint32_t address(int i) const;
-  int k(int i, int j) const { return transposed ? i % 16 : i % 2 * in_chunk + j; }
-  int along(int i, int j) const { return transposed ? i / 16 * 8 + j : i / 2; }
+  int k(int i, int j) const { return transposed ? i % transposed_k : i % 2 * in_chunk + j; }
+  int along(int i, int j) const { return transposed ? i / transposed_k * 8 + j : i / 2; }
 };
 
 /// wgmma units of a CTA, one per warp group. `threads` are all 128 threads of a warp group, in order.
@@ -65,11 +68,12 @@ class MatrixUnits {
 
  private:
   struct Accumulators {
-    std::array<float*, group_size> registers;
+    std::array<unsigned*, group_size> registers;
     int n;
-    int group;                ///< of the last wgmma
-    Code code;                ///< where it was issued
-    std::vector<float> sums;  ///< [64, n]
+    bool integer;                ///< i32 instead of f32
+    int group;                   ///< of the last wgmma
+    Code code;                   ///< where it was issued
+    std::vector<unsigned> sums;  ///< the bits of [64, n]
   };
   /// A left operand in registers: the registers of each thread, and their contents.
   struct Fragments {
@@ -100,6 +104,8 @@ class MatrixUnits {
   Fragments& fragments(Unit& unit, std::span<Thread> threads, std::span<const Wgmma> asked, Code code);
   void check(const Matrix& matrix, std::span<Thread> threads, const Unit& unit, Code code);
   void make_first(Unit& unit);
+  template <class Number>
+  void multiply(const Matmul& matmul, Number (*operand)(std::uint32_t bits));
   void hand_back(const Accumulators& sums, std::span<Thread> threads);
   void hand_back(const Fragments& left, std::span<Thread> threads);
   template <class Registers>

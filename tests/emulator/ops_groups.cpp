@@ -129,25 +129,25 @@ void emulated_proxy_fence() {
   self.block.order().fence(self.index);
 }
 
-void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, float* d, unsigned long long a,
+void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, void* d, unsigned long long a,
                     unsigned long long b, bool adds) {
   start_matmul({.type = type,
                 .n = n,
                 .transposed_a = transposed_a,
                 .transposed_b = transposed_b,
-                .d = d,
+                .d = static_cast<unsigned*>(d),
                 .a = a,
                 .b = b,
                 .adds = adds},
                CALLER);
 }
 
-void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, float* d, const unsigned* a,
+void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, void* d, const unsigned* a,
                          unsigned long long b, bool adds) {
   start_matmul({.type = type,
                 .n = n,
                 .transposed_b = transposed_b,
-                .d = d,
+                .d = static_cast<unsigned*>(d),
                 .left = const_cast<unsigned*>(a),
                 .b = b,
                 .adds = adds},

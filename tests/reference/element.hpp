@@ -50,6 +50,8 @@ class Sum {
   /// Assumes this many more roundings per term than there are sums. With `flushed`, subnormal terms and sums may have
   /// been replaced by 0.
   Element value(int more_roundings = 0, bool flushed = false) const;
+  /// Assumes that tensor cores kept 14 bits of sums of 128 terms.
+  Element value_of_fp8() const;
 
  private:
   ElementType type_;

@@ -338,7 +338,7 @@ Tile mma(const Tile& a, const Tile& b, const Tile& c) {
     sum.add(c.elements[at]);
     for (std::size_t l = 0; l < depth; ++l) sum.add(product(l));
     // Tensor cores truncate the terms when they align them.
-    result.elements[at] = sum.value(2);
+    result.elements[at] = tessera::internal::is_fp8(a.type) ? sum.value_of_fp8() : sum.value(2);
   }
   return result;
 }

@@ -106,16 +106,19 @@ struct Product {
   }
 
   std::string why_no_roles(ElementType type, std::int64_t steps) const {
-    const bool becomes_f16 = info(type).kind == ElementKind::real && info(type).bytes == 1;
-    if (!becomes_f16 && !has_wgmma(type))
-      return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type));
+    if (!has_wgmma(type)) return fmt::format("wgmma multiplies f16, bf16, tf32, fp8, i8 or u8, not {}", name(type));
     if (steps == 1) return "the matmul is not in a loop";
     constexpr int widths[] = {64, 96, 128, 192, 256};
-    if (tile.m % 64 || tile.k * (becomes_f16 ? 2 : info(type).bytes) % 128 || !std::ranges::count(widths, tile.n))
+    if (tile.m % 64 || tile.k * info(type).bytes % 128 || !std::ranges::count(widths, tile.n))
       return fmt::format("no wgmma schedule for tiles of [{0},{2}] x [{2},{1}]", tile.m, tile.n, tile.k);
-    if (type == ElementType::tf32 && b != Layout::transposed)
-      return "the right operand is not contiguous along k, as wgmma requires for tf32";
-    if (becomes_f16) return fmt::format("the left operand is computed from {}", name(type));
+    for (const bool left : {true, false}) {
+      const Layout along_k = left ? Layout::dense : Layout::transposed, layout = left ? a : b;
+      const std::string_view side = left ? "left" : "right";
+      if (info(type).bytes != 2 && (layout == Layout::transposed) == left)
+        return fmt::format("the {} operand is not contiguous along k, as wgmma requires for {}", side, name(type));
+      if (info(type).bytes == 1 && (layout != along_k || k % 16))
+        return fmt::format("the {} operand cannot be loaded by TMA, as rows of 8-bit elements must be for wgmma", side);
+    }
     return {};
   }
 };

@@ -206,9 +206,11 @@ constexpr bool has_matrix_units(ElementType factor) {
   return factor == ElementType::f16 || factor == ElementType::bf16 || factor == ElementType::tf32 ||
          factor == ElementType::i8 || factor == ElementType::u8;
 }
-/// Does it use wgmma of sm_90a?
+/// Floating-point numbers of 8 bits: f16 represents all of them.
+constexpr bool is_fp8(ElementType type) { return info(type).kind == ElementKind::real && info(type).bytes == 1; }
+/// Does it use wgmma of sm_90a for operands of the type as they are?
 constexpr bool has_wgmma(ElementType factor) {
-  return has_matrix_units(factor) && info(factor).kind == ElementKind::real;
+  return has_matrix_units(factor) || factor == ElementType::f8e4m3 || factor == ElementType::f8e5m2;
 }
 /// The accumulator type of mma for operands of a type: f32 for floating-point types of 32 bits or fewer, f64 for f64,
 /// i32 for i8 and u8.

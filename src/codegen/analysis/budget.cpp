@@ -209,9 +209,12 @@ Pressure pressure(const Plan& plan, bool in_place) {
 
 RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   const Target& target = plan.target;
-  int tiles = 0;  // read by one step, beside the accumulators that it stores
+  int tiles = 0;                // read by one step, beside the accumulators that it stores
+  std::set<StorageId> in_loop;  // sums that are promoted: free when accumulators are stored
   PlanWalk walk(plan);
   walk.each([&](const Role&, const Step& step, int, const auto&) {
+    if (const PromoteSums* const promoted = step.action.as<PromoteSums>())
+      in_loop.insert(plan.values[promoted->sums].storage);
     const Sweep* const sweep = sweep_of(step);
     if (!sweep) return;
     const Load* const load = step.action.as<Load>();
@@ -222,10 +225,13 @@ RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   // In a cluster ptxas hoists the values of the epilogue to where partials are added; in stream-K a loop is in between.
   const SplitK split_k = plan.phases[0].schedule.split_k;
   const int parts = split_k == SplitK::none ? 0 : target.registers_of_parts;
-  return {
-      .values = pressure(plan, true).values +
-                (split_k == SplitK::stream_k ? std::max(stored + target.registers_of_stream_k, parts) : stored + parts),
-      .room = (set ? set : target.most_registers) - target.registers_besides};
+  const int state = split_k == SplitK::stream_k ? target.registers_of_stream_k : 0;
+  const int values = pressure(plan, true).values;
+  int behind = values;  // the loop
+  for (const StorageId sums : in_loop) behind -= plan.storages[sums].registers;
+  behind += split_k == SplitK::stream_k ? std::max(stored + state, parts) : stored + parts;
+  return {.values = std::max(values + state, behind),
+          .room = (set ? set : target.most_registers) - target.registers_besides};
 }
 
 }  // namespace tessera::internal::codegen

@@ -255,7 +255,9 @@ void emit(Writer& w, const AdvanceStage& advance) {
   w.line("advance<{}>({}, {});", pipeline.stages, name_of(w.plan, advance.state), scalar(w, advance.by));
 }
 
-void emit(Writer& w, const DeclareAccumulator& reserve) { declare(w, reserve.value, false); }
+void emit(Writer& w, const DeclareAccumulator& reserve) {
+  declare(w, reserve.value, false, reserve.zeroed ? " = {}" : "");
+}
 
 void emit(Writer& w, const RegisterFence& fence) {
   w.line("{}_fence({});", w.plan.storage(fence.value).pairs ? "fragment" : "register", w.name(fence.value));
@@ -266,7 +268,7 @@ void emit(Writer& w, const WgmmaFence&) { w.line("wgmma_fence();"); }
 void emit(Writer& w, const Wgmma& s) {
   const Buffer& b = w.plan.buffers[s.b];
   const MatrixDescriptor right = descriptor_of(b, s.b_k_major);
-  const int rows = rows_of_group(w, s.m), blocks = rows / 64;
+  const int rows = rows_of_group(w, s.m), blocks = rows / 64, first_column = w.plan.values[s.out].origin[1];
   const int groups = w.role.warps / 4;
   const int depth = wgmma_depth(s.type), first = s.first_k / depth, end = first + s.k / depth;
   // k-steps stay within a panel, whose 128-byte rows are swizzled.
@@ -289,10 +291,10 @@ void emit(Writer& w, const Wgmma& s) {
     w.line("const u64 left_matrix = matrix_descriptor<{}, {}>({});", left.leading, left.stride, at);
   }
   w.line("const u64 right_matrix = matrix_descriptor<{}, {}>({});", right.leading, right.stride,
-         stage_at(w, s.b, s.b_state));
-  const std::string adds = s.overwrites ? "k > 0"
-                           : s.overwrites_first    ? name_of(w.plan, s.overwrites_first) + " > 0 || k > 0"
-                                        : "true",
+         beyond(stage_at(w, s.b, s.b_state), first_column * b.panel_row_bytes()));
+  const std::string adds = s.overwrites         ? fmt::format("k > {}", first)
+                           : s.overwrites_first ? name_of(w.plan, s.overwrites_first) + " > 0 || k > 0"
+                                                : "true",
                     to_right = step(b, s.b_k_major, right.k_step);
   w.unroll(true);
   w.open("for (int k = {}; k < {}; ++k) {{", first, end);
@@ -309,6 +311,16 @@ void emit(Writer& w, const Wgmma& s) {
     }
   });
   w.close();
+  w.close();
+}
+
+// A warp group has 64 rows, so that columns follow one another in the registers of a thread.
+void emit(Writer& w, const PromoteSums& s) {
+  const Value& sums = w.plan.values[s.sums];
+  const IndexExpression r = IndexExpression::variable("r", sums.layout.registers());
+  w.unroll(true);
+  w.open("for (int r = 0; r < {}; ++r) {{", sums.layout.registers());
+  w.line("{}[{}] += {}[r];", w.name(s.accumulators), r + sums.origin[1] / 2, w.name(s.sums));
   w.close();
 }
 

@@ -92,7 +92,7 @@ IndexExpression scalar(Writer& w, const Operand& operand) {
   return IndexExpression::variable(w.name(operand.value));
 }
 
-void declare(Writer& w, ValueId id, bool array_only) {
+void declare(Writer& w, ValueId id, bool array_only, std::string_view initial) {
   const Storage& storage = w.plan.storage(id);
   const std::string name = w.name(id);
   const std::string_view type = register_type(storage.type);
@@ -102,7 +102,7 @@ void declare(Writer& w, ValueId id, bool array_only) {
       if (storage.pairs)
         w.line("u32 {}[{}];", name, storage.registers / 2);
       else
-        w.line("{} {}[{}];", type, name, storage.registers);
+        w.line("{} {}[{}]{};", type, name, storage.registers, initial);
       break;
     case StorageClass::variable:
       if (!array_only && w.declares(w.plan.values[id].storage)) w.line("{} {};", type, name);

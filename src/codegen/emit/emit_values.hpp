@@ -25,7 +25,7 @@ std::string element(Writer& w, ValueId id, const IndexExpression& index);
 /// A value with one element, or a number.
 IndexExpression scalar(Writer& w, const Operand& operand);
 /// Declares the value that a step computes, unless it is declared already; with `array_only`, only arrays.
-void declare(Writer& w, ValueId id, bool array_only);
+void declare(Writer& w, ValueId id, bool array_only, std::string_view initial = {});
 /// "x[r] = " or "const float x = ".
 std::string assign(Writer& w, ValueId id, const IndexExpression& index);
 bool is_indexed_by_constants(const Storage& storage);

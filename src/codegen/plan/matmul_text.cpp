@@ -17,8 +17,8 @@ std::string matmul_text(const Plan& plan, const Role& role, const Wgmma& s) {
   };
   const int rows = s.m / std::max(role.warps / 4, 1);
   std::string text = fmt::format(
-      "{} += {} {}: wgmma, {} rows per warp group by {}; descriptors in units of 16 bytes: ", name_of(plan, s.out),
-      s.left ? name_of(plan, s.left) : name_of(plan, s.a), name_of(plan, s.b), rows, s.n);
+      "{} {} {} {}: wgmma, {} rows per warp group by {}; descriptors in units of 16 bytes: ", name_of(plan, s.out),
+      s.overwrites ? "=" : "+=", s.left ? name_of(plan, s.left) : name_of(plan, s.a), name_of(plan, s.b), rows, s.n);
   if (!s.left) text += matrix(plan.buffers[s.a], s.a_k_major) + "; ";
   return text + matrix(plan.buffers[s.b], s.b_k_major);
 }

@@ -103,6 +103,9 @@ struct Buffer {
 
 /// Elements of k that one wgmma multiplies: 32 bytes of each operand.
 constexpr int wgmma_depth(ElementType type) { return 32 / info(type).bytes; }
+/// The most products of fp8 that wgmma adds up before their sum is added to f32 accumulators (promoted): the tensor
+/// cores of sm_90 keep 14 bits of it (DeepSeek-V3 Technical Report, section 3.3.2).
+constexpr int most_fp8_products = 128;
 
 /// The descriptor by which wgmma reads a matrix in shared memory (PTX ISA, "Matrix Descriptor Format"), in units of
 /// 16 bytes.

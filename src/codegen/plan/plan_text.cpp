@@ -204,16 +204,20 @@ class StepText {
     return fmt::format("{} {} {}", of(s.state), s.of_others ? "skips" : "advances by", operand(s.by, nullptr, {}));
   }
   std::string operator()(const DeclareAccumulator& s) const {
-    return fmt::format("declare accumulator {}", of(s.value));
+    return fmt::format("declare accumulator {}{}", of(s.value), s.zeroed ? " = 0" : "");
   }
   std::string operator()(const RegisterFence& s) const { return fmt::format("fence registers of {}", of(s.value)); }
   std::string operator()(const WgmmaFence&) const { return "wgmma.fence"; }
   std::string operator()(const Wgmma& s) const {
     return fmt::format(
-        "{} {} {} {}: [{},{}] x [{},{}] {}, wgmma{}{}{}", of(s.out),
+        "{} {} {} {}: [{},{}] x [{},{}] {}, wgmma{}{}{}{}", of(s.out),
         s.overwrites ? "=" : "+=", s.left ? of(s.left) : of(s.a), of(s.b), s.m, s.k, s.k, s.n, name(s.type), places(s),
         s.first_k ? fmt::format(", k from {}", s.first_k) : "",
+        plan_.values[s.out].origin[1] ? fmt::format(", columns from {}", plan_.values[s.out].origin[1]) : "",
         s.overwrites_first ? fmt::format(", = in the first iteration of {}", name_of(plan_, s.overwrites_first)) : "");
+  }
+  std::string operator()(const PromoteSums& s) const {
+    return fmt::format("{} += {}, columns from {}", of(s.accumulators), of(s.sums), plan_.values[s.sums].origin[1]);
   }
   std::string operator()(const WgmmaCommit&) const { return "wgmma.commit_group"; }
   std::string operator()(const WgmmaWait& s) const { return fmt::format("wgmma.wait_group {}", s.pending); }

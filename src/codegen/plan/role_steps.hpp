@@ -253,9 +253,10 @@ struct AdvanceStage {
   }
 };
 
-/// Declares the value's registers, uninitialized: a later step sets them.
+/// Declares the value's registers: a later step sets them.
 struct DeclareAccumulator {
   ValueId value;
+  bool zeroed = false;  ///< otherwise uninitialized; then ptxas may take other registers for the first wgmma (C7511)
 
   template <class S>
   static void fields(S& s, auto&& f) {
@@ -278,12 +279,12 @@ struct WgmmaFence {};
 
 /// out += a b by wgmma, both from shared memory, or a from registers; in flight until a WgmmaWait.
 struct Wgmma {
-  ValueId out;
+  ValueId out;  ///< the result, or some columns of it: those from its origin on
   BufferId a, b;
   ValueId left = {};                 ///< a in registers, instead of in a buffer; 16-bit elements in pairs
   PipelineStateId a_state, b_state;  ///< select the stages; none: the buffer is not in a pipeline
   ElementType type{};
-  int m = 0, n = 0, k = 0;                  ///< of the role's tile
+  int m = 0, n = 0, k = 0;                  ///< of the role's tile; n: of the columns of `out`
   int first_k = 0;                          ///< where it begins along k in the buffers
   bool a_k_major = true, b_k_major = true;  ///< the buffers' rows run along k, not along m or n
   LoopId overwrites_first = {};             ///< out = a b in the first iteration of this loop
@@ -300,6 +301,17 @@ struct Wgmma {
     if (s.overwrites_first.index != -1) f.loop(s.overwrites_first);
     for (const PipelineStateId at : {s.a_state, s.b_state})
       if (at.index != -1) f.state(at);
+  }
+};
+
+/// Promotion: adds the sums of fp8 products, which are columns of the accumulators, to these in f32.
+struct PromoteSums {
+  ValueId accumulators, sums;
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.value(s.sums);
+    f.result(s.accumulators);
   }
 };
 
@@ -442,7 +454,7 @@ using ConditionKinds = KindList<ElectOne, IfConsumerGroup, IfFirstSplit, IfInGri
 using RoleKinds =
     KindList<SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad,
              Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma,
-             WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
+             PromoteSums, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
              GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier,
              SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
 

@@ -65,7 +65,8 @@ double CostModel::k_iteration(const MatmulWork& work, bool multicast) const {
   const double right = factor * static_cast<double>(std::min<std::int64_t>(work.tile.n, work.right_columns));
   const double loaded = (left + right) * 2 * work.tile.k;
   return std::max(loaded / machine_.l2_bandwidth,
-                  accumulators(work) * work.tile.k / (machine_.macs * machine_.rate(work.tile))) +
+                  accumulators(work) * work.tile.k /
+                      (machine_.macs * (work.rate > 0 ? work.rate : machine_.rate(work.tile)))) +
          machine_.k_iteration_overhead;
 }
 

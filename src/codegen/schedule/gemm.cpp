@@ -14,6 +14,15 @@ namespace {
 
 constexpr int most_accumulators = 192;  // registers of a thread
 
+// Columns of parts of 64 rows of accumulators, an even number of parts in each stage: two are in registers beside the
+// accumulators. wgmma reads the left operand again for each, so that narrow parts are bound by shared memory.
+std::vector<int> promoted_parts_of(int matmuls, int n, int k) {
+  const int most = matmuls * n > 192 ? 64 : matmuls * n > 128 ? 96 : 128;
+  int parts = (n + most - 1) / most;
+  if (parts * matmuls * k / codegen::most_fp8_products % 2) parts *= 2;
+  return std::vector(static_cast<std::size_t>(parts), n / parts);
+}
+
 /// The rules, one after another: each says why a kernel is not warp-specialized.
 class Classifier {
  public:
@@ -33,12 +42,16 @@ class Classifier {
     if (analysis_.graph.grid.size() >= 2) how_.raster_group = raster_group_of(matmul().shape[0], matmul().shape[1]);
     ScheduleMatch result;
     const int rows = matmul().shape[0];
-    const int fewest = is_cooperative(rows, matmul().shape[1], static_cast<int>(how_.matmuls.size())) ? 2 : 1;
-    // With split-K all CTAs start from zeros.
-    const bool is_sum = how_.matmuls.size() == 1 && starts_from_zeros(analysis_, how_.loop, matmul().in[2]);
+    const int fewest = how_.promotes()                                                                  ? rows / 64
+                       : is_cooperative(rows, matmul().shape[1], static_cast<int>(how_.matmuls.size())) ? 2
+                                                                                                        : 1;
+    // With split-K all CTAs start from zeros, and partials are f32.
+    const bool zeros = starts_from_zeros(analysis_, how_.loop, matmul().in[2]);
+    const bool is_sum = how_.matmuls.size() == 1 && zeros && matmul().type == ElementType::f32;
     if (!is_sum)
       result.why_not_split = how_.matmuls.size() > 1 ? "the loop has several matmuls"
-                                                     : "the accumulators start from a tile and not from zeros";
+                             : !zeros                ? "the accumulators start from a tile and not from zeros"
+                                                     : "the accumulators are not f32";
     if (analysis_.variant.split_k == SplitK::cluster && is_sum) {
       how_.split_k = SplitK::cluster;
       for (int groups = fewest; groups <= 2 && rows % (64 * groups) == 0; ++groups) add_way(result, groups);
@@ -107,7 +120,7 @@ class Classifier {
     where_ = how_.matmuls[0].id;
     if (const auto other = std::ranges::find_if(how_.matmuls, differs, &WgmmaOperands::id); other != how_.matmuls.end())
       return because(other->id, "the kernel has several matmuls, which differ");
-    if (!has_wgmma(type())) return fmt::format("wgmma multiplies f16, bf16 or tf32, not {}", name(type()));
+    if (!has_wgmma(type())) return fmt::format("wgmma multiplies f16, bf16, tf32, fp8, i8 or u8, not {}", name(type()));
     return {};
   }
 
@@ -140,7 +153,8 @@ class Classifier {
     if (m % 64 || m > 256 || m == 192 || bytes % panel_bytes || bytes > 4 * panel_bytes ||
         !std::ranges::count(widths, n))
       return fmt::format("no wgmma schedule for tiles of [{},{}] x [{},{}]", m, k, k, n);
-    if (sums_of(m % 128 ? 1 : 2) > most_accumulators)
+    if (is_fp8(type())) how_.promoted_parts = promoted_parts_of(static_cast<int>(how_.matmuls.size()), n, k);
+    if (sums_of(m % 128 ? 1 : 2) > most_accumulators || (how_.promotes() && m > 128))
       return fmt::format("[{},{}] accumulators do not fit in registers", m, n);
     return {};
   }
@@ -172,12 +186,15 @@ class Classifier {
     const Source source = find_source(analysis_.graph, operand);
     const std::string why = why_not_as_it_is(source, operand, left);
     where_ = end_of_source(analysis_.graph, operand);
-    if (!why.empty()) return left ? computed(operand) : "the right operand " + why;
+    // From registers, wgmma takes operands of 16 and 32 bits here.
+    if (!why.empty() && left && info(type()).bytes > 1) return computed(operand);
+    if (!why.empty()) return fmt::format("the {} operand {}", left ? "left" : "right", why);
     if (std::string refused = why_not_staged(source, left); !refused.empty()) return refused;
     of = produced(source, left, type());
     return {};
   }
-  // Can the stages of a pipeline hold it as wgmma reads it? TMA converts f32 to tf32, which wgmma reads only along k.
+  // Can the stages of a pipeline hold it as wgmma reads it? TMA converts f32 to tf32. Only 16-bit types may run along m
+  // or n.
   std::string why_not_as_it_is(const Source& source, Id operand, bool left) const {
     if (source.load == no_id) return why_no_source(analysis_.graph, operand);
     const ElementType stored = node(source.load).type;
@@ -185,8 +202,12 @@ class Classifier {
     if ((stored != type() && !rounds) ||
         std::ranges::any_of(source.casts, [&](ElementType to) { return to != type(); }))
       return fmt::format("is {} in memory", name(stored));
-    if (rounds && !is_k_major(analysis_.access(source.load), source.axis[left ? 0 : 1]))
-      return "is not contiguous along k, as wgmma requires for tf32";
+    const GraphAccess access = analysis_.access(source.load);
+    if (info(type()).bytes != 2 && !is_k_major(access, source.axis[left ? 0 : 1]))
+      return fmt::format("is not contiguous along k, as wgmma requires for {}", name(type()));
+    // Threads copy words of two elements or more.
+    if (info(type()).bytes == 1 && !is_addressed(access, axes_of(source, left).columns))
+      return "cannot be loaded by TMA, as rows of 8-bit elements must be for wgmma";
     return {};
   }
   // wgmma takes it from registers; its tiles are staged like operands.

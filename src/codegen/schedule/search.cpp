@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tessera::internal::lowering {
 
 Location place_of_matmul(const GraphAnalysis& analysis) {
@@ -9,7 +11,8 @@ Location place_of_matmul(const GraphAnalysis& analysis) {
   return matmul == no_id ? analysis.graph.location : analysis[matmul].location;
 }
 
-ScheduleSearch::ScheduleSearch(const GraphAnalysis& analysis, bool debug) : analysis_(analysis) {
+ScheduleSearch::ScheduleSearch(const GraphAnalysis& analysis, bool debug, SearchHistory before)
+    : analysis_(analysis), before_(std::move(before.log)), refusal_(std::move(before.refusal)) {
   for (const SchedulePattern& pattern : schedule_patterns()) {
     ScheduleMatch match = pattern.match(analysis, debug);
     if (refusal_.why.empty() && !match.why_not.empty())
@@ -18,7 +21,7 @@ ScheduleSearch::ScheduleSearch(const GraphAnalysis& analysis, bool debug) : anal
     if (why_not_split_.empty()) why_not_split_ = std::move(match.why_not_split);
     for (auto& schedule : match.candidates) candidates_.push_back({pattern.name, std::move(schedule)});
   }
-  if (current().is_warp_specialized()) refusal_ = {};  // another pattern's
+  if (has_current() && current().is_warp_specialized()) refusal_ = {};  // another pattern's
 }
 
 void ScheduleSearch::reject(Refusal refusal) {
@@ -33,8 +36,8 @@ void ScheduleSearch::restart() {
 }
 
 std::vector<std::string> ScheduleSearch::log() const {
-  std::vector<std::string> lines;
-  for (std::size_t i = 0; i <= at_; ++i) {
+  std::vector<std::string> lines = before_;
+  for (std::size_t i = 0; i < std::min(at_ + 1, candidates_.size()); ++i) {
     const Candidate& of = candidates_[i];
     const std::string text =
         fmt::format("{}, {} of {}: {}", of.pattern, i + 1, candidates_.size(), of.schedule->text(analysis_));

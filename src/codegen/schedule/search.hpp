@@ -7,10 +7,18 @@ namespace tessera::internal::lowering {
 /// The author's place of the first matmul, or of the kernel if it has none.
 Location place_of_matmul(const GraphAnalysis& analysis);
 
+/// The results of a search without success, for a search of another form of the same kernel.
+struct SearchHistory {
+  std::vector<std::string> log;
+  Refusal refusal;
+};
+
 class ScheduleSearch {
  public:
-  ScheduleSearch(const GraphAnalysis& analysis, bool debug);
+  ScheduleSearch(const GraphAnalysis& analysis, bool debug, SearchHistory before = {});
 
+  /// Are there candidates left?
+  bool has_current() const { return at_ < candidates_.size(); }
   const KernelSchedule& current() const { return *candidates_[at_].schedule; }
   bool is_last() const { return at_ + 1 == candidates_.size(); }
   /// Goes on to the next candidate.
@@ -24,6 +32,7 @@ class ScheduleSearch {
   const std::string& why_not_split() const { return why_not_split_; }
   /// A line for each candidate that was tried: the rejected ones with their reasons, then the current one.
   std::vector<std::string> log() const;
+  SearchHistory history() const { return {log(), refusal_}; }
 
  private:
   struct Candidate {
@@ -33,6 +42,7 @@ class ScheduleSearch {
   };
 
   const GraphAnalysis& analysis_;
+  std::vector<std::string> before_;  // lines of an earlier search
   std::vector<Candidate> candidates_;
   std::size_t at_ = 0;
   Refusal refusal_;

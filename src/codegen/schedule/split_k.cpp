@@ -33,7 +33,7 @@ SplitKLoop::SplitKLoop(const Graph& graph) {
     if (matmul != no_id) return;
     matmul = id;
   }
-  if (matmul == no_id || !has_wgmma(graph[graph[matmul].in[0]].type)) return;
+  if (matmul == no_id || !has_wgmma(graph[graph[matmul].in[0]].type) || graph[matmul].type != ElementType::f32) return;
   const Node& left = graph[graph[matmul].in[0]];
   for (Id id = 0; id < graph.nodes.size(); ++id) {
     const Node& loop = graph[id];

@@ -37,6 +37,7 @@ std::string WarpSpecializedSchedule::text(const GraphAnalysis& analysis) const {
                       count(stages, "stage"));
   if (how.overlap == MatmulOverlap::k_iterations) text += ", k-iterations overlap";
   if (how.overlap == MatmulOverlap::grid_tiles) text += ", k-iterations and grid tiles overlap";
+  if (how.promotes()) text += fmt::format(", sums of {} products promoted to f32", codegen::most_fp8_products);
   if (how.split_k == SplitK::cluster) text += ", split-K in clusters";
   if (how.split_k == SplitK::stream_k) text += ", stream-K";
   if (how.multicast) text += fmt::format(", right operands multicast to {} CTAs", multicast_ctas);
@@ -45,7 +46,7 @@ std::string WarpSpecializedSchedule::text(const GraphAnalysis& analysis) const {
     text += fmt::format(", {} copied by threads",
                         count(std::ranges::count(how.tiles, true, &ProducedTile::by_threads), "tile"));
   if (!how.tma_stores.empty()) text += fmt::format(", {} by TMA", count(std::ssize(how.tma_stores), "store"));
-  if (how.reads_ahead) text += ", rows loaded before the loop";
+  if (how.reads_ahead) text += how.promotes() ? ", rows loaded before the stores" : ", rows loaded before the loop";
   return text;
 }
 

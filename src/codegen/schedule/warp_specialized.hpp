@@ -56,6 +56,9 @@ struct WarpSpecialization {
   int groups = 1;                             ///< warp groups of a consumer group, which share the tile's rows
   int consumer_groups = 1;                    ///< with two, one multiplies while the other stores
   MatmulOverlap overlap{};
+  /// fp8: the columns of the accumulators in parts. While wgmma sums up one, the sums of another are added to the
+  /// accumulators (promoted). Empty: wgmma adds to the accumulators itself.
+  std::vector<int> promoted_parts;
   SplitK split_k = SplitK::none;  ///< of the k-iterations of the loop
   bool multicast = false;         ///< clusters of two CTAs, whose tiles are neighbors along m, share right operands
   bool reads_ahead = false;       ///< loads that are is_read_ahead() are in registers before the loop
@@ -68,6 +71,7 @@ struct WarpSpecialization {
   /// Do the ops on a matmul's result make an operand of the next?
   bool is_fused_matmul() const { return overlap != MatmulOverlap::accumulators; }
   bool overlaps() const { return overlap == MatmulOverlap::k_iterations || overlap == MatmulOverlap::grid_tiles; }
+  bool promotes() const { return !promoted_parts.empty(); }
   bool copies_by_threads() const { return std::ranges::any_of(tiles, &ProducedTile::by_threads); }
 };
 

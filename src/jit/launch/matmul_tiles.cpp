@@ -21,14 +21,12 @@ int along_inner(std::int64_t width, int most, int step) {
 }
 
 bool is_half(ElementType type) { return type == ElementType::f16 || type == ElementType::bf16; }
-// One wgmma instruction covers half as much of k for tf32, which has twice as many bytes. So the model treats tf32 as a
-// 16-bit type with twice the k, and halves the tile's k. The model does not know that tf32 results are f32, too.
-int halves_of(ElementType type) { return info(type).bytes / 2; }
+// One wgmma instruction covers 32 bytes of k. So the model treats other types as a 16-bit type with as many bytes along
+// k. It does not know that results of tf32 and i8 have 32 bits, nor what promotion takes.
+std::int64_t in_halves(std::int64_t k, ElementType type) { return k * info(type).bytes / 2; }
 
-// fp8 operands are multiplied as f16.
-ElementType multiplied_as(ElementType type) {
-  return info(type).bytes == 1 && info(type).kind == ElementKind::real ? ElementType::f16 : type;
-}
+// Without wgmma, fp8 operands are multiplied as f16.
+ElementType multiplied_as(ElementType type) { return is_fp8(type) ? ElementType::f16 : type; }
 
 Epilogue epilogue_of(MatmulFamily family) {
   return family == MatmulFamily::plain       ? Epilogue::plain
@@ -40,11 +38,17 @@ MatmulTiles tiles_of(const MmaExtents& extents) { return {extents.m, extents.n, 
 
 std::int64_t cdiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-double cycles(const MmaExtents& tile, MatmulFamily family, const MatmulShape& shape, const MatmulTarget& target) {
+const std::vector<MachineModel::Tile>& tiles_for(ElementType operands, const MachineModel& machine) {
+  return is_fp8(operands) ? machine.fp8_tiles : machine.tiles;
+}
+
+double cycles(const MachineModel::Tile& tile, MatmulFamily family, const MatmulShape& shape,
+              const MatmulTarget& target) {
   const CostModel model(*target.machine, target.multiprocessors);
-  MatmulWork work = matmul_work(tile, shape.m, shape.n, shape.k, shape.nk);
+  MatmulWork work = matmul_work(tile.extents, shape.m, shape.n, shape.k, shape.nk);
   const SplitKLaunch launch = model.split_k(at_launch(work), target.split_k, target.multicast);
   work.epilogue = epilogue_of(family);
+  work.rate = tile.rate;
   return model.cycles(work, launch);
 }
 
@@ -53,12 +57,13 @@ double cycles(const MmaExtents& tile, MatmulFamily family, const MatmulShape& sh
 /// been measured.)
 bool suits_wgmma(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
   if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1) return false;
-  if (operands == ElementType::tf32) return shape.nk && shape.k % 4 == 0;  // its rows run along k
-  return is_half(operands) && shape.k % 8 == 0 && (shape.nk || shape.n % 8 == 0);
+  const int step = 16 / info(operands).bytes;
+  if (is_half(operands)) return shape.k % step == 0 && (shape.nk || shape.n % step == 0);
+  return has_wgmma(operands) && shape.nk && shape.k % step == 0;  // their rows run along k
 }
 
 MatmulTiles of_type(MatmulTiles tiles, ElementType operands) {
-  tiles.k /= halves_of(operands);
+  tiles.k = tiles.k * 2 / info(operands).bytes;
   return tiles;
 }
 
@@ -114,9 +119,9 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
     return tiles;
   }
   MatmulShape as_halves = shape;
-  as_halves.k *= halves_of(operands);
-  const auto time = [&](const MachineModel::Tile& tile) { return cycles(tile.extents, family, as_halves, target); };
-  return of_type(tiles_of(std::ranges::min_element(target.machine->tiles, {}, time)->extents), operands);
+  as_halves.k = in_halves(shape.k, operands);
+  const auto time = [&](const MachineModel::Tile& tile) { return cycles(tile, family, as_halves, target); };
+  return of_type(tiles_of(std::ranges::min_element(tiles_for(operands, *target.machine), {}, time)->extents), operands);
 }
 
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const Device& device) {
@@ -125,7 +130,7 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
 
 std::vector<MatmulTiles> wgmma_tiles(ElementType operands) {
   std::vector<MatmulTiles> tiles;
-  for (const MachineModel::Tile& tile : MachineModel::h200().tiles)
+  for (const MachineModel::Tile& tile : tiles_for(operands, MachineModel::h200()))
     tiles.push_back(of_type(tiles_of(tile.extents), operands));
   return tiles;
 }

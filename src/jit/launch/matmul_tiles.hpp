@@ -31,7 +31,7 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
 int rule_rows(std::int64_t rows, ElementType operands, bool gpu);
 MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bool gpu);
 
-/// All tiles that choose() selects from when it uses the model: for matmuls of f16, bf16 or tf32.
+/// All tiles that choose() selects from when it uses the model: for matmuls by wgmma.
 std::vector<MatmulTiles> wgmma_tiles(ElementType operands = ElementType::bf16);
 
 }  // namespace tessera::internal

@@ -34,8 +34,7 @@ TEST_CASE("the pass table is in order and documented", "[passes]") {
     names.push_back(pass.name);
     CHECK(!pass.what.empty());
   }
-  CHECK(names == std::vector<std::string_view>{"unbatch_mma", "hoist_reshapes", "promote_fp8", "constant_fold", "cse_loads",
-                                                       "dce"});
+  CHECK(names == std::vector<std::string_view>{"unbatch_mma", "hoist_reshapes", "constant_fold", "cse_loads", "dce"});
 }
 
 TEST_CASE("constant_fold computes constants", "[passes]") {

@@ -335,8 +335,33 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_tf32_n128<0, 0>(d, matrix, matrix, true);
   wgmma_tf32_n192<0, 0>(d, matrix, matrix, true);
   wgmma_tf32_n256<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e4m3_n32<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e4m3_n48<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e4m3_n64<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e4m3_n96<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e4m3_n128<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e5m2_n32<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e5m2_n48<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e5m2_n64<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e5m2_n96<0, 0>(d, matrix, matrix, true);
+  wgmma_f8e5m2_n128<0, 0>(d, matrix, matrix, true);
   wgmma_commit();
   register_fence(d);
+  wgmma_wait<0>();
+  int sums[128] = {};
+  wgmma_fence();
+  wgmma_i8_n64<0, 0>(sums, matrix, matrix, true);
+  wgmma_i8_n96<0, 0>(sums, matrix, matrix, true);
+  wgmma_i8_n128<0, 0>(sums, matrix, matrix, true);
+  wgmma_i8_n192<0, 0>(sums, matrix, matrix, true);
+  wgmma_i8_n256<0, 0>(sums, matrix, matrix, true);
+  wgmma_u8_n64<0, 0>(sums, matrix, matrix, true);
+  wgmma_u8_n96<0, 0>(sums, matrix, matrix, true);
+  wgmma_u8_n128<0, 0>(sums, matrix, matrix, true);
+  wgmma_u8_n192<0, 0>(sums, matrix, matrix, true);
+  wgmma_u8_n256<0, 0>(sums, matrix, matrix, true);
+  wgmma_commit();
+  register_fence(sums);
   wgmma_wait<0>();
   u32 a[4] = {1, 2, 3, 4};
   fragment_fence(a);
@@ -368,7 +393,7 @@ constexpr Kernel hopper_kernels[] = {
   load_vector<1>(f, panels_element<float, 64>(tile, i[0], i[1], i[2]));
   warp_barrier();
   store_matrix(tile + 16 * lane_index(), bits_of(d[0]), bits_of(d[1]), bits_of(d[2]), bits_of(d[3]));
-  f[thread_index()] = d[5];
+  f[thread_index()] = d[5] + static_cast<float>(sums[5]);
 )"},
 };
 

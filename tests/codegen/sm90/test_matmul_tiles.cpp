@@ -79,7 +79,11 @@ TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
     CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, bytes, {Target::of(Arch::parse("sm_86")), 84}) ==
           "128x128x64");
   }
+  CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::i8) == "128x256x128");
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f8e4m3) == plain);
+  CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x256x128");
+  CHECK(chosen({8192, 768, 3072, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x192x128");
+  CHECK(chosen({4096, 4096, 4104, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x128x64");  // not by TMA
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f64) == "64x64x16");
   // The next tile's loads overlap another tile's matmul.
   CHECK(chosen({8192, 768, 768}) == "128x192x64");
@@ -127,12 +131,15 @@ TEST_CASE("tiles suit every extent and device", "[jit]") {
             const MatmulTiles tiles = choose(MatmulFamily::plain, {m, 768, k, nk}, operands, target);
             CHECK((tiles.m == 1) == (m == 1));
             CHECK((tiles.n >= 16 && tiles.k >= 1));
-            // A part of a k-iteration may be empty if there are half as many of them.
-            if (k % 64 == 0) CHECK((k % tiles.k == 0 || (target.has_wgmma() && tiles.k * info(operands).bytes == 256)));
+            // A part of a k-iteration may be empty if there are half as many of them, or if rows of 128 bytes do not
+            // divide it.
+            const bool as_bytes = info(operands).bytes == 1 && target.has_wgmma() && nk && m > 1 && k % 16 == 0;
+            if (k % 64 == 0)
+              CHECK((k % tiles.k == 0 || as_bytes || (target.has_wgmma() && tiles.k * info(operands).bytes == 256)));
             if (!target.gpu) continue;
             // One row: the weights of a tile are in registers, at most 64 per thread. More: both operands, in three
             // stages at least, in the shared memory of the smallest GPU with these instructions.
-            const int bytes = operands == ElementType::f8e4m3 ? 2 : info(operands).bytes;  // as f16
+            const int bytes = operands == ElementType::f8e4m3 && !as_bytes ? 2 : info(operands).bytes;  // as f16
             if (m == 1) CHECK(tiles.n * tiles.k <= 64 * 256);
             if (m > 1) CHECK(3 * (tiles.m + tiles.n) * tiles.k * bytes <= shared);
           }

@@ -102,7 +102,7 @@ TEST_CASE("why a matmul is not warp-specialized: the matmul and its loop", "[pla
                   store(y, {0, 0}, acc + one_round(load(x, {0, 0}, {64, 64}), load(w, {0, 0}, {64, 64})));
                 }).graph()) == "the kernel has several matmuls, which differ");
   CHECK(why_not(kernels::linear<f32, f32>({64, 64, 64}).graph()) ==
-        "wgmma multiplies f16, bf16 or tf32, not f32");
+        "wgmma multiplies f16, bf16, tf32, fp8, i8 or u8, not f32");
   CHECK(why_not(kernel("once", [&](X x, X w, Y y) {
                   store(y, {0, 0}, one_round(load(x, {0, 0}, {64, 64}), load(w, {0, 0}, {64, 64})));
                 }).graph()) == "the matmul is not in a loop");

@@ -12,6 +12,11 @@ __device__ inline void register_fence(float (&d)[count]) {
   asm volatile("" ::"r"(d) : "memory");
 }
 
+template <int count>
+__device__ inline void register_fence(int (&d)[count]) {
+  asm volatile("" ::"r"(d) : "memory");
+}
+
 __device__ inline void store_matrix(void* to_shared, u32 a, u32 b, u32 c, u32 d) {
   const u32 registers[] = {a, b, c, d};
   emulated_store_matrix(to_shared, registers);

@@ -4,6 +4,7 @@
 #include "codegen/lower/lower_fragments.hpp"
 #include "codegen/lower/sm90/consumer.hpp"
 #include "codegen/lower/sm90/lower_split_k.hpp"
+#include "codegen/lower/sm90/promoted_sums.hpp"
 #include "codegen/lower/sm90/tma_stores.hpp"
 
 namespace tessera::internal::lowering {
@@ -14,6 +15,7 @@ class AccumulatingConsumer : ConsumerRole {
   AccumulatingConsumer(const MatmulPipelines& pipelines, GraphLowering& graph)
       : ConsumerRole(pipelines, graph),
         fragments_(how_.computed, staged_tiles(pipelines), how_.groups),
+        promoted_(pipelines, steps_),
         stores_(pipelines, graph) {
     if (takes_turns()) turns_ = steps_.plan.allocate_named_barriers(how_.consumer_groups);
   }
@@ -48,18 +50,21 @@ class AccumulatingConsumer : ConsumerRole {
     return tiles;
   }
 
-  // Loads that are done ahead of the loop, and their indices, come first. With split-K, the CTA of the first partial
-  // does what follows the accumulation.
+  // Loads that are done ahead of the loop, and their indices, come first; beside promoted sums there are no registers
+  // for them, so that they are done ahead of the stores. With split-K, the CTA of the first partial does what follows
+  // the accumulation.
   void tile() {
     sums_.clear();
     const auto early = [&](Id id) {
       return how_.reads_ahead && (how_.ahead[id] || is_read_ahead(analysis_, how_, id));
     };
     const auto in_tile = [&](Id id) { return !how_.launch[id]; };
+    const auto waits = [&](Id id) { return how_.promotes() && is_read_ahead(analysis_, how_, id); };
     const auto behind = [&](Id id) { return analysis_.number[id] > analysis_.number[how_.loop]; };
-    nodes([&](Id id) { return in_tile(id) && early(id); });
+    nodes([&](Id id) { return in_tile(id) && early(id) && !waits(id); });
     nodes([&](Id id) { return in_tile(id) && !early(id) && !behind(id) && id != how_.loop; });
     loop();
+    nodes([&](Id id) { return in_tile(id) && early(id) && waits(id); });
     const auto late = [&] {
       for (const Id id : analysis_.order[0])
         if (graph_.does(id) && in_tile(id) && !early(id) && behind(id) && !stores_.store(id)) graph_.node(id);
@@ -79,21 +84,24 @@ class AccumulatingConsumer : ConsumerRole {
     // for each of them.
     for (const WgmmaOperands& matmul : how_.matmuls) {
       const Id sums = steps_.node(matmul.id).in[2];
-      if (!starts_from_zeros(analysis_, how_.loop, sums)) push(RegisterFence{steps_.values.of(sums)});
+      if (!how_.promotes() && !starts_from_zeros(analysis_, how_.loop, sums))
+        push(RegisterFence{steps_.values.of(sums)});
     }
     fragments_.reserve(steps_);
+    if (how_.promotes()) promoted_.declare();
     if (takes_turns()) push(NamedBarrier{.id = turns_, .threads = 2 * steps_.threads});
     const LoopId counter = graph_.count(how_.loop);
     graph_.iterate(how_.loop, counter, k_iterations(), [&] {
       k_iteration([&](Id id) { matmul(id, counter); }, [&](Id id) { graph_.node(id); });
       graph_.move_on(how_.loop, carried);
       // The previous stage has been read when all but the last group of wgmmas are done.
-      release(counter);
+      if (!how_.promotes()) release(counter);
       push(AdvanceStage{state(), literal(1)});
     });
     if (takes_turns()) pass_turn();
     push(WgmmaWait{0});
     release({});
+    if (how_.promotes()) promoted_.finish();
     for (const ValueId sums : sums_) push(RegisterFence{sums});
     if (takes_turns()) skip_stages_of_others();
     graph_.end_loop(how_.loop, std::move(carried));
@@ -105,13 +113,14 @@ class AccumulatingConsumer : ConsumerRole {
     const WgmmaOperands& operands = matmul_of(id);
     PendingWgmma matmul{.wgmma = wgmma_of(operands)};
     matmul.wgmma.out = steps_.values.set(id, steps_.values.of(carried));
-    if (starts_from_zeros(analysis_, how_.loop, carried)) matmul.wgmma.overwrites_first = loop;
+    if (!how_.promotes() && starts_from_zeros(analysis_, how_.loop, carried)) matmul.wgmma.overwrites_first = loop;
     if (operands.left.tile < 0) matmul.left = steps_.node(id).in[0];
     sums_.push_back(matmul.wgmma.out);
     pending_.push_back(std::move(matmul));
     if (id != how_.matmuls.back().id) return;
     push(WaitFull{state()});
     const std::vector<PendingWgmma> pending = std::exchange(pending_, {});
+    if (how_.promotes()) return promoted_.multiply(pending, [&] { release(loop); });
     if (!how_.computed.empty()) return fragments_.mma(steps_, id, pending);
     push(WgmmaFence{});
     for (std::size_t i = 0; i < pending.size(); ++i) steps_.push(how_.matmuls[i].id, pending[i].wgmma);
@@ -145,6 +154,7 @@ class AccumulatingConsumer : ConsumerRole {
   int turns_ = 0;  // first of the named barriers for the turns of the consumer groups
   std::vector<ValueId> sums_;
   Fragments fragments_;
+  PromotedSums promoted_;
   const TmaStores stores_;
   std::vector<PendingWgmma> pending_;  // of the loop, so far
 };

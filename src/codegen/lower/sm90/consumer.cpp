@@ -30,7 +30,7 @@ RoleRules consumer_rules(const GraphAnalysis& analysis, const WarpSpecialization
   const Id matmul = how.matmuls[0].id;
   rules.accumulators = matmul;
   for (const WgmmaOperands& one : how.matmuls)
-    if (const Id sums = analysis[one.id].in[2]; starts_from_zeros(analysis, how.loop, sums))
+    if (const Id sums = analysis[one.id].in[2]; !how.promotes() && starts_from_zeros(analysis, how.loop, sums))
       rules.uninitialized.insert(sums);
   for (Id id = 0; id < static_cast<Id>(analysis.graph.nodes.size()); ++id) {
     const auto computes = [&](const auto& one) { return one.second.nodes.contains(id); };

@@ -77,9 +77,13 @@ class Remarker {
     return fmt::format("[{},{}] x [{},{}] of {}", m, k, k, n, name(type));
   }
   void of(const Wgmma& wgmma) {
-    if (wgmma.first_k == 0)
-      remark(Status::passed, kind::wgmma, "{}{}", matmul(wgmma.m, wgmma.n, wgmma.k, wgmma.type),
-             wgmma.left ? ", the left operand from registers" : "");
+    if (wgmma.first_k > 0 || plan_.values[wgmma.out].origin[1] > 0) return;
+    const bool promotes = is_fp8(wgmma.type);
+    const Buffer& b = plan_.buffers[wgmma.b];  // all of it, if some of its columns are multiplied at a time
+    remark(Status::passed, kind::wgmma, "{}{}{}",
+           promotes ? matmul(wgmma.m, b.rows, b.columns, wgmma.type) : matmul(wgmma.m, wgmma.n, wgmma.k, wgmma.type),
+           wgmma.left ? ", the left operand from registers" : "",
+           promotes ? fmt::format(", sums of {} products promoted to f32", most_fp8_products) : "");
   }
   void of(const Mma& mma) {
     const Matmul& of = mma.matmul;

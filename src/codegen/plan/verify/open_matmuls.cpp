@@ -17,6 +17,7 @@ void OpenMatmuls::start(const Wgmma& s, const Role& role) {
                        role.warps);
   if (role.warps % 4) return;
   diagnostics_.require(fenced_, "no fence precedes it");
+  diagnostics_.require(!is_fp8(s.type) || s.m == 64 * groups, "{} rows of fp8 for {} warp groups", s.m, groups);
   diagnostics_.require(out.layout == wgmma_accumulator_layout({s.m, s.n}, groups),
                        "{} has layout {}, the instruction {}", name_of(plan_, s.out), to_string(out.layout),
                        to_string(wgmma_accumulator_layout({s.m, s.n}, groups)));
@@ -27,18 +28,56 @@ void OpenMatmuls::start(const Wgmma& s, const Role& role) {
   if (s.left)
     left(s, groups);
   else
-    operand(plan_.buffers[s.a], s.a_state, s.m, s.a_k_major, s);
-  operand(plan_.buffers[s.b], s.b_state, s.n, s.b_k_major, s);
+    operand(plan_.buffers[s.a], s.a_state, 0, s.m, s.a_k_major, s);
+  operand(plan_.buffers[s.b], s.b_state, out.origin[1], s.n, s.b_k_major, s);
   ++open_;
   next_.sums.insert(storage(s.out));
   if (s.left) next_.left.insert(storage(s.left));
   for (const PipelineStateId state : {s.left ? PipelineStateId{} : s.a_state, s.b_state})
     if (state) next_.first_stage.emplace(state, stages_[state]);
+  multiplied(s);
+}
+
+void OpenMatmuls::multiplied(const Wgmma& s) {
   const Buffer& b = plan_.buffers[s.b];
-  Part& part = of_stage_[storage(s.out)];
+  const int whole = s.b_k_major ? b.columns : b.rows;
+  const bool promotes = is_fp8(s.type);
+  const std::pair columns{Operands{s.a, s.b}, plan_.values[s.out].origin[1]};
+  Part& part = promotes ? parts_[columns].second : of_stage_[storage(s.out)];
   diagnostics_.require(s.first_k == part.multiplied, "k is multiplied from {} on, but so far only up to {}", s.first_k,
                        part.multiplied);
-  part = {.multiplied = s.first_k + s.k, .whole = s.b_k_major ? b.columns : b.rows};
+  part = {.multiplied = s.first_k + s.k, .whole = whole};
+  if (!promotes) return;
+  parts_[columns].first = s.n;
+  diagnostics_.require(s.overwrites && s.k <= most_fp8_products, "it adds up more than {} products of fp8",
+                       most_fp8_products);
+  Sums& open = sums_[storage(s.out)];
+  diagnostics_.require(!open.value, "it overwrites sums that are not promoted");
+  open = {s.out, columns.first};
+}
+
+void OpenMatmuls::declare(const DeclareAccumulator& declared) {
+  if (declared.zeroed) sums_[storage(declared.value)] = {};
+}
+
+void OpenMatmuls::promote(const PromoteSums& s) {
+  const Value &sums = plan_.values[s.sums], &all = plan_.values[s.accumulators];
+  const std::string name = name_of(plan_, s.sums);
+  const auto found = sums_.find(storage(s.sums));
+  diagnostics_.require(found != sums_.end(), "{} are promoted already", name);
+  if (found == sums_.end()) return;
+  const Sums open = found->second;
+  sums_.erase(found);
+  diagnostics_.require(!open.value || open.value == s.sums, "{} are sums of other columns", name);
+  const StorageId to = storage(s.accumulators);
+  if (open.value) {
+    accumulators_.emplace(open.operands, to);
+    const auto differs = [&](const auto& known) { return (known.first == open.operands) != (known.second == to); };
+    diagnostics_.require(std::ranges::none_of(accumulators_, differs), "{} are sums of another matmul", name);
+  }
+  diagnostics_.require(sums.shape[0] == all.shape[0] && sums.origin[1] + sums.shape[1] <= all.shape[1] &&
+                           sums.layout.cover(0) == all.layout.cover(0),
+                       "{} are not columns of {}", name, name_of(plan_, s.accumulators));
 }
 
 void OpenMatmuls::left(const Wgmma& s, int groups) const {
@@ -56,10 +95,13 @@ void OpenMatmuls::left(const Wgmma& s, int groups) const {
   diagnostics_.require(!unfenced_.contains(storage(s.left)), "no fence separates it from the definition of {}", name);
 }
 
-void OpenMatmuls::operand(const Buffer& buffer, PipelineStateId state, int other, bool k_major, const Wgmma& s) const {
+void OpenMatmuls::operand(const Buffer& buffer, PipelineStateId state, int first, int other, bool k_major,
+                          const Wgmma& s) const {
   const std::string name = name_of(buffer.label);
-  const int along_k = k_major ? buffer.columns : buffer.rows;
-  diagnostics_.require((k_major ? buffer.rows : buffer.columns) == other && s.first_k % wgmma_depth(s.type) == 0 &&
+  const int along_k = k_major ? buffer.columns : buffer.rows, across = k_major ? buffer.rows : buffer.columns;
+  constexpr int swizzled_rows = 8;
+  const bool is_part = is_fp8(s.type) && first % swizzled_rows == 0 && first + other <= across;
+  diagnostics_.require((is_part || (first == 0 && across == other)) && s.first_k % wgmma_depth(s.type) == 0 &&
                            s.first_k + s.k <= along_k,
                        "{} is [{},{}], but the operand is {} by k from {} to {}", name, buffer.rows, buffer.columns,
                        other, s.first_k, s.first_k + s.k);
@@ -89,7 +131,25 @@ void OpenMatmuls::end_stage() {
   for (const auto& [sums, part] : of_stage_)
     diagnostics_.require(part.multiplied == part.whole, "only {} of {} along k are multiplied", part.multiplied,
                          part.whole);
+  std::map<Operands, int> multiplied;  // columns
+  for (const auto& [at, part] : parts_) {
+    int& columns = multiplied[at.first];
+    diagnostics_.require(at.second == columns && part.second.multiplied == part.second.whole,
+                         "only {} of {} along k, and columns up to {}, are multiplied", part.second.multiplied,
+                         part.second.whole, columns);
+    columns += part.first;
+  }
+  for (const auto& [operands, columns] : multiplied) {
+    const int all = plan_.buffers[operands.second].rows;
+    diagnostics_.require(columns == all, "only {} of {} columns are multiplied", columns, all);
+  }
   of_stage_.clear();
+  parts_.clear();
+}
+
+void OpenMatmuls::end_tile() {
+  for (const auto& [storage, sums] : sums_) diagnostics_.require(!sums.value, "sums of fp8 products are not promoted");
+  sums_.clear();
 }
 
 bool OpenMatmuls::read_until(PipelineStateId state, int before) const {
@@ -103,6 +163,15 @@ bool OpenMatmuls::read_until(PipelineStateId state, int before) const {
 }
 
 void OpenMatmuls::use(ValueId value) const {
+  is_free(value);
+  for (const auto& [set, sums] : sums_) {
+    const auto found = sums.value ? accumulators_.find(sums.operands) : accumulators_.end();
+    diagnostics_.require(found == accumulators_.end() || found->second != storage(value),
+                         "{} is used before all sums are promoted to it", name_of(plan_, value));
+  }
+}
+
+void OpenMatmuls::is_free(ValueId value) const {
   bool is_left = next_.left.contains(storage(value)), is_result = next_.sums.contains(storage(value));
   for (const Group& group : groups_) {
     is_left |= group.left.contains(storage(value));
@@ -113,7 +182,7 @@ void OpenMatmuls::use(ValueId value) const {
 }
 
 void OpenMatmuls::make(ValueId value) {
-  use(value);
+  is_free(value);
   unfenced_.insert(storage(value));
 }
 

@@ -14,6 +14,9 @@ class OpenMatmuls {
 
   void fence();
   void start(const Wgmma& matmul, const Role& role);
+  void promote(const PromoteSums& promoted);
+  void declare(const DeclareAccumulator& declared);
+  void end_tile();
   void commit();
   void wait(int pending);
   bool none() const { return open_ == 0 && groups_.empty(); }
@@ -32,13 +35,18 @@ class OpenMatmuls {
   struct Part {
     int multiplied = 0, whole = 0;  // along k
   };
+  using Operands = std::pair<BufferId, BufferId>;
   struct Group {
     std::set<StorageId> sums, left;              // results, and left operands in registers
     std::map<PipelineStateId, int> first_stage;  // first stage that it reads, by number of full stages
   };
 
   void left(const Wgmma& matmul, int groups) const;
-  void operand(const Buffer& buffer, PipelineStateId state, int other, bool k_major, const Wgmma& matmul) const;
+  void multiplied(const Wgmma& matmul);
+  void is_free(ValueId value) const;
+  /// `other` rows or columns of the buffer, from `first` on, are an operand.
+  void operand(const Buffer& buffer, PipelineStateId state, int first, int other, bool k_major,
+               const Wgmma& matmul) const;
   StorageId storage(ValueId value) const { return plan_.values[value].storage; }
 
   Diagnostics& diagnostics_;
@@ -50,6 +58,13 @@ class OpenMatmuls {
   std::set<StorageId> unfenced_;           // written without a fence since
   std::map<PipelineStateId, int> stages_;  // number of full stages so far
   std::map<StorageId, Part> of_stage_;     // by accumulator
+  std::map<std::pair<Operands, int>, std::pair<int, Part>> parts_;  // fp8, by first column: columns, and k
+  struct Sums {
+    ValueId value;  // none: zeros
+    Operands operands;
+  };
+  std::map<StorageId, Sums> sums_;              // that are not promoted yet
+  std::map<Operands, StorageId> accumulators_;  // to which sums of the operands' products are promoted
 };
 
 }  // namespace tessera::internal::codegen

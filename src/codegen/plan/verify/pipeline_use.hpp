@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <set>
 
-#include "codegen/plan/sweep.hpp"
+#include "codegen/plan/verify/verify.hpp"
 
 namespace tessera::internal::codegen {
 
@@ -21,5 +21,8 @@ struct PipelineUse {
 
   bool is_full() const { return held + filled > advanced; }
 };
+
+/// Does a body that ran leave the pipeline as it found it?
+void check_balance(Diagnostics& diagnostics, PipelineStateId id, const PipelineUse& use);
 
 }  // namespace tessera::internal::codegen

@@ -51,7 +51,8 @@ class RoleCheck {
     for (const auto& [state, use] : outer)
       if (filled) (*filled)[pipeline(state)] += use.acquired - use.filled;
     for (const auto& [state, use] : outer) {
-      balanced(state, use);
+      diagnostics_.about(nullptr);
+      check_balance(diagnostics_, state, use);
       if (use.filled > 0) uses_[state].owed += use.owed;
     }
   }
@@ -94,6 +95,7 @@ class RoleCheck {
         for (int tile = 0; tile < 2; ++tile) {
           shared.begin_tile();
           region(s.body);
+          matmuls_.end_tile();
           shared.end_tile();
         }
         share_ = 1;
@@ -173,10 +175,15 @@ class RoleCheck {
       },
               [&](const ArriveEmpty& s) { release(s); },
               [&](const AdvanceStage& s) { advance(s); },
-              []<OneOf<DeclareAccumulator, RegisterFence, OrderedBarrier, PrefetchMap, GridDependencyWait> T>(
-                  const T&) {},
+              [&](const DeclareAccumulator& s) { matmuls_.declare(s); },
+              []<OneOf<RegisterFence, OrderedBarrier, PrefetchMap, GridDependencyWait> T>(const T&) {},
               [&](const WgmmaFence&) { matmuls_.fence(); },
               [&](const Wgmma& s) { matmul(s); },
+              [&](const PromoteSums& s) {
+        values(step);
+        matmuls_.promote(s);
+        shared.mma(s.accumulators);
+      },
               [&](const WgmmaCommit&) { matmuls_.commit(); },
               [&](const WgmmaWait& s) { matmuls_.wait(s.pending); },
               [&](const ProxyFence&) {
@@ -336,32 +343,6 @@ class RoleCheck {
     matmuls_.end_stage();
   }
 
-  void balanced(PipelineStateId id, const PipelineUse& use) {
-    const Pipeline& pipeline = plan_.pipelines[this->pipeline(id)];
-    const std::string name = name_of(plan_, id);
-    std::int64_t bytes = 0;
-    for (BufferId buffer : pipeline.buffers) bytes += plan_.buffers[buffer].stage_bytes();
-    diagnostics_.about(nullptr);
-    const int expected = pipeline.bytes > 0 ? use.acquired : 0;
-    diagnostics_.require(use.expected == expected, "{}: {} stages awaited empty, {} expected", name, use.acquired,
-                         use.expected);
-    diagnostics_.require(use.loaded == expected * pipeline.bytes, "{}: {} bytes loaded, {} expected", name, use.loaded,
-                         expected * pipeline.bytes);
-    diagnostics_.require(use.loaded + use.stored == use.acquired * bytes, "{}: {} bytes loaded and written, of {}",
-                         name, use.loaded + use.stored, use.acquired * bytes);
-    diagnostics_.require(use.arrived == use.acquired * pipeline.full_arrivals,
-                         "{}: {} threads arrive, but {} are expected", name, use.arrived,
-                         use.acquired * pipeline.full_arrivals);
-    diagnostics_.require(use.written.empty(), "{}: threads write and do not arrive", name);
-    const int used = use.acquired + use.filled;
-    diagnostics_.require(use.acquired == 0 || use.filled == 0, "{}: one role both fills and reads the pipeline", name);
-    diagnostics_.require(used == use.advanced, "{}: {} stages used, but it advances by {}", name, used, use.advanced);
-    // The stage of a loop's last iteration is released after the loop.
-    const int owed_inside = use.filled > 0 ? 0 : use.owed;
-    diagnostics_.require(use.released == use.filled + owed_inside, "{}: {} stages read, {} released", name,
-                         use.filled + owed_inside, use.released);
-  }
-
   void matmul(const Wgmma& s) {
     const auto is_full = [&](PipelineStateId state) {
       if (!state) return;
@@ -371,7 +352,7 @@ class RoleCheck {
     is_full(s.a_state);
     is_full(s.b_state);
     matmuls_.start(s, role_);
-    shared.mma(s.out);
+    if (!is_fp8(s.type)) shared.mma(s.out);
   }
 
   void barrier(const NamedBarrier& s) {

@@ -96,7 +96,8 @@ class Values {
       }
       reserved(step);
       const bool adds = step.action.is<LaneReduce>() || step.action.is<Mma>() || step.action.is<Wgmma>() ||
-                        step.action.is<ReducePartials>() || step.action.is<AddScanPrefix>();
+                        step.action.is<PromoteSums>() || step.action.is<ReducePartials>() ||
+                        step.action.is<AddScanPrefix>();
       for (ValueId id : results(step)) {
         if (adds) available(id, "accumulated to");
         const StorageId storage = plan_.values[id].storage;
@@ -125,7 +126,7 @@ class Values {
     for (StorageId storage : here) made_.erase(storage);
   }
   void reserved(const Step& step) {
-    if (const DeclareAccumulator* reserve = step.action.as<DeclareAccumulator>())
+    if (const DeclareAccumulator* reserve = step.action.as<DeclareAccumulator>(); reserve && !reserve->zeroed)
       reserved_.insert(plan_.values[reserve->value].storage);
     if (const Compute* compute = step.action.as<Compute>()) reserved_.erase(plan_.values[compute->out].storage);
     if (const Wgmma* matmul = step.action.as<Wgmma>()) {

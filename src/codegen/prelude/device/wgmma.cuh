@@ -17,6 +17,13 @@ __device__ inline void register_fence(float (&d)[count]) {
   for (int i = 0; i < count; ++i) asm volatile("" : "+f"(d[i])::"memory");
 }
 
+// The same for accumulators of integers.
+template <int count>
+__device__ inline void register_fence(int (&d)[count]) {
+#pragma unroll
+  for (int i = 0; i < count; ++i) asm volatile("" : "+r"(d[i])::"memory");
+}
+
 // stmatrix: stores an 8x8 matrix of 16-bit elements from each of four registers of a warp to the rows whose addresses
 // its lanes pass.
 __device__ inline void store_matrix(void* to_shared, u32 a, u32 b, u32 c, u32 d) {

@@ -1,8 +1,8 @@
-// promote_fp8: mma of fp8 becomes mma of f16, which represents all values of fp8. So every GPU multiplies them exactly:
-// sm_80 has no instruction for fp8, and that of sm_90a keeps 14 bits of a sum.
+#include "codegen/schedule/promote_fp8.hpp"
+
+#include <algorithm>
 #include <array>
 
-#include "codegen/passes.hpp"
 #include "graph/rewrite.hpp"
 
 namespace tessera::internal {
@@ -14,9 +14,7 @@ class Fp8Promoter final : public Rewriter {
 
  private:
   Id rewrite(const Node& node, std::span<const Id> in) override {
-    const bool narrow =
-        node.op == Op::mma && info(made(in[0]).type).kind == ElementKind::real && info(made(in[0]).type).bytes == 1;
-    if (!narrow) return Rewriter::rewrite(node, in);
+    if (node.op != Op::mma || !is_fp8(made(in[0]).type)) return Rewriter::rewrite(node, in);
     const auto widened = [&](Id factor) {
       return builder().apply(Op::cast, ElementType::f16, std::array{factor}, {}, node.location);
     };
@@ -25,6 +23,11 @@ class Fp8Promoter final : public Rewriter {
 };
 
 }  // namespace
+
+bool multiplies_fp8(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes,
+                             [&](const Node& node) { return node.op == Op::mma && is_fp8(graph[node.in[0]].type); });
+}
 
 Graph promote_fp8(const Graph& graph) { return Fp8Promoter(graph).run(); }
 
