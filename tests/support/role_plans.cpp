@@ -42,12 +42,13 @@ class MatmulPlan {
     extent_k_ = known(ExtentParameter{0, 1});
     row_ = known(BlockIndex{0});
     column_ = known(BlockIndex{1});
-    phase.prologue = {{InitPipeline{pipeline_}}, {Barrier{}}};
     phase.roles.push_back(producer());
     if (tile.in_turn)
       for (int i = 0; i < 2; ++i) phase.roles.push_back(consumer(i));
     else
       phase.roles.push_back(consumer(0));
+    phase.prologue = {{ElectOne{.threads = plan.threads(), .body = {{InitPipeline{pipeline_}}, {MbarrierInitFence{}}}}},
+                      {Barrier{}}};
     place_memory(plan);
     choose_copies(plan);
     set_parameters(plan);

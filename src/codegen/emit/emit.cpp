@@ -130,8 +130,29 @@ bool names(std::string_view text, std::string_view name) {
   return false;
 }
 
-// Declares the thread indices of a role and the plan's objects that the body uses.
-void declarations(Writer& w, const Writer& body) {
+// Pipelines and buffers of a text.
+struct SharedObjects {
+  std::set<PipelineId> pipelines;
+  std::set<BufferId> buffers;
+};
+
+void declarations(Writer& w, const SharedObjects& objects) {
+  for (const PipelineId id : objects.pipelines) {
+    const std::string name = name_of(w.plan, id);
+    const Pipeline& pipeline = w.plan.pipelines[id];
+    w.line("u64* const {}_full = reinterpret_cast<u64*>({});", name, place_in(false, pipeline.offset));
+    w.line("u64* const {0}_empty = {0}_full + {1};", name, pipeline.stages);
+  }
+  for (const BufferId id : objects.buffers) {
+    const Buffer& buffer = w.plan.buffers[id];
+    IndexExpression place = place_in(buffer.in_workspace, buffer.offset);
+    if (buffer.consumer_groups > 1) place = place + IndexExpression::variable("team") * buffer.consumer_group_bytes();
+    w.line("char* const {} = {};", name_of(w.plan, id), place);
+  }
+}
+
+// Declares the thread indices of a role and the plan's objects that the body uses, but for those declared `around`.
+void declarations(Writer& w, const Writer& body, const SharedObjects& around) {
   // The text may not use every term that was requested, because conditions and offsets were folded.
   std::vector<std::string> terms;
   for (const ThreadTerm& term : body.terms)
@@ -170,19 +191,11 @@ void declarations(Writer& w, const Writer& body) {
                     IndexExpression::variable("thread") * storage.vector);
     if (known.insert(text).second) w.line("{}", text);
   }
-  for (PipelineId id : body.pipelines) {
-    const std::string name = name_of(w.plan, id);
-    const Pipeline& pipeline = w.plan.pipelines[id];
-    w.line("u64* const {}_full = reinterpret_cast<u64*>({});", name, place_in(false, pipeline.offset));
-    w.line("u64* const {0}_empty = {0}_full + {1};", name, pipeline.stages);
-  }
   for (PipelineStateId id : body.states) w.line("PipelineState {} = {{0, 0}};", name_of(w.plan, id));
-  for (BufferId id : body.buffers) {
-    const Buffer& buffer = w.plan.buffers[id];
-    IndexExpression place = place_in(buffer.in_workspace, buffer.offset);
-    if (buffer.consumer_groups > 1) place = place + IndexExpression::variable("team") * buffer.consumer_group_bytes();
-    w.line("char* const {} = {};", name_of(w.plan, id), place);
-  }
+  SharedObjects own{body.pipelines, body.buffers};
+  std::erase_if(own.pipelines, [&](PipelineId id) { return around.pipelines.contains(id); });
+  std::erase_if(own.buffers, [&](BufferId id) { return around.buffers.contains(id); });
+  declarations(w, own);
 }
 
 // Computes the indices of `block` in the phase's grid. The last axis varies fastest; or the first two axes are
@@ -264,20 +277,32 @@ void block_place(Writer& w, const Writer& body) {
   block_indices(w, body);
 }
 
-struct RoleText {
-  std::string text;
-  bool uses_shared;
-};
-
-RoleText role_text(const Plan& plan, const Phase& phase, const Role& role, int depth) {
+// The text of a role, and what it uses.
+Writer role_body(const Plan& plan, const Phase& phase, const Role& role, const Body& steps, int depth) {
   Writer body(plan, phase, role, is_persistent(phase) ? depth + 1 : depth);
-  emit(body, role.body);
-  Writer w(plan, phase, role, depth);
-  declarations(w, body);
+  emit(body, steps);
+  return body;
+}
+
+std::string role_text(const Writer& body, const SharedObjects& around, int depth) {
+  Writer w(body.plan, body.phase, body.role, depth);
+  declarations(w, body, around);
   block_place(w, body);
   w.text += body.text;
-  if (is_persistent(phase)) w.close();
-  return {std::move(w.text), body.uses.shared};
+  if (is_persistent(body.phase)) w.close();
+  return std::move(w.text);
+}
+
+// Objects that several of the roles use, at the same place.
+SharedObjects common(std::span<const Writer> bodies) {
+  SharedObjects seen, common;
+  for (const Writer& body : bodies) {
+    for (const PipelineId id : body.pipelines)
+      if (!seen.pipelines.insert(id).second) common.pipelines.insert(id);
+    for (const BufferId id : body.buffers)
+      if (!seen.buffers.insert(id).second && body.plan.buffers[id].consumer_groups == 1) common.buffers.insert(id);
+  }
+  return common;
 }
 
 IndexExpression is_of_role(const Role& role) {
@@ -310,6 +335,24 @@ std::string type_of(const Plan& plan, const KernelParameter& p) {
 #include "codegen/target/kernel_parameters.def"
   }
   return "";
+}
+
+// Parameters of a tensor are in one line of the kernel's head, as are scalars, and what belongs to the launch.
+std::pair<int, int> line_of(const KernelParameter& p) {
+  using Kind = KernelParameter::Kind;
+  switch (p.kind) {
+    case Kind::tensor_map:
+      return {0, p.argument};
+    case Kind::pointer:
+    case Kind::extent:
+    case Kind::stride:
+    case Kind::list:
+      return {1, p.argument};
+    case Kind::scalar:
+      return {2, 0};
+    default:
+      return {3, 0};
+  }
 }
 
 std::string called_text(Op op, ElementType type) {
@@ -381,28 +424,32 @@ std::string emit(const Plan& plan) {
   const auto line = [&](int depth, std::string_view line) {
     text.append(static_cast<std::size_t>(depth) * 2, ' ').append(line) += '\n';
   };
-  const auto role_at = [&](const Phase& phase, const Role& role, int depth) {
-    const RoleText printed = role_text(plan, phase, role, depth);
-    text += printed.text;
-    uses_shared |= printed.uses_shared;
-  };
   for (const Phase& phase : plan.phases) {
     const int depth = phases ? 2 : 1;
     if (phases) line(1, "{");
-    if (!phase.prologue.empty()) {
-      const Role all{.name = "all", .warps = plan.threads() / 32, .body = {}};
-      Writer prologue(plan, phase, all, depth + 1);
-      emit(prologue, phase.prologue);
-      Writer w(plan, phase, all, depth + 1);
-      declarations(w, prologue);
-      line(depth, "{");
-      text += w.text + prologue.text;
-      line(depth, "}");
-      uses_shared |= prologue.uses.shared;
-    }
     const Role& first = phase.roles[0];
-    if (first.first_warp == 0 && first.end_warp() * 32 == plan.threads()) {
-      role_at(phase, first, depth);
+    const bool alone = first.first_warp == 0 && first.end_warp() * 32 == plan.threads();
+    const Role all{.name = "all", .warps = plan.threads() / 32, .body = {}};
+    std::vector<Writer> bodies;
+    if (!phase.prologue.empty()) bodies.push_back(role_body(plan, phase, all, phase.prologue, depth + 1));
+    for (const Role& role : phase.roles)
+      bodies.push_back(role_body(plan, phase, role, role.body, alone ? depth : depth + 1));
+    for (const Writer& body : bodies) uses_shared |= body.uses.shared;
+    const SharedObjects around = common(bodies);
+    Writer w(plan, phase, all, depth);
+    declarations(w, around);
+    text += w.text;
+    auto body = bodies.begin();
+    if (!phase.prologue.empty()) {
+      Writer own(plan, phase, all, depth + 1);
+      declarations(own, *body, around);
+      line(depth, "{");
+      text += own.text + body->text;
+      line(depth, "}");
+      ++body;
+    }
+    if (alone) {
+      text += role_text(*body, around, depth);
     } else {
       line(depth, "const int warp_of_block = warp_index();");
       for (const Role& role : phase.roles) {
@@ -410,7 +457,7 @@ std::string emit(const Plan& plan) {
         line(depth + 1,
              fmt::format("// role {}: warps {} to {}{}", role.name, role.first_warp, role.end_warp() - 1,
                          role.consumer_groups > 1 ? fmt::format(", {} consumer groups", role.consumer_groups) : ""));
-        role_at(phase, role, depth + 1);
+        text += role_text(*body++, around, depth + 1);
       }
       line(depth, "}");
     }
@@ -428,11 +475,14 @@ std::string emit(const Plan& plan) {
     for (const auto& [op, type] : long_functions(plan)) line(0, called_text(op, type));
   line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
                       plan.kernel));
-  std::vector<std::string> parameters;
-  for (const KernelParameter& parameter : plan.parameters)
-    parameters.push_back(fmt::format("{} {}", type_of(plan, parameter), name_of(plan, parameter)));
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    line(2, parameters[i] + (i + 1 < parameters.size() ? "," : ") {"));
+  std::string parameters;
+  for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
+    const KernelParameter& parameter = plan.parameters[i];
+    if (i > 0 && line_of(parameter) != line_of(plan.parameters[i - 1])) line(2, std::exchange(parameters, {}) + ",");
+    parameters +=
+        fmt::format("{}{} {}", parameters.empty() ? "" : ", ", type_of(plan, parameter), name_of(plan, parameter));
+  }
+  line(2, parameters + ") {");
   const bool panels = std::any_of(plan.buffers.begin(), plan.buffers.end(),
                                   [](const Buffer& buffer) { return buffer.form == SharedForm::panels; });
   if (uses_shared) line(1, fmt::format("char* const shared = {}();", panels ? "panel_memory" : "shared_memory"));

@@ -18,11 +18,17 @@ IndexExpression is_first_part(Writer& w, const Compute& compute) {
 void compute_pairs(Writer& w, const Compute& compute) {
   const std::string_view type = name(w.plan.storage(compute.out).type);
   declare(w, compute.out, true);
-  sweep(
-      w, compute.sweep, compute.out,
-      [&](const IndexExpression& index) { w.line("pair[r - g] = {};", expression(w, compute.sweep, index).text); },
-      [&](const IndexExpression&) { w.line("float pair[2];"); },
-      [&](const IndexExpression&) { w.line("{}[g / 2] = pack_{}(pair[0], pair[1]);", w.name(compute.out), type); });
+  const int count = compute.sweep.layout.registers();
+  const IndexExpression g = IndexExpression::variable("g", count);
+  const bool scoped = !compute.sweep.reads.empty();
+  if (scoped) w.open("{{");
+  for (const TileAccess& read : compute.sweep.reads) place(w, read, false);
+  w.unroll(compute.sweep);
+  w.open("for (int g = 0; g < {}; g += 2) {{", count);
+  const std::string low = expression(w, compute.sweep, g).text, high = expression(w, compute.sweep, g + 1).text;
+  w.line("{}[g / 2] = pack_{}({}, {});", w.name(compute.out), type, low, high);
+  w.close();
+  if (scoped) w.close();
 }
 
 }  // namespace

@@ -60,19 +60,9 @@ IndexExpression consumer_group_barrier(Writer& w, int first, bool next) {
 void emit(Writer& w, const ElectOne& elected) {
   w.uses.thread = true;
   const bool all = elected.threads == w.role.threads();
-  const std::string one = fmt::format("if (thread{} == 0)", all ? "" : fmt::format(" % {}", elected.threads));
-  const std::size_t before = w.text.size();
-  w.open("{} {{", one);
-  const std::size_t begin = w.text.size();
+  w.open("if (thread{} == 0) {{", all ? "" : fmt::format(" % {}", elected.threads));
   emit(w, elected.body);
-  const std::string body = w.text.substr(begin);
   w.close();
-  // A single statement on one line needs no braces.
-  const std::size_t text = body.find_first_not_of(' ');
-  const bool is_line = !body.empty() && body.find('\n') + 1 == body.size();
-  if (!is_line || body.find_first_of("#{}") != body.npos || body.compare(text, 2, "if") == 0) return;
-  w.text.resize(before);
-  w.line("{} {}", one, std::string_view(body).substr(text, body.size() - text - 1));
 }
 
 void emit(Writer& w, const IfNotPrefetched& unless) {
@@ -165,15 +155,13 @@ void emit(Writer& w, const InitPipeline& init) {
   const std::string name = name_of(w.plan, init.pipeline);
   w.pipelines.insert(init.pipeline);
   w.use_memory(false);
-  w.uses.thread = true;
-  w.open("if (thread == 0) {{");
   w.open("for (int stage = 0; stage < {}; ++stage) {{", pipeline.stages);
   w.line("barrier_init({}_full + stage, {});", name, pipeline.full_arrivals);
   w.line("barrier_init({}_empty + stage, {});", name, pipeline.empty_arrivals);
   w.close();
-  w.line("barrier_init_fence();");
-  w.close();
 }
+
+void emit(Writer& w, const MbarrierInitFence&) { w.line("barrier_init_fence();"); }
 
 void emit(Writer& w, const ZeroFillRows& clear) {
   const Pipeline& pipeline = w.plan.pipelines[clear.pipeline];

@@ -17,11 +17,41 @@ IndexExpression place_in(bool workspace, std::int64_t offset) {
   return IndexExpression::variable(workspace ? "workspace" : "shared") + offset;
 }
 
+namespace {
+
+// The statement of a body that is one line, without its indentation; "": it has several, or declares something.
+std::string_view only_statement(std::string_view header, std::string_view body) {
+  const bool is_if = header.starts_with("if ("), is_control = is_if || header.starts_with("for (");
+  if ((!is_control && header != "{\n") || body.empty() || body.find('\n') + 1 != body.size()) return {};
+  const std::string_view statement = body.substr(body.find_first_not_of(' '), body.npos);
+  const bool declares = statement.starts_with("const ") || statement.find_first_of("#{}") != statement.npos;
+  // An else may follow the braces.
+  const bool has_if = statement.starts_with("if (") || (is_if && statement.find("if (") != statement.npos);
+  return declares || has_if || !statement.ends_with(";\n") ? std::string_view()
+                                                           : statement.substr(0, statement.size() - 1);
+}
+
+}  // namespace
+
 void Writer::close() {
+  constexpr std::size_t most = 120;  // columns
   --depth;
-  for (; order_.size() > scopes_.back(); order_.pop_back()) declared_.erase(order_.back());
+  const Scope scope = scopes_.back();
   scopes_.pop_back();
-  line("}}");
+  for (; order_.size() > scope.declared; order_.pop_back()) declared_.erase(order_.back());
+  const std::size_t indent = static_cast<std::size_t>(depth) * 2;
+  const std::string_view all = text, header = all.substr(scope.header + indent, scope.body - scope.header - indent);
+  const std::string statement(only_statement(header, all.substr(scope.body)));
+  if (statement.empty()) return line("}}");
+  if (header == "{\n") {
+    text.resize(scope.header);
+    return line("{}", statement);
+  }
+  constexpr std::size_t brace = 3;  // " {" and the end of the line
+  text.resize(scope.body - brace);
+  const bool fits = indent + header.size() - brace + 1 + statement.size() <= most;
+  text += fits ? " " : "\n" + std::string(indent + 2, ' ');
+  text += statement + "\n";
 }
 
 bool Writer::declares(StorageId id) {

@@ -60,10 +60,12 @@ struct Writer {
   }
   template <class... Args>
   void open(fmt::format_string<Args...> format, Args&&... args) {
+    const std::size_t header = text.size();
     line(format, std::forward<Args>(args)...);
     ++depth;
-    scopes_.push_back(order_.size());
+    scopes_.push_back({order_.size(), header, text.size()});
   }
+  /// A body of one statement loses its braces.
   void close();
   /// Returns true if the value is not declared yet; the caller then declares it.
   bool declares(StorageId id);
@@ -106,8 +108,12 @@ struct Writer {
 
  private:
   std::set<StorageId> declared_;
-  std::vector<StorageId> order_;     // declared storages, in order of declaration
-  std::vector<std::size_t> scopes_;  // for each open scope, how many were declared before it
+  struct Scope {
+    std::size_t declared;      // how many storages were declared before it
+    std::size_t header, body;  // where they begin in the text
+  };
+  std::vector<StorageId> order_;  // declared storages, in order of declaration
+  std::vector<Scope> scopes_;     // open ones
 
   void add_line(fmt::string_view format, fmt::format_args args);  // not a template: compiles faster
 };

@@ -174,6 +174,7 @@ class StepText {
   std::string operator()(const InitPipeline& s) const {
     return fmt::format("init mbarriers of {}", name_of(plan_, s.pipeline));
   }
+  std::string operator()(const MbarrierInitFence&) const { return "fence.mbarrier_init"; }
   std::string operator()(const ZeroFillRows& s) const {
     return fmt::format("rows of {} that no TMA box fills = 0", name_of(plan_, s.pipeline));
   }

@@ -111,7 +111,7 @@ struct SetMaxNReg {
   bool more = false;  ///< more than at launch
 };
 
-/// Initializes the pipeline's mbarriers, before their first use.
+/// Initializes the pipeline's mbarriers, before their first use. One thread of the CTA runs it.
 struct InitPipeline {
   PipelineId pipeline;
 
@@ -120,6 +120,9 @@ struct InitPipeline {
     f.pipeline(s.pipeline);
   }
 };
+
+/// fence.mbarrier_init: makes initialized mbarriers visible to TMA and to other CTAs. The same thread runs it.
+struct MbarrierInitFence {};
 
 /// Zeros in the rows of the pipeline's stages that no TMA box fills, because the tensor has fewer rows. If the CTA has
 /// only one grid tile, only as many stages as that has k-iterations. All consumer groups run it.
@@ -452,10 +455,10 @@ using ConditionKinds = KindList<ElectOne, IfConsumerGroup, IfFirstSplit, IfInGri
 /// Pipelines, asynchronous groups and proxies of concurrent roles; none has a body. verify_roles.cpp names each kind,
 /// so that a new one does not compile before it is decided what it must find and what it leaves.
 using RoleKinds =
-    KindList<SetMaxNReg, PrefetchMap, InitPipeline, ZeroFillRows, ZeroFillPastEnd, WaitEmpty, ArriveExpectTx, TmaLoad,
-             Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence, WgmmaFence, Wgmma,
-             PromoteSums, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait, NamedBarrier,
-             GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials, ClusterBarrier,
-             SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
+    KindList<SetMaxNReg, PrefetchMap, InitPipeline, MbarrierInitFence, ZeroFillRows, ZeroFillPastEnd, WaitEmpty,
+             ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence,
+             WgmmaFence, Wgmma, PromoteSums, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait,
+             NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,
+             ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
 
 }  // namespace tessera::internal::codegen

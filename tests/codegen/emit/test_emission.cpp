@@ -99,9 +99,7 @@ TEST_CASE("each role of a phase has its own declarations, numbered from its firs
     for (u32 block = block_index(); block < blocks; block += grid_size()) {
       const int block1 = static_cast<int>(block % grid1);
       #pragma unroll
-      for (int r = 0; r < 2; ++r) {
-        late_1[r * 64] = wrap_add(block1, t0 + r);
-      }
+      for (int r = 0; r < 2; ++r) late_1[r * 64] = wrap_add(block1, t0 + r);
     }
   }
 }
@@ -118,8 +116,7 @@ TEST_CASE("phases follow one another, each with its own grid and warps", "[gener
     phase.roles.push_back({"all", 0, axis == 2 ? 1 : 2, {made.add_coordinate(sum, block)}});
   }
   CHECK(emit(made.plan) == R"(extern "C" __global__ void __launch_bounds__(64, 1) k_handmade(
-    u32 blocks0,
-    u32 blocks1) {
+    u32 blocks0, u32 blocks1) {
   {
     const int lane = lane_index();
     const int t0 = lane;

@@ -536,9 +536,19 @@ TEST_CASE("faults in a left operand in registers are found without the verifier"
   // Swapped halves of a fragment.
   static const Planted swapped{"halves of a fragment", [](Plan&) {}, nullptr, ""};
   KernelSource& halves = sources.emplace_back(kernel_source(right));
-  const std::size_t at = halves.text.find("pack_bf16(pair[0], pair[1])", halves.text.find("// ---- kernel"));
+  constexpr std::string_view pack = "[g / 2] = pack_bf16(";
+  const std::size_t at = halves.text.find(pack, halves.text.find("// ---- kernel"));
   REQUIRE(at != std::string::npos);
-  halves.text.replace(at, 27, "pack_bf16(pair[1], pair[0])");
+  std::size_t comma = 0, end = at + pack.size();
+  for (int depth = 0; depth >= 0; ++end) {
+    const char c = halves.text[end];
+    depth += (c == '(') - (c == ')');
+    if (c == ',' && depth == 0) comma = end;
+  }
+  const std::size_t first = at + pack.size();
+  const std::string low = halves.text.substr(first, comma - first),
+                    high = halves.text.substr(comma + 2, end - comma - 3);
+  halves.text.replace(first, end - first, fmt::format("{}, {})", high, low));
   planted.push_back(&swapped);
   const Emulator emulator = Emulator::compile(sources);
   const auto run = [&](std::size_t i, std::uint64_t seed) {

@@ -10,11 +10,10 @@ namespace {
 void begin_roles(Plan& plan, bool multicast) {
   ElectOne ahead{.threads = plan.threads(), .body = {}};
   for (int i = 0; i < plan.tensor_maps.size(); ++i) ahead.body.push_back({PrefetchMap{TensorMapId{i}}});
-  Body& prologue = plan.phases.back().prologue;
-  prologue = {{std::move(ahead)}};
-  for (int i = 0; i < plan.pipelines.size(); ++i) prologue.push_back({InitPipeline{PipelineId{i}}});
+  for (int i = 0; i < plan.pipelines.size(); ++i) ahead.body.push_back({InitPipeline{PipelineId{i}}});
+  ahead.body.push_back({MbarrierInitFence{}});
   // CTAs of a cluster use each other's mbarriers.
-  prologue.push_back(multicast ? Step{ClusterBarrier{}} : Step{Barrier{}});
+  plan.phases.back().prologue = {{std::move(ahead)}, multicast ? Step{ClusterBarrier{}} : Step{Barrier{}}};
 }
 
 }  // namespace

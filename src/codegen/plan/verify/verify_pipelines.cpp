@@ -69,17 +69,23 @@ void check_pipelines(Diagnostics& diagnostics) {
 
 void check_prologue(Diagnostics& diagnostics, const Phase& phase) {
   std::set<PipelineId> made;
-  bool seen = true;
+  bool fenced = true, seen = true;
   int waits = 0;
-  for (const Step& step : phase.prologue) {
+  const auto by_one_thread = [&](const Step& step) {
     if (const InitPipeline* init = step.action.as<InitPipeline>()) {
       diagnostics.require(made.insert(init->pipeline).second, "{} is initialized twice",
                           name_of(diagnostics.plan, init->pipeline));
-      seen = false;
+      fenced = seen = false;
     }
+    fenced |= step.action.is<MbarrierInitFence>();
+  };
+  for (const Step& step : phase.prologue) {
+    if (const ElectOne* elected = step.action.as<ElectOne>(); elected && elected->threads == diagnostics.plan.threads())
+      for (const Step& inner : elected->body) by_one_thread(inner);
     seen |= step.action.is<Barrier>() || step.action.is<ClusterBarrier>();
     waits += step.action.is<GridDependencyWait>();
   }
+  diagnostics.require(fenced, "pipelines are initialized, but no fence follows");
   diagnostics.require(waits <= 1, "the prologue has {} grid dependency waits", waits);
   diagnostics.require(waits == 0 || &phase == diagnostics.plan.phases.data(),
                       "the grid dependency wait is not in the first phase");

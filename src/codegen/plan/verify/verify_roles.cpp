@@ -147,7 +147,7 @@ class RoleCheck {
                              "{} registers are not a multiple of 8 from 24 to 240", s.registers);
         diagnostics_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
       },
-              [&](const InitPipeline&) {
+              [&]<OneOf<InitPipeline, MbarrierInitFence> T>(const T&) {
         diagnostics_.require(false, "a pipeline is initialized in a role, not in the prologue");
       },
               [&](const ZeroFillRows& s) {
