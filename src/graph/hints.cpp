@@ -13,6 +13,7 @@ std::string to_string(const Hints& hints) {
   if (hints.stages) add("stages", hints.stages);
   if (hints.cluster) add("cluster", hints.cluster);
   if (hints.occupancy) add("occupancy", hints.occupancy);
+  if (hints.deterministic) text += text.empty() ? "deterministic" : ", deterministic";
   if (!hints.arch.empty()) add("arch", hints.arch);
   return text;
 }
@@ -25,6 +26,7 @@ Hints hints_for(const std::vector<Hints>& all, std::string_view arch) {
     if (!one.arch.empty() && one.arch != arch && !generic) continue;
     for (const auto field : {&Hints::warps, &Hints::stages, &Hints::cluster, &Hints::occupancy})
       if (one.*field) result.*field = one.*field;
+    result.deterministic |= one.deterministic;
   }
   return result;
 }

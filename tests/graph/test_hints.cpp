@@ -75,7 +75,8 @@ TEST_CASE("hints change no result", "[cpu]") {
   }
   for (const Hints& wanted :
        {Hints{.warps = 1}, Hints{.warps = 8, .stages = 3, .occupancy = 2}, Hints{.warps = 32, .stages = 1},
-        Hints{.warps = 16, .stages = 7, .cluster = 16, .occupancy = 32, .arch = "sm_80"}}) {
+        Hints{.warps = 16, .stages = 7, .cluster = 16, .occupancy = 32, .arch = "sm_80"},
+        Hints{.deterministic = true}}) {
     INFO(to_string(wanted));
     CHECK(sums_of(2, {wanted}) == sums);
     CHECK(product_of(0, {wanted}) == products);
@@ -119,6 +120,11 @@ TEST_CASE("hints are part of the graph, and apply where they are given", "[plan]
   CHECK(hints_for(k.graph().hints, "sm_80") == Hints{.warps = 8});
   CHECK(hints_for(k.graph().hints, "sm_120") == Hints{.warps = 4});
   CHECK(hints_for({{.warps = 2, .arch = "sm_12"}}, "sm_120") == Hints{});
+  CHECK(hints_for({{.warps = 2}, {.deterministic = true, .arch = "sm_90"}, {.stages = 2}}, "sm_90a") ==
+        Hints{.warps = 2, .stages = 2, .deterministic = true});
+  CHECK_FALSE(hints_for({{.deterministic = true, .arch = "sm_90"}}, "sm_80").deterministic);
+  CHECK(to_string(Hints{.warps = 4, .deterministic = true, .arch = "sm_80"}) == "warps 4, deterministic, arch sm_80");
+  CHECK(to_string(Hints{.deterministic = true}) == "deterministic");
   CHECK(has(plan_text(k, Arch::sm_90a), "for sm_90a: 128 threads"));
   CHECK(has(plan_text(k, Arch::sm_80), "for sm_80: 256 threads"));
   CHECK(has(cuda_source(k, Arch::sm_90a), "__launch_bounds__(128, 3)"));

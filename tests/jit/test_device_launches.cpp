@@ -99,8 +99,9 @@ TEST_CASE("a kernel's parameters are laid out as it declares them", "[jit]") {
 namespace {
 
 /// y [m,n] = x [m,k] w [k,n], by tiles of [extent,extent].
-auto product_of(int extent) {
+auto product_of(int extent, const Hints& wanted = {}) {
   return kernel("product", [=](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    hints(wanted);
     auto [m, n] = blocks(cdiv(y.extent(0), extent), cdiv(y.extent(1), extent));
     Var acc = zeros<f32>({extent, extent});
     for (Index k : range(cdiv(x.extent(1), 64)))
@@ -184,6 +185,10 @@ TEST_CASE("clusters split a matmul's k-iterations where the grid has few CTAs", 
   CHECK(full.cluster == 1);
   CHECK(full.grid == 96);
   CHECK(machine.compiled.size() == 2);
+  // A hint fixes the order of sums, for any extents.
+  launch_product(device, product_of(64, {.deterministic = true}), 16, 768, 3072);
+  CHECK(machine.compiled.back().split_k == SplitK::none);
+  CHECK(machine.fake.launches.back().cluster == 1);
   // A kernel of larger tiles has as many of them, and as many k-iterations.
   const auto larger = product_of(128);
   const Tensor<bf16, 2> left(device, {16, 3072}), right(device, {3072, 1536});

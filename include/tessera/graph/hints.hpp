@@ -13,6 +13,8 @@ struct Hints {
   int stages = 0;     ///< buffers of a loop with a matmul; all but one are prefetched
   int cluster = 0;    ///< the most CTAs that share the k-iterations of a matmul (split-K), on sm_90a; 1: no clusters
   int occupancy = 0;  ///< CTAs per multiprocessor at a time; a thread has fewer registers for more
+  /// The order of a matmul's sums does not depend on the extents of a launch: CTAs do not share k-iterations (split-K).
+  bool deterministic = false;
   std::string arch = {};  ///< where the hints apply: "sm_90" or "sm_90a"; empty: everywhere
   bool operator==(const Hints&) const = default;
 };

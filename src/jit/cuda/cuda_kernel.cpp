@@ -128,7 +128,7 @@ CudaKernel::CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph)
                         ? SplitKLoop(graph)
                         : SplitKLoop()),
       machine_(MachineModel::of(device_->info().name)),
-      most_of_cluster_(hints_for(graph.hints, device_->info().arch->name()).cluster),
+      hints_(hints_for(graph.hints, device_->info().arch->name())),
       board_(device_->board(graph)) {}
 
 std::uint64_t CudaKernel::next_number() {
@@ -222,7 +222,7 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   classify(graph_, reaches_, arguments, variant);
   variant.index64 |= blocks > most_narrow_blocks;
   SplitKLaunch shared = split_k_of(arguments, grid, blocks);
-  if (shared.split_k == SplitK::cluster && most_of_cluster_ > 0) shared = limited(shared, most_of_cluster_);
+  if (shared.split_k == SplitK::cluster && hints_.cluster > 0) shared = limited(shared, hints_.cluster);
   variant.split_k = variant.index64 && shared.split_k == SplitK::stream_k ? SplitK::none : shared.split_k;
   variant.multicast = shared.multicast;
   const auto find = [&] { return &codes_.find_or_make(variant, [&] { return make(variant); }); };
@@ -238,8 +238,8 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
 SplitKLaunch CudaKernel::split_k_of(std::span<const Argument> arguments, std::span<const std::int64_t> grid,
                                     std::int64_t blocks) const {
   const CostModel model(machine_, device_->info().multiprocessors);
-  const SplitKPolicy policy = device_->settings().split_k;
-  const bool may_multicast = k_iterations_.may_multicast() && most_of_cluster_ != 1;
+  const SplitKPolicy policy = hints_.deterministic ? SplitKPolicy::none : device_->settings().split_k;
+  const bool may_multicast = k_iterations_.may_multicast() && hints_.cluster != 1;
   const MulticastPolicy multicast = may_multicast ? device_->settings().multicast : MulticastPolicy::never;
   const int right_alignment = k_iterations_.right_alignment(arguments);
   // The k-iterations are computed only where they matter.

@@ -72,7 +72,7 @@ class CudaKernel final : public DeviceKernel {
   const SplitKLoop k_iterations_;
   const std::uint64_t number_ = next_number();  // of this kernel alone, in this process
   const MachineModel& machine_;
-  const int most_of_cluster_;      // the kernel's hint; 0: none
+  const Hints hints_;
   const cuda::CUdeviceptr board_;  // mailbox of its reports to the host; 0: it reports nothing
   LockFreeList<Variant, Code> codes_;
 };
