@@ -13,7 +13,7 @@
 namespace tessera::internal::bench {
 namespace {
 
-/// For integers, the result keeps all bits of the accumulators.
+/// For integers, the result keeps all bits of the accumulators; for fp8 it is bf16.
 template <class T>
 using Result = std::conditional_t<std::same_as<T, i8>, i32, std::conditional_t<std::same_as<T, f8e4m3>, bf16, T>>;
 template <class T>

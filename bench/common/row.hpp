@@ -12,7 +12,7 @@
 namespace tessera::internal::bench {
 
 /// The resource that bounds a row: memory traffic, or the multiply-adds of a type.
-enum class Resource : std::uint8_t { memory, f16, bf16, tf32, f32, bytes };
+enum class Resource : std::uint8_t { memory, f16, bf16, tf32, f32, eight_bits };
 
 /// Work that is set up once and can be timed repeatedly. It alternates with the peer, which does the same work.
 class Workload {
@@ -48,9 +48,9 @@ struct Row {
   std::string op, type;             ///< the op and its element type, as sent to the peer
   std::string form = {};            ///< variant of an op: "nk" of gemm, with the right operand [n,k], and "kn" of gemv,
                                     ///< with the matrix [k,n]; "tensor" and "row" of scaled_mm, by what has scales of
-  ///< its own, and "_fast" where the peer does not promote; "eager" and "lt" of linear_gelu,
-  ///< against one of the peer's ways, and "cupy" of gelu, against CuPy; "causal", "full", "gqa"
-  ///< and "window" of attention
+                                    ///< its own, and "_fast" where the peer does not promote; "eager" and "lt" of
+                                    ///< linear_gelu, against one of the peer's ways, and "cupy" of gelu, against
+                                    ///< CuPy; "causal", "full", "gqa" and "window" of attention
   std::string group = {};           ///< "sweep": measured only when a pattern that begins with it is given
   std::vector<std::int64_t> shape;  ///< copy, sum, histogram [n]; gelu, cumsum [n] or any; sort, layer_norm and others
                                     ///< on rows [rows,width]; csr_* [rows,nonzeros]; mandelbrot, bilinear

@@ -16,7 +16,7 @@ template <class T>
 constexpr Resource resource_of = std::same_as<T, f32>               ? Resource::f32
                                  : std::same_as<T, tf32>            ? Resource::tf32
                                  : std::same_as<T, f16>             ? Resource::f16
-                                 : info(element_type<T>).bytes == 1 ? Resource::bytes
+                                 : info(element_type<T>).bytes == 1 ? Resource::eight_bits
                                                                     : Resource::bf16;
 /// The largest error of a result in T, in units of its root mean square: elements of up to four times that are rounded
 /// to T, as the operands were.

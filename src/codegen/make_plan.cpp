@@ -4,8 +4,8 @@
 
 #include "codegen/passes.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
-#include "codegen/schedule/promote_fp8.hpp"
 #include "codegen/schedule/split_matmuls.hpp"
+#include "codegen/schedule/widen_fp8.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal::codegen {
@@ -51,12 +51,13 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
     if (run_passes(planning, options.verify, after)) return std::move(planning.plan);
     history = planning.search.history();
   }
-  const Graph promoted = fp8 ? dce(constant_fold(promote_fp8(whole))) : Graph();
-  const Graph& graph = fp8 ? promoted : whole;
+  const Graph as_f16 = fp8 ? dce(constant_fold(widen_fp8(whole))) : Graph();
+  const Graph& graph = fp8 ? as_f16 : whole;
   const std::optional<Graph> split = split_matmuls(graph, target);
   const GraphAnalysis analysis(split ? *split : graph, variant, target);
   Planning planning = planning_of(analysis, std::move(history));
-  run_passes(planning, options.verify, after);
+  if (!run_passes(planning, options.verify, after))
+    throw InternalError(fmt::format("no schedule suits kernel '{}'", whole.name));
   return std::move(planning.plan);
 }
 

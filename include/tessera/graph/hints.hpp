@@ -1,4 +1,4 @@
-// Hints: an author's preferences for the generated code, which never change results.
+// Hints: an author's preferences for the generated code, which change no result but the order of sums.
 #pragma once
 #include <string>
 #include <string_view>
@@ -13,7 +13,8 @@ struct Hints {
   int stages = 0;     ///< buffers of a loop with a matmul; all but one are prefetched
   int cluster = 0;    ///< the most CTAs that share the k-iterations of a matmul (split-K), on sm_90a; 1: no clusters
   int occupancy = 0;  ///< CTAs per multiprocessor at a time; a thread has fewer registers for more
-  /// The order of a matmul's sums does not depend on the extents of a launch: CTAs do not share k-iterations (split-K).
+  /// The order of a matmul's sums does not depend on the number of a launch's tiles: CTAs do not share k-iterations
+  /// (split-K).
   bool deterministic = false;
   std::string arch = {};  ///< where the hints apply: "sm_90" or "sm_90a"; empty: everywhere
   bool operator==(const Hints&) const = default;
@@ -21,7 +22,8 @@ struct Hints {
 
 /// "warps 8, occupancy 2, arch sm_90".
 std::string to_string(const Hints& hints);
-/// The hints for an architecture such as "sm_90a". If several set the same value, the last one counts.
+/// The hints for an architecture such as "sm_90a". If several set the same value, the last one counts;
+/// `deterministic` holds if one sets it.
 Hints hints_for(const std::vector<Hints>& all, std::string_view arch);
 
 }  // namespace internal

@@ -136,7 +136,7 @@ bool is_place(const Plan& plan, const Compute& compute) {
 
 }  // namespace
 
-Pressure pressure(const Plan& plan, bool in_place) {
+Pressure pressure(const Plan& plan, bool in_place, const std::set<StorageId>& without) {
   struct Extra {
     int at, values, all;
   };
@@ -179,7 +179,7 @@ Pressure pressure(const Plan& plan, bool in_place) {
   const auto words = [&](StorageId id) {
     const Storage& storage = plan.storages[id];
     if ((storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable) ||
-        anew.contains(id))
+        anew.contains(id) || without.contains(id))
       return 0;
     return storage.pairs ? storage.registers / 2 : storage.registers * (host_bytes(host_type(storage.type)) / 4);
   };
@@ -226,11 +226,8 @@ RolePressure role_pressure(const Plan& plan, bool reads_ahead) {
   const SplitK split_k = plan.phases[0].schedule.split_k;
   const int parts = split_k == SplitK::none ? 0 : target.registers_of_parts;
   const int state = split_k == SplitK::stream_k ? target.registers_of_stream_k : 0;
-  const int values = pressure(plan, true).values;
-  int behind = values;  // the loop
-  for (const StorageId sums : in_loop) behind -= plan.storages[sums].registers;
-  behind += split_k == SplitK::stream_k ? std::max(stored + state, parts) : stored + parts;
-  return {.values = std::max(values + state, behind),
+  const int epilogue = split_k == SplitK::stream_k ? std::max(stored + state, parts) : stored + parts;
+  return {.values = std::max(pressure(plan, true).values + state, pressure(plan, true, in_loop).values + epilogue),
           .room = (set ? set : target.most_registers) - target.registers_besides};
 }
 

@@ -1,6 +1,8 @@
 // Resources of a multiprocessor that a plan may take, and an estimate of what it takes (register pressure) before there
 // is code. The tests compare both with ptxas's logs.
 #pragma once
+#include <set>
+
 #include "codegen/plan/plan.hpp"
 #include "codegen/target/target.hpp"
 
@@ -41,8 +43,9 @@ struct Pressure {
   int values = 0;  ///< with an index for each element that is moved on its own; other addresses can wait
   int all = 0;     ///< with the addresses of gathers and of the tiles that expressions read
 };
-/// With `in_place`, the result of a step takes the registers of operands that are dead after it.
-Pressure pressure(const Plan& plan, bool in_place = false);
+/// With `in_place`, the result of a step takes the registers of operands that are dead after it. The storages `without`
+/// do not count.
+Pressure pressure(const Plan& plan, bool in_place = false, const std::set<StorageId>& without = {});
 
 /// For a warp-specialized plan: registers that a consumer thread needs, with ptxas's overhead, and registers that it
 /// has.

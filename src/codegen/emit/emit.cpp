@@ -279,7 +279,7 @@ void block_place(Writer& w, const Writer& body) {
 
 // The text of a role, and what it uses.
 Writer role_body(const Plan& plan, const Phase& phase, const Role& role, const Body& steps, int depth) {
-  Writer body(plan, phase, role, is_persistent(phase) ? depth + 1 : depth);
+  Writer body(plan, phase, role, depth);
   emit(body, steps);
   return body;
 }
@@ -433,7 +433,8 @@ std::string emit(const Plan& plan) {
     std::vector<Writer> bodies;
     if (!phase.prologue.empty()) bodies.push_back(role_body(plan, phase, all, phase.prologue, depth + 1));
     for (const Role& role : phase.roles)
-      bodies.push_back(role_body(plan, phase, role, role.body, alone ? depth : depth + 1));
+      bodies.push_back(
+          role_body(plan, phase, role, role.body, depth + (alone ? 0 : 1) + (is_persistent(phase) ? 1 : 0)));
     for (const Writer& body : bodies) uses_shared |= body.uses.shared;
     const SharedObjects around = common(bodies);
     Writer w(plan, phase, all, depth);

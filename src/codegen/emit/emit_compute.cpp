@@ -20,15 +20,11 @@ void compute_pairs(Writer& w, const Compute& compute) {
   declare(w, compute.out, true);
   const int count = compute.sweep.layout.registers();
   const IndexExpression g = IndexExpression::variable("g", count);
-  const bool scoped = !compute.sweep.reads.empty();
-  if (scoped) w.open("{{");
-  for (const TileAccess& read : compute.sweep.reads) place(w, read, false);
   w.unroll(compute.sweep);
   w.open("for (int g = 0; g < {}; g += 2) {{", count);
   const std::string low = expression(w, compute.sweep, g).text, high = expression(w, compute.sweep, g + 1).text;
   w.line("{}[g / 2] = pack_{}({}, {});", w.name(compute.out), type, low, high);
   w.close();
-  if (scoped) w.close();
 }
 
 }  // namespace

@@ -38,10 +38,11 @@ void Writer::close() {
   --depth;
   const Scope scope = scopes_.back();
   scopes_.pop_back();
+  const bool declares = order_.size() > scope.declared;
   for (; order_.size() > scope.declared; order_.pop_back()) declared_.erase(order_.back());
   const std::size_t indent = static_cast<std::size_t>(depth) * 2;
   const std::string_view all = text, header = all.substr(scope.header + indent, scope.body - scope.header - indent);
-  const std::string statement(only_statement(header, all.substr(scope.body)));
+  const std::string statement(declares ? "" : only_statement(header, all.substr(scope.body)));
   if (statement.empty()) return line("}}");
   if (header == "{\n") {
     text.resize(scope.header);

@@ -292,6 +292,7 @@ struct Wgmma {
   bool a_k_major = true, b_k_major = true;  ///< the buffers' rows run along k, not along m or n
   LoopId overwrites_first = {};             ///< out = a b in the first iteration of this loop
   bool overwrites = false;                  ///< out = a b
+  ValueId accumulators = {};                ///< fp8: to which `out` is promoted
 
   template <class S>
   static void fields(S& s, auto&& f) {
@@ -301,6 +302,7 @@ struct Wgmma {
       f.buffer(s.a, Use::read);
     f.buffer(s.b, Use::read);
     f.result(s.out);
+    if (s.accumulators) f.value(s.accumulators);
     if (s.overwrites_first.index != -1) f.loop(s.overwrites_first);
     for (const PipelineStateId at : {s.a_state, s.b_state})
       if (at.index != -1) f.state(at);

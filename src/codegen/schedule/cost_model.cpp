@@ -91,7 +91,9 @@ double CostModel::compute_cycles(const MatmulWork& work, const SplitKLaunch& lau
   if (launch.split_k == SplitK::stream_k) return first + cycles_of_stream_k(work, launch);
   const double loop = static_cast<double>(work.k_iterations) * k_iteration(work, multicast);
   const double waves = this->waves(work, multicast);
-  if (is_cooperative(work.tile.m, work.tile.n, 1, work.epilogue)) return first + waves * (loop + epilogue(work, 256));
+  const bool promotes_together = work.promotes && work.tile.m > 64;
+  if (promotes_together || is_cooperative(work.tile.m, work.tile.n, 1, work.epilogue))
+    return first + waves * (loop + epilogue(work, 256));
   const double stored = epilogue(work, 128, true);
   if (waves <= 1) return first + loop + stored;
   return first + waves * std::max(loop + machine_.turn, (loop + stored) / 2) + stored;

@@ -29,7 +29,8 @@ struct MatmulWork {
   int right_alignment = 128;         ///< bytes that divide where rows of the right operand begin, at most 128
   // Known to choose() and not to a launch.
   Epilogue epilogue = Epilogue::plain;
-  double rate = 0;  ///< as of MachineModel::Tile; 0: that of 16-bit operands
+  double rate = 0;        ///< as of MachineModel::Tile; 0: that of 16-bit operands
+  bool promotes = false;  ///< fp8: a warp group has 64 rows, so that two share a tile of more
   // TMA loads no rows or columns that do not exist.
   std::int64_t left_rows = std::numeric_limits<std::int64_t>::max();
   std::int64_t right_columns = std::numeric_limits<std::int64_t>::max();

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "codegen/schedule/promote_fp8.hpp"
+#include "codegen/schedule/widen_fp8.hpp"
 
 namespace tessera::internal::lowering {
 

@@ -61,7 +61,8 @@ struct WarpSpecialization {
   std::vector<int> promoted_parts;
   SplitK split_k = SplitK::none;  ///< of the k-iterations of the loop
   bool multicast = false;         ///< clusters of two CTAs, whose tiles are neighbors along m, share right operands
-  bool reads_ahead = false;       ///< loads that are is_read_ahead() are in registers before the loop
+  bool reads_ahead =
+      false;  ///< loads that are is_read_ahead() are done before the loop, or before the stores if it promotes
   std::vector<Id> tma_stores;     ///< by TMA, if their values have the accumulators' layout
   int raster_group = 0, l2_group = 0;  ///< order of the grid's tiles: codegen::Schedule
   bool snake_order = false;

@@ -42,13 +42,16 @@ const std::vector<MachineModel::Tile>& tiles_for(ElementType operands, const Mac
   return is_fp8(operands) ? machine.fp8_tiles : machine.tiles;
 }
 
-double cycles(const MachineModel::Tile& tile, MatmulFamily family, const MatmulShape& shape,
+double cycles(const MachineModel::Tile& tile, MatmulFamily family, const MatmulShape& shape, ElementType operands,
               const MatmulTarget& target) {
   const CostModel model(*target.machine, target.multiprocessors);
   MatmulWork work = matmul_work(tile.extents, shape.m, shape.n, shape.k, shape.nk);
-  const SplitKLaunch launch = model.split_k(at_launch(work), target.split_k, target.multicast);
+  const bool shares = sum_type(operands) == ElementType::f32;  // as SplitKLoop says
+  const SplitKLaunch launch = model.split_k(at_launch(work), shares ? target.split_k : SplitKPolicy::none,
+                                            shares ? target.multicast : MulticastPolicy::never);
   work.epilogue = epilogue_of(family);
   work.rate = tile.rate;
+  work.promotes = is_fp8(operands);
   return model.cycles(work, launch);
 }
 
@@ -120,7 +123,7 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
   }
   MatmulShape as_halves = shape;
   as_halves.k = in_halves(shape.k, operands);
-  const auto time = [&](const MachineModel::Tile& tile) { return cycles(tile, family, as_halves, target); };
+  const auto time = [&](const MachineModel::Tile& tile) { return cycles(tile, family, as_halves, operands, target); };
   return of_type(tiles_of(std::ranges::min_element(tiles_for(operands, *target.machine), {}, time)->extents), operands);
 }
 

@@ -639,6 +639,22 @@ TEST_CASE("two fp8 matmuls of a loop share the sets of registers", "[plan]") {
   CHECK(count<PromoteSums>(plan) == 5);
   CHECK(count<DeclareAccumulator>(plan) == 2);
   CHECK(registers_of_sets(plan) == 64);
+  // With parts of all columns, a thread has no registers for both.
+  CHECK(has_roles(plan_with(gated<f8e4m3>({64, 128, 256}).graph())));
+  // Both may have the same operands.
+  const auto twice = kernel("twice", [](In<f8e4m3, 2> x, In<f8e4m3, 2> w, In<f32, 2> r, Out<f32, 2> y, Out<f32, 2> z) {
+    Var sum = zeros<f32>({64, 64}), more = load(r, {0, 0}, {64, 64});
+    for (Index k : range(cdiv(x.extent(1), 128))) {
+      const Tile a = load(x, {0, k}, {64, 128}), b = transpose(load(w, {0, k}, {64, 128}));
+      sum = mma(a, b, sum);
+      more = mma(a, b, more);
+    }
+    store(y, {0, 0}, sum);
+    store(z, {0, 0}, more);
+  });
+  const Plan of_twice = plan_with(twice.graph());
+  CHECK(has_roles(of_twice));
+  CHECK(violations(of_twice).empty());
 }
 
 TEST_CASE("fp8 may be split along k, integers may not", "[plan]") {

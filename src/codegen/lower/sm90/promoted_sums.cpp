@@ -51,6 +51,7 @@ void PromotedSums::multiply(const std::vector<PendingWgmma>& matmuls, const std:
     wgmma.first_k = part.first_k;
     wgmma.k = most_fp8_products;
     wgmma.overwrites = true;
+    wgmma.accumulators = next.accumulators;
     push(WgmmaFence{});
     push(wgmma);
     push(WgmmaCommit{});

@@ -40,20 +40,23 @@ void OpenMatmuls::start(const Wgmma& s, const Role& role) {
 
 void OpenMatmuls::multiplied(const Wgmma& s) {
   const Buffer& b = plan_.buffers[s.b];
-  const int whole = s.b_k_major ? b.columns : b.rows;
   const bool promotes = is_fp8(s.type);
-  const std::pair columns{Operands{s.a, s.b}, plan_.values[s.out].origin[1]};
-  Part& part = promotes ? parts_[columns].second : of_stage_[storage(s.out)];
+  diagnostics_.require(promotes == static_cast<bool>(s.accumulators), "{} of {} {} promoted", name_of(plan_, s.out),
+                       tessera::internal::name(s.type), promotes ? "are not" : "are");
+  if (promotes != static_cast<bool>(s.accumulators)) return;
+  Columns* const columns = promotes ? &columns_[{storage(s.accumulators), plan_.values[s.out].origin[1]}] : nullptr;
+  Part& part = promotes ? columns->part : of_stage_[storage(s.out)];
   diagnostics_.require(s.first_k == part.multiplied, "k is multiplied from {} on, but so far only up to {}", s.first_k,
                        part.multiplied);
-  part = {.multiplied = s.first_k + s.k, .whole = whole};
+  part = {.multiplied = s.first_k + s.k, .whole = s.b_k_major ? b.columns : b.rows};
   if (!promotes) return;
-  parts_[columns].first = s.n;
+  columns->count = s.n;
+  columns->right = s.b;
   diagnostics_.require(s.overwrites && s.k <= most_fp8_products, "it adds up more than {} products of fp8",
                        most_fp8_products);
   Sums& open = sums_[storage(s.out)];
   diagnostics_.require(!open.value, "it overwrites sums that are not promoted");
-  open = {s.out, columns.first};
+  open = {s.out, storage(s.accumulators)};
 }
 
 void OpenMatmuls::declare(const DeclareAccumulator& declared) {
@@ -69,12 +72,8 @@ void OpenMatmuls::promote(const PromoteSums& s) {
   const Sums open = found->second;
   sums_.erase(found);
   diagnostics_.require(!open.value || open.value == s.sums, "{} are sums of other columns", name);
-  const StorageId to = storage(s.accumulators);
-  if (open.value) {
-    accumulators_.emplace(open.operands, to);
-    const auto differs = [&](const auto& known) { return (known.first == open.operands) != (known.second == to); };
-    diagnostics_.require(std::ranges::none_of(accumulators_, differs), "{} are sums of another matmul", name);
-  }
+  diagnostics_.require(!open.value || open.accumulators == storage(s.accumulators), "{} are sums of another matmul",
+                       name);
   diagnostics_.require(sums.shape[0] == all.shape[0] && sums.origin[1] + sums.shape[1] <= all.shape[1] &&
                            sums.layout.cover(0) == all.layout.cover(0),
                        "{} are not columns of {}", name, name_of(plan_, s.accumulators));
@@ -131,20 +130,19 @@ void OpenMatmuls::end_stage() {
   for (const auto& [sums, part] : of_stage_)
     diagnostics_.require(part.multiplied == part.whole, "only {} of {} along k are multiplied", part.multiplied,
                          part.whole);
-  std::map<Operands, int> multiplied;  // columns
-  for (const auto& [at, part] : parts_) {
-    int& columns = multiplied[at.first];
-    diagnostics_.require(at.second == columns && part.second.multiplied == part.second.whole,
-                         "only {} of {} along k, and columns up to {}, are multiplied", part.second.multiplied,
-                         part.second.whole, columns);
-    columns += part.first;
-  }
-  for (const auto& [operands, columns] : multiplied) {
-    const int all = plan_.buffers[operands.second].rows;
-    diagnostics_.require(columns == all, "only {} of {} columns are multiplied", columns, all);
+  std::map<StorageId, int> multiplied;  // columns
+  for (const auto& [at, columns] : columns_) {
+    int& before = multiplied[at.first];
+    const auto& [along_k, all_of_k] = columns.part;
+    const int all = plan_.buffers[columns.right].rows;
+    diagnostics_.require(at.second == before && along_k == all_of_k,
+                         "only {} of {} along k, and columns up to {}, are multiplied", along_k, all_of_k, before);
+    before += columns.count;
+    const auto next = columns_.find({at.first, before});
+    diagnostics_.require(before == all || next != columns_.end(), "only {} of {} columns are multiplied", before, all);
   }
   of_stage_.clear();
-  parts_.clear();
+  columns_.clear();
 }
 
 void OpenMatmuls::end_tile() {
@@ -164,11 +162,9 @@ bool OpenMatmuls::read_until(PipelineStateId state, int before) const {
 
 void OpenMatmuls::use(ValueId value) const {
   is_free(value);
-  for (const auto& [set, sums] : sums_) {
-    const auto found = sums.value ? accumulators_.find(sums.operands) : accumulators_.end();
-    diagnostics_.require(found == accumulators_.end() || found->second != storage(value),
+  for (const auto& [set, sums] : sums_)
+    diagnostics_.require(!sums.value || sums.accumulators != storage(value),
                          "{} is used before all sums are promoted to it", name_of(plan_, value));
-  }
 }
 
 void OpenMatmuls::is_free(ValueId value) const {

@@ -35,7 +35,6 @@ class OpenMatmuls {
   struct Part {
     int multiplied = 0, whole = 0;  // along k
   };
-  using Operands = std::pair<BufferId, BufferId>;
   struct Group {
     std::set<StorageId> sums, left;              // results, and left operands in registers
     std::map<PipelineStateId, int> first_stage;  // first stage that it reads, by number of full stages
@@ -58,13 +57,17 @@ class OpenMatmuls {
   std::set<StorageId> unfenced_;           // written without a fence since
   std::map<PipelineStateId, int> stages_;  // number of full stages so far
   std::map<StorageId, Part> of_stage_;     // by accumulator
-  std::map<std::pair<Operands, int>, std::pair<int, Part>> parts_;  // fp8, by first column: columns, and k
   struct Sums {
-    ValueId value;  // none: zeros
-    Operands operands;
+    ValueId value;           // none: zeros
+    StorageId accumulators;  // to which they are promoted
   };
-  std::map<StorageId, Sums> sums_;              // that are not promoted yet
-  std::map<Operands, StorageId> accumulators_;  // to which sums of the operands' products are promoted
+  struct Columns {
+    int count = 0;
+    BufferId right;
+    Part part;
+  };
+  std::map<StorageId, Sums> sums_;                        // that are not promoted yet
+  std::map<std::pair<StorageId, int>, Columns> columns_;  // fp8, by accumulators and first column
 };
 
 }  // namespace tessera::internal::codegen

@@ -160,8 +160,8 @@ class Values {
             [&](const Compute& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
-      diagnostics_.require(!plan_.storage(s.out).pairs || s.sweep.vector == 2, "pairs are computed {} at a time",
-                           s.sweep.vector);
+      diagnostics_.require(!plan_.storage(s.out).pairs || (s.sweep.vector == 2 && s.sweep.reads.empty()),
+                           "pairs are computed {} at a time, from {} tiles", s.sweep.vector, s.sweep.reads.size());
       const Layout& layout = plan_.values[s.out].layout;
       diagnostics_.require(
           (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,

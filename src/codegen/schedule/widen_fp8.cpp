@@ -1,4 +1,4 @@
-#include "codegen/schedule/promote_fp8.hpp"
+#include "codegen/schedule/widen_fp8.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 namespace tessera::internal {
 namespace {
 
-class Fp8Promoter final : public Rewriter {
+class Fp8Widener final : public Rewriter {
  public:
   using Rewriter::Rewriter;
 
@@ -29,6 +29,6 @@ bool multiplies_fp8(const Graph& graph) {
                              [&](const Node& node) { return node.op == Op::mma && is_fp8(graph[node.in[0]].type); });
 }
 
-Graph promote_fp8(const Graph& graph) { return Fp8Promoter(graph).run(); }
+Graph widen_fp8(const Graph& graph) { return Fp8Widener(graph).run(); }
 
 }  // namespace tessera::internal
