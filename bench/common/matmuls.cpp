@@ -33,7 +33,7 @@ auto gemm_kernel(MatmulTiles tiles, bool nk) {
   });
 }
 
-/// y [m,n] = scale_x scale_w x [m,k] w [n,k] of fp8: of each operand one scale, or one a row.
+/// y [m,n] = scale_x scale_w x [m,k] w [n,k] of fp8: one scale for each operand, or one for each of its rows.
 auto scaled_kernel(MatmulTiles tiles, bool by_row) {
   return kernel("scaled_mm",
                 [=](In<f8e4m3, 2> x, In<f8e4m3, 2> w, In<f32, 2> scale_x, In<f32, 2> scale_w, Out<bf16, 2> y) {

@@ -259,7 +259,7 @@ struct AdvanceStage {
 /// Declares the value's registers: a later step sets them.
 struct DeclareAccumulator {
   ValueId value;
-  bool zeroed = false;  ///< otherwise uninitialized; then ptxas may take other registers for the first wgmma (C7511)
+  bool zeroed = false;  ///< zeros, which the first k-iteration promotes; otherwise uninitialized
 
   template <class S>
   static void fields(S& s, auto&& f) {

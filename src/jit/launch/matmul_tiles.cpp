@@ -22,7 +22,7 @@ int along_inner(std::int64_t width, int most, int step) {
 
 bool is_half(ElementType type) { return type == ElementType::f16 || type == ElementType::bf16; }
 // One wgmma instruction covers 32 bytes of k. So the model treats other types as a 16-bit type with as many bytes along
-// k. It does not know that results of tf32 and i8 have 32 bits, nor what promotion takes.
+// k. It does not know that results of tf32 and i8 have 32 bits.
 std::int64_t in_halves(std::int64_t k, ElementType type) { return k * info(type).bytes / 2; }
 
 // Without wgmma, fp8 operands are multiplied as f16.

@@ -14,8 +14,10 @@ class OpenMatmuls {
 
   void fence();
   void start(const Wgmma& matmul, const Role& role);
-  void promote(const PromoteSums& promoted);
+  /// Zeroed sums may be promoted before a matmul sets them.
   void declare(const DeclareAccumulator& declared);
+  /// Sums are promoted once, to the accumulators of their matmul; end_tile: all of them must be.
+  void promote(const PromoteSums& promoted);
   void end_tile();
   void commit();
   void wait(int pending);
