@@ -273,6 +273,19 @@ def linear_norm(shape, dtype, device, sets):
         yield f"layer_norm, {name}", call
 
 
+def linear_i8(shape, dtype, device, sets):
+    """By bf16 weights: what dequantizing them in the kernel costs."""
+    yield from gemm(shape, dtype, device, sets)
+
+
+def linear_i4(shape, dtype, device, sets):
+    yield from gemm(shape, dtype, device, sets)
+
+
+def linear_i8_nk(shape, dtype, device, sets):
+    yield from gemm_nk(shape, dtype, device, sets)
+
+
 def sdpa(shape, dtype, device, sets, causal=True):
     """For [batch, positions, heads, width], with possibly fewer heads of keys and values."""
     batch, positions, heads, width = shape[:4]
@@ -468,7 +481,7 @@ OPS = {
 } | {
     f.__name__: f
     for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn, sort, cumsum, histogram)
-    + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm)
+    + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm, linear_i8, linear_i8_nk, linear_i4)
     + (attention_causal, attention_full, attention_gqa, attention_window)
 }
 

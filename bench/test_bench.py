@@ -66,8 +66,8 @@ class Bench(unittest.TestCase):
         self.assertTrue(figures["host"]["cpu"])
         self.assertTrue({"driver", "cuda", "clocks_mhz"}.isdisjoint(figures))  # of a GPU alone
         names = {row["name"].split("-")[0] for row in figures["rows"]}
-        self.assertEqual(names, {"copy", "gelu", "layer_norm", "gemm", "linear_gelu", "linear_cast", "linear_norm", "attention",
-                                 "decode", "prefill"})
+        self.assertEqual(names, {"copy", "gelu", "layer_norm", "gemm", "linear_gelu", "linear_cast", "linear_norm", "linear_i8",
+                                 "linear_i4", "attention", "decode", "prefill"})
         for row in figures["rows"]:
             self.assertLessEqual(KEYS, row.keys())
             self.assertGreater(row["ours_ms"], 0)
@@ -93,6 +93,7 @@ class Bench(unittest.TestCase):
         for name in ("smallm-gemm-bf16-16x2304x768", "smallm-gemm-bf16-64x6400x1600", "t1-gemm-bf16-8192x3072x768",
                      "gemm-f16-8192x8192x8192", "linear_gelu-bf16-8192x3072x768-eager", "linear_gelu-bf16-8192x3072x768-lt",
                      "linear_cast-f32-8192x3072x768", "linear_norm-f32-8192x3072x768",
+                     "linear_i8-bf16-4096x4096x4096", "linear_i8-bf16-8192x3072x768-nk", "linear_i4-bf16-4096x4096x4096",
                      "gemm-bf16-8192x50304x768-nk", "gemm-tf32-4096x4096x4096", "gemm-tf32-8192x50304x768-nk"):
             self.assertIn(name, names)
         for name in names:

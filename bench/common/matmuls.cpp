@@ -223,6 +223,13 @@ std::vector<Row> matmul_rows(const RowSettings& settings) {
     rows.push_back(linear_gelu({small ? tiny : MatmulShape{8192, 3072, 768}, "", peer, settings.tiles}));
   for (const auto& make : {linear_cast, linear_norm})
     rows.push_back(make(small ? tiny : MatmulShape{8192, 3072, 768}, settings.tiles));
+  for (const bool nk : {false, true})
+    for (const MatmulShape& shape :
+         small ? std::vector{tiny} : std::vector<MatmulShape>{{4096, 4096, 4096}, {8192, 3072, 768}})
+      rows.push_back(linear_i8({shape.m, shape.n, shape.k, nk}, settings.tiles));
+  for (const MatmulShape& shape :
+       small ? std::vector{tiny} : std::vector<MatmulShape>{{4096, 4096, 4096}, {8192, 3072, 768}})
+    rows.push_back(linear_i4(shape, settings.tiles));
 
   const std::vector<MatmulShape> matrices =  // by their columns and rows
       small ? std::vector{tiny}

@@ -10,12 +10,13 @@
 
 namespace tessera::internal::bench {
 
-/// An endless sequence with mean 0 and random access. It repeats after a million numbers, so that gigabytes are
-/// generated fast; the period is prime, so that no two rows of a matrix are equal.
+/// An endless sequence with random access; none of a million numbers is six deviations from the mean. It repeats after
+/// these, so that gigabytes are generated fast; the period is prime, so that no two rows of a matrix are equal.
 class Normal {
  public:
-  explicit Normal(std::size_t seed, float deviation = 1) : start_(seed * 7919 % period), deviation_(deviation) {}
-  float operator[](std::size_t index) const { return deviation_ * numbers()[(start_ + index) % period]; }
+  explicit Normal(std::size_t seed, float deviation = 1, float mean = 0)
+      : start_(seed * 7919 % period), deviation_(deviation), mean_(mean) {}
+  float operator[](std::size_t index) const { return mean_ + deviation_ * numbers()[(start_ + index) % period]; }
 
  private:
   static constexpr std::size_t period = 1'048'573;
@@ -31,7 +32,7 @@ class Normal {
   }
 
   std::size_t start_;
-  float deviation_;
+  float deviation_, mean_;
 };
 
 template <class T, int R>

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "codegen/forms/swap_operands.hpp"
+#include "codegen/forms/widen_fp8.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
 #include "codegen/schedule/split_matmuls.hpp"
-#include "codegen/schedule/widen_fp8.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal::codegen {
@@ -29,6 +32,10 @@ bool run_passes(Planning& planning, bool verifies, const AfterPass& after) {
   return true;
 }
 
+bool multiplies(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == Op::mma; });
+}
+
 }  // namespace
 
 Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const GenerateOptions& options,
@@ -37,25 +44,36 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
     throw Error(fmt::format("kernel '{}' cannot be generated for {}: sm_80 is the oldest architecture", whole.name,
                             arch.name()));
   const Target target = Target::of(arch, options.warp_specialize);
-  const auto planning_of = [&](const GraphAnalysis& analysis, SearchHistory history) {
+  const auto planning_of = [&](const GraphAnalysis& analysis, SearchHistory history, SearchedPatterns patterns) {
     return Planning{.analysis = analysis,
                     .reaches = tile_reaches(whole),
                     .debug = options.debug,
-                    .search = {analysis, options.debug, std::move(history)}};
+                    .search = {analysis, options.debug, std::move(history), patterns}};
   };
-  const bool fp8 = multiplies_fp8(whole);
   SearchHistory history;
-  if (fp8 && target.tier == Target::Tier::wgmma) {
-    const GraphAnalysis analysis(whole, variant, target);
-    Planning planning = planning_of(analysis, {});
+  // A plan for a form of the kernel that only warp-specialized schedules suit.
+  const auto plan_of = [&](const GraphAnalysis& analysis) -> std::optional<Plan> {
+    Planning planning = planning_of(analysis, std::move(history), SearchedPatterns::warp_specialized);
     if (run_passes(planning, options.verify, after)) return std::move(planning.plan);
     history = planning.search.history();
+    return std::nullopt;
+  };
+  const bool fp8 = multiplies_fp8(whole);
+  if (target.tier == Target::Tier::wgmma && multiplies(whole)) {
+    const GraphAnalysis analysis(whole, variant, target);
+    if (std::optional<Graph> swapped = swap_operands(analysis)) {
+      swapped = dce(constant_fold(*swapped));
+      if (std::optional<Plan> plan = plan_of(GraphAnalysis(*swapped, variant, target))) return std::move(*plan);
+      history = {.log = std::move(history.log), .why_not_swapped = std::move(history.refusal.why)};
+    }
+    if (fp8)
+      if (std::optional<Plan> plan = plan_of(analysis)) return std::move(*plan);
   }
   const Graph as_f16 = fp8 ? dce(constant_fold(widen_fp8(whole))) : Graph();
   const Graph& graph = fp8 ? as_f16 : whole;
   const std::optional<Graph> split = split_matmuls(graph, target);
   const GraphAnalysis analysis(split ? *split : graph, variant, target);
-  Planning planning = planning_of(analysis, std::move(history));
+  Planning planning = planning_of(analysis, std::move(history), SearchedPatterns::all);
   if (!run_passes(planning, options.verify, after))
     throw InternalError(fmt::format("no schedule suits kernel '{}'", whole.name));
   return std::move(planning.plan);

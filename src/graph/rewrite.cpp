@@ -62,23 +62,29 @@ void Rewriter::copy_node(Id id) {
 void Rewriter::copy_owner(Id id) {
   const Node& node = source_[id];
   const Region& body = source_.body(id);
+  std::vector<Id> entered;
+  for (std::size_t k = 0; k < source_.carried(id); ++k) {
+    const Id initial = map_[node.in[k + 1]];
+    entered.push_back(initial == no_id ? no_id : enter(body.arguments[k + 1], initial));
+  }
   const RegionId region = builder_.begin_region(node.op, node.location);
   builder_.set_unroll(body.unroll);
   map_[body.arguments[0]] = builder_.graph().regions[region].arguments[0];
   std::vector<std::size_t> kept;
   for (std::size_t k = 0; k < source_.carried(id); ++k) {
-    const Id argument = body.arguments[k + 1], initial = map_[node.in[k + 1]];
+    const Id argument = body.arguments[k + 1], initial = entered[k];
     if (body.yields[k] == argument || initial == no_id || !keep(argument)) {
       map_[argument] = initial;
       continue;
     }
     kept.push_back(k);
-    map_[argument] = builder_.argument(source_[argument].type, source_[argument].shape, source_[argument].location);
+    const Node of_initial = made(initial);
+    map_[argument] = builder_.argument(of_initial.type, of_initial.shape, source_[argument].location);
   }
   copy_region(node.body());
   std::vector<Id> initial, yields;
   for (std::size_t k : kept) {
-    initial.push_back(map_[node.in[k + 1]]);
+    initial.push_back(entered[k]);
     yields.push_back(map_[body.yields[k]]);
   }
   if (node.op == Op::repeat) yields.push_back(map_[body.yields.back()]);
@@ -86,7 +92,8 @@ void Rewriter::copy_owner(Id id) {
   map_[id] = loop;
   results_[id] = mapped(std::span(node.in).subspan(1));
   for (std::size_t i = 0; i < kept.size(); ++i)
-    results_[id][kept[i]] = builder_.result(loop, static_cast<int>(i), node.location);
+    results_[id][kept[i]] =
+        leave(body.arguments[kept[i] + 1], builder_.result(loop, static_cast<int>(i), node.location));
 }
 
 Graph canonical(const Graph& graph) { return Rewriter(graph).run(); }

@@ -18,10 +18,17 @@ class Rewriter {
  protected:
   /// The new node for an old one whose operands have been copied.
   virtual Id rewrite(const Node& node, std::span<const Id> in);
+  /// The initial value of a carried value, whose copy is `initial`; the copy has its type and shape. `argument` is the
+  /// value inside the loop.
+  virtual Id enter(Id, Id initial) { return initial; }
+  /// The value after the loop, where the copy of the carried value is `result`.
+  virtual Id leave(Id, Id result) { return result; }
   /// Dead nodes are left out. `id` is a node of the source; for a carried value, its argument inside the loop.
   virtual bool keep(Id) const { return true; }
 
   const Graph& source() const { return source_; }
+  /// The copy of a node of the source.
+  Id copy_of(Id id) const { return map_[id]; }
   GraphBuilder& builder() { return builder_; }
   const Node& made(Id id) const { return builder_.graph()[id]; }
 

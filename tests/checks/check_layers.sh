@@ -31,7 +31,7 @@ declare -A may_room=(
   [codegen/target]="" [codegen/layout]="" [codegen/plan]="layout target" [codegen/plan/verify]="plan layout target"
   [codegen/analysis]="plan layout target"
   [codegen/schedule]="schedules.def analysis plan layout target" [codegen/lower]="schedule analysis plan layout target"
-  [codegen/lower/sm90]="lower schedule analysis plan layout target" [codegen/passes/graph]="passes.hpp"
+  [codegen/forms]="schedule analysis plan layout target" [codegen/lower/sm90]="lower schedule analysis plan layout target" [codegen/passes/graph]="passes.hpp"
   [codegen/passes/plan]="passes.def lower lower/sm90 schedule analysis plan layout prelude target"
   [codegen/emit]="plan layout target" [codegen/prelude]=""
   [jit/options]="" [jit/compile]="options" [jit/backend]="" [jit/cpu]="options compile backend"

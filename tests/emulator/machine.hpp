@@ -69,7 +69,7 @@ void emulated_proxy_fence();
 /// and both are K-major. d has an int for each sum of i8 or u8, else a float.
 void emulated_wgmma(EmulatedOperand type, int n, bool transposed_a, bool transposed_b, void* d, unsigned long long a,
                     unsigned long long b, bool adds);
-/// The same with a in registers, each with two elements or one tf32.
+/// The same with a in registers, 32 bits of k each.
 void emulated_wgmma_left(EmulatedOperand type, int n, bool transposed_b, void* d, const unsigned* a,
                          unsigned long long b, bool adds);
 void emulated_wgmma_fence();
@@ -77,7 +77,7 @@ void emulated_wgmma_commit();
 void emulated_wgmma_wait(int pending);
 
 /// Stores four 8x8 matrices of 16-bit elements, one from each register.
-void emulated_store_matrix(void* row, const unsigned* registers);
+void emulated_store_matrix(void* row, const unsigned* registers, bool transposed);
 
 void emulated_contended_write(void* to, const void* from, unsigned long bytes);
 enum EmulatedAtomic {

@@ -20,15 +20,20 @@ namespace {
 struct StoreMatrix {
   char* row;
   const unsigned* registers;
+  bool transposed;
 };
 
-/// PTX ISA, stmatrix: the inverse of ldmatrix.
+/// PTX ISA, stmatrix: the inverse of ldmatrix. Half `half` of a lane's register is an element of row lane / 4.
 void store_matrices(const Block::Operands& lanes) {
   for (int matrix = 0; matrix < 4; ++matrix) {
     for (int lane = 0; lane < warp_size; ++lane) {
-      const auto row = static_cast<std::size_t>(8 * matrix + lane / 4);
       const auto& self = *static_cast<const StoreMatrix*>(lanes[static_cast<std::size_t>(lane)]);
-      std::memcpy(static_cast<const StoreMatrix*>(lanes[row])->row + lane % 4 * 4, self.registers + matrix, 4);
+      for (int half = 0; half < 2; ++half) {
+        const int row = lane / 4, column = lane % 4 * 2 + half;
+        const int to = self.transposed ? column : row, at = self.transposed ? row : column;
+        const auto& address = *static_cast<const StoreMatrix*>(lanes[static_cast<std::size_t>(8 * matrix + to)]);
+        std::memcpy(address.row + 2 * at, reinterpret_cast<const char*>(self.registers + matrix) + 2 * half, 2);
+      }
     }
   }
 }
@@ -170,9 +175,9 @@ void emulated_wgmma_wait(int pending) {
   });
 }
 
-void emulated_store_matrix(void* row, const unsigned* registers) {
+void emulated_store_matrix(void* row, const unsigned* registers, bool transposed) {
   Thread& self = current_thread();
   self.block.check(self, row, 16, 16, Use::write, CALLER, Space::shared);
-  StoreMatrix store{.row = static_cast<char*>(row), .registers = registers};
+  StoreMatrix store{.row = static_cast<char*>(row), .registers = registers, .transposed = transposed};
   self.block.meet_warp(self, {.what = "store_matrix", .code = CALLER, .operands = &store}, store_matrices);
 }

@@ -168,7 +168,7 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/passes/graph/constant_fold.cpp",
        {"bitcast", "broadcast", "cast", "constant", "custom", "extract", "permute", "reshape", "select"}},
       {"src/codegen/passes/graph/hoist_reshapes.cpp", {"broadcast", "reshape"}},
-      {"src/codegen/schedule/widen_fp8.cpp", {"cast", "mma"}},
+      {"src/codegen/forms/widen_fp8.cpp", {"cast", "mma"}},
       {"src/codegen/passes/graph/unbatch_mma.cpp", {"concat", "extract", "mma", "reshape"}},
       {"src/codegen/plan/effects.cpp", {"atomic_compare_exchange", "atomic_exchange"}},
       {"src/codegen/plan/plan_text.cpp", {"bitcast", "broadcast", "cast", "custom", "extent", "histogram"}},

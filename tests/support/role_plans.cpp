@@ -194,7 +194,7 @@ class MatmulPlan {
       tile.push_back({ProxyFence{}});
       tile.push_back({NamedBarrier{id, threads, false}});
       tile.push_back({ElectOne{
-          threads, {{TmaStore{map_c_, to, {{of(column_), tile_.n, n}, {of(row_), tile_.m, 0}}}}, {TmaStoreCommit{}}}}});
+          threads, {{TmaStore{map_c_, to, 0, {{of(column_), tile_.n, n}, {of(row_), tile_.m, 0}}}}, {TmaStoreCommit{}}}}});
     }
     role.body = {{SetMaxNReg{232, true}}, count_rounds};
     if (turn == 1) {

@@ -95,6 +95,14 @@ class Table {
       add_typed("gemm_nk-grid-" + of, nk, shared(SplitK::stream_k));
       if (tiles.m * tiles.n <= 64 * 128) add_typed("gemm_nk-clusters-" + of, nk, shared(SplitK::cluster));
     }
+    // With swapped operands, so that the largest extent is along n.
+    for (const auto& [m, n] : {std::pair{256, 128}, {128, 128}, {192, 128}, {128, 256}, {64, 128}}) {
+      const std::string of = fmt::format("{}x{}", m, n);
+      add_typed("gemm_kn-" + of + "x32-tf32", [=] { return kernels::linear<tf32, f32>({m, n, 32}); }, {});
+      add_typed("linear_i8-" + of + "x64-bf16", [=] { return kernels::linear_i8({m, n, 64}, false); }, {});
+      add_typed("linear_i8_nk-" + of + "x128-bf16", [=] { return kernels::linear_i8({m, n, 128}, true); }, {});
+      add_typed("linear_i4-" + of + "x64-bf16", [=] { return kernels::linear_i4({m, n, 64}); }, {});
+    }
     for (const auto& [heads, width, seen] : {std::tuple{12, 64, 512}, {12, 64, 2048}, {8, 128, 512}, {8, 128, 4096}}) {
       const auto [queries, keys] = attention_tiles(
           {.gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = width, .seen = seen});

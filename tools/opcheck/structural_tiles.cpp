@@ -108,15 +108,18 @@ struct Product {
   std::string why_no_roles(ElementType type, std::int64_t steps) const {
     if (!has_wgmma(type)) return fmt::format("wgmma multiplies f16, bf16, tf32, fp8, i8 or u8, not {}", name(type));
     if (steps == 1) return "the matmul is not in a loop";
-    constexpr int widths[] = {64, 96, 128, 192, 256};
+    constexpr int widths[] = {64, 96, 128, 192, 256}, bytes_of_panel = 128;
     if (tile.m % 64 || tile.k * info(type).bytes % 128 || !std::ranges::count(widths, tile.n))
       return fmt::format("no wgmma schedule for tiles of [{0},{2}] x [{2},{1}]", tile.m, tile.n, tile.k);
     for (const bool left : {true, false}) {
       const Layout along_k = left ? Layout::dense : Layout::transposed, layout = left ? a : b;
       const std::string_view side = left ? "left" : "right";
-      if (info(type).bytes != 2 && (layout == Layout::transposed) == left)
+      // With its operands swapped, wgmma takes the right one from registers.
+      const bool swaps = !left && !is_fp8(type) && a == Layout::dense && tile.n % 64 == 0 && tile.n != 192 &&
+                         tile.n * info(type).bytes % bytes_of_panel == 0;
+      if (info(type).bytes != 2 && (layout == Layout::transposed) == left && !swaps)
         return fmt::format("the {} operand is not contiguous along k, as wgmma requires for {}", side, name(type));
-      if (info(type).bytes == 1 && (layout != along_k || k % 16))
+      if (info(type).bytes == 1 && (swaps && layout != along_k ? n % 16 != 0 : layout != along_k || k % 16 != 0))
         return fmt::format("the {} operand cannot be loaded by TMA, as rows of 8-bit elements must be for wgmma", side);
     }
     return {};

@@ -11,7 +11,9 @@ namespace [[gnu::visibility("default")]] internal {
 /// The extents of y [m,n] = x [m,k] w.
 struct MatmulShape {
   std::int64_t m, n, k;
-  bool nk = false;  ///< w is stored as [n,k], not as [k,n]
+  bool nk = false;          ///< w is stored as [n,k], not as [k,n]
+  bool computes_w = false;  ///< the kernel computes the tiles of w, as it does if it dequantizes them
+  bool computes_x = false;  ///< the same of x
 };
 
 /// Extents of the tiles: [m,n] of y, and k per k-iteration.

@@ -16,7 +16,7 @@ int indices(const Plan& plan, const Step& step) {
     return sweep.unrolled && access.vector == 1 ? sweep.layout.registers() * (plan.variant.index64 ? 2 : 1) : 0;
   };
   if (const Load* load = step.action.as<Load>()) return of(load->sweep, load->access);
-  if (step.action.is<LoadFragment>()) return 8;
+  if (const LoadFragment* read = step.action.as<LoadFragment>()) return read->by_matrix ? 16 : 8;
   const Store* const store = step.action.as<Store>();
   return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
 }
@@ -181,7 +181,8 @@ Pressure pressure(const Plan& plan, bool in_place, const std::set<StorageId>& wi
     if ((storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable) ||
         anew.contains(id) || without.contains(id))
       return 0;
-    return storage.pairs ? storage.registers / 2 : storage.registers * (host_bytes(host_type(storage.type)) / 4);
+    if (storage.packed > 1) return storage.registers / storage.packed;
+    return storage.registers * (host_bytes(host_type(storage.type)) / 4);
   };
   const auto words_of = [&](int one) { return words(lives[static_cast<std::size_t>(one)]); };
   for (int one = 0; one < static_cast<int>(lives.size()); ++one) {

@@ -124,4 +124,9 @@ bool only_unit_axes(const Shape& from, const Shape& to) {
   }
 }
 
+bool multiplies_fp8(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes,
+                             [&](const Node& node) { return node.op == Op::mma && is_fp8(graph[node.in[0]].type); });
+}
+
 }  // namespace tessera::internal::lowering

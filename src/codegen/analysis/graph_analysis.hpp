@@ -73,6 +73,9 @@ class GraphAnalysis {
   int vector_of(Id id, const GraphAccess& access) const;
 };
 
+/// Does a matmul multiply fp8?
+bool multiplies_fp8(const Graph& graph);
+
 /// Can a reshape be done by renaming axes? It can if only axes of extent 1 come or go.
 bool only_unit_axes(const Shape& from, const Shape& to);
 

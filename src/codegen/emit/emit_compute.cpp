@@ -30,7 +30,7 @@ void compute_pairs(Writer& w, const Compute& compute) {
 }  // namespace
 
 void emit(Writer& w, const Compute& compute) {
-  if (w.plan.storage(compute.out).pairs) return compute_pairs(w, compute);
+  if (w.plan.storage(compute.out).packed == 2) return compute_pairs(w, compute);
   declare(w, compute.out, true);
   const IndexExpression first = is_first_part(w, compute);
   const bool masked = !first.is_always() && !is_zero(compute.sweep.expression);

@@ -45,6 +45,7 @@ Spelled spell(const Writer& w, const Term& term, const std::vector<Spelled>& in)
         return {fmt::format("select({}, {}, {})", in[0].text, in[1].text, in[2].text)};
       return {fmt::format("{} ? {} : {}", in[0].operand(), in[1].operand(), in[2].operand()), Spelled::Binds::other};
     case Op::cast:
+      if (term.small) return {fmt::format("cast_{}(small_to_real({}))", name(term.type), in[0].text)};
       return {fmt::format("cast_{}({})", name(term.type), in[0].text)};
     case Op::custom: {
       const Spelled result = call("user", w.plan.functions[static_cast<std::size_t>(term.function)].name);

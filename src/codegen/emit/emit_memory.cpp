@@ -246,20 +246,24 @@ std::string from_first(Writer& w, const StoreShared& stage, const IndexExpressio
                      beyond(permuted, row * 128 + column / to.panel_columns() * to.panel_bytes()));
 }
 
-// stmatrix of four 8x8 matrices, two by two; each lane passes the address of a row of one of them.
+// stmatrix of four 8x8 matrices, two by two; each lane passes the address of a row of one of them. Warps are along the
+// rows of accumulators.
 void store_matrices(Writer& w, const StoreShared& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
-  const std::vector<Digit> blocks = stage.sweep.layout.register_digits(0),
-                           columns = stage.sweep.layout.register_digits(1);
+  const bool transposed = stage.by == StoreShared::By::matrix_transposed;
+  const auto of_registers = [&](int axis) { return digits(stage.sweep.layout.register_digits(axis), index); };
+  const int of_group = (transposed ? to.columns : to.rows) / (w.role.warps / 4);
+  const IndexExpression of_warp = w.warp() / 4 * of_group + w.warp() % 4 * 16;
   // The lane's row and column at this register.
-  const IndexExpression row = digits(blocks, index) + w.warp() / 4 * (to.rows / (w.role.warps / 4)) +
-                              w.warp() % 4 * 16 + w.lane() % 16,
-                        column = digits(columns, index) + w.lane() / 16 * 8;
+  const IndexExpression row = transposed ? of_registers(0) + w.lane() / 16 * 8 + w.lane() % 8
+                                         : of_registers(0) + of_warp + w.lane() % 16,
+                        column = transposed ? of_registers(1) + of_warp + w.lane() / 8 % 2 * 8
+                                            : of_registers(1) + w.lane() / 16 * 8;
   const std::string_view type = name(to.type);
   w.line(
-      "store_matrix({0} + panels_offset<{1}, {2}>({3}, {4}), pack_{1}(staged[0], staged[1]), pack_{1}(staged[2], "
+      "store_matrix{0}({1} + panels_offset<{2}, {3}>({4}, {5}), pack_{2}(staged[0], staged[1]), pack_{2}(staged[2], "
       "staged[3]),",
-      name_of(w.plan, stage.buffer), type, to.rows, row, column);
+      transposed ? "_transposed" : "", name_of(w.plan, stage.buffer), type, to.rows, row, column);
   w.line("             pack_{0}(staged[4], staged[5]), pack_{0}(staged[6], staged[7]));", type);
 }
 
@@ -295,10 +299,57 @@ void emit(Writer& w, const StoreShared& stage) {
       if (stage.state) w.close();
       return;
     case StoreShared::By::matrix:
+    case StoreShared::By::matrix_transposed:
       return sweep(w, stage.sweep, {}, each, begin,
                    [&](const IndexExpression& index) { store_matrices(w, stage, index); });
   }
 }
+
+namespace {
+
+// By ldmatrix: each lane passes the address of 16 bytes of a row. A matrix of a transposed tile gives a lane two
+// neighbors from each of two rows: rows that are neighbors, or four apart if a register has one element along k.
+void load_matrices(Writer& w, const LoadFragment& read) {
+  const Buffer& from = w.buffer(read.buffer);
+  const Sweep& sweep = read.sweep;
+  const Storage& to = w.plan.storage(read.out);
+  const bool packed = to.packed > 1;
+  const int rows = sweep.shape[0], blocks = rows / 16 / w.role.warps, panel = from.panel_bytes(),
+            columns = from.panel_columns(), chunk = 16;
+  const int registers = to.registers / blocks;  // elements of a block
+  const bool pairs = packed || sweep.layout.run(1) == 2;
+  const int step = packed ? 32 : std::min(32, sweep.shape[1]), of_step = registers / (sweep.shape[1] / step);
+  w.unrolled("b", blocks, [&](const IndexExpression& b) {
+    const IndexExpression row = w.warp() / 4 * (16 * 4 * blocks) + b * 64 + w.warp() % 4 * 16;
+    w.unrolled("s", sweep.shape[1] / step, [&](const IndexExpression& s) {
+      const IndexExpression k = s * step + sweep.origin[1], out = b * registers + s * of_step;
+      if (!read.transposed) {
+        w.line("load_matrix_x4({}, left_row<8>({}, {}, {}));", beyond(w.name(read.out), out / 4),
+               beyond("panels", k / columns * panel), row, k % columns / chunk);
+        return;
+      }
+      const std::string tile = beyond("panels", row / columns * panel + k * 128);
+      const IndexExpression at = row % columns / chunk;
+      if (packed) {
+        w.line("load_bytes_transposed<8, 1>({}, {}, {});", beyond(w.name(read.out), out / 4), tile, at);
+        return;
+      }
+      const int matrices = step / 8;
+      w.line("u32 pairs[{}];", matrices);
+      const IndexExpression lane = w.lane() % step,
+                            row_of_lane = pairs ? lane : lane / 8 * 8 + lane % 2 * 4 + lane % 8 / 2;
+      w.line("load_matrix_x{}_transposed(pairs, {} + swizzled<8>({}, {}));", matrices, tile, row_of_lane, at);
+      if (!pairs)
+        w.line("load_vector<{}>({}, reinterpret_cast<const {}*>(pairs));", 4 * matrices, beyond(w.name(read.out), out),
+               memory_type(from.type));
+      else
+        w.line("{}<{}, {}>({}, pairs);", read.to_reals ? "unpack_real_pairs" : "unpack_pairs", memory_type(from.type),
+               matrices, beyond(w.name(read.out), out));
+    });
+  });
+}
+
+}  // namespace
 
 // Registers and threads differ in separate bits of the coordinates, so each register is at a constant distance from the
 // thread's first element, but for an exclusive or.
@@ -310,9 +361,13 @@ void emit(Writer& w, const LoadFragment& read) {
   declare(w, read.out, false);
   w.open("{{");
   w.line("const char* const panels = {};", stage_at(w, read.buffer, read.state));
+  if (read.by_matrix) {
+    load_matrices(w, read);
+    return w.close();
+  }
   const IndexExpression column = coordinate(w, sweep.layout, columns, 0), row = coordinate(w, sweep.layout, rows, 0);
   w.line("const int first = panels_offset<{}, {}>({}, {});", type, from.rows, row, column);
-  const int vector = read.transposed ? 1 : sweep.layout.run(columns);
+  const int vector = sweep.layout.run(columns);
   const auto further = [&](int axis) {
     std::vector<Digit> of_groups = sweep.layout.register_digits(axis);
     std::erase_if(of_groups, [&](const Digit& digit) { return digit.unit < vector; });
@@ -320,8 +375,8 @@ void emit(Writer& w, const LoadFragment& read) {
   };
   w.unroll(true);
   w.open("for (int g = 0; g < {}; g += {}) {{", count, vector);
-  w.line("load_vector<{}>({} + g, panels_element<{}, {}>(panels, first, {}, {}));", vector, w.name(read.out), type,
-         from.rows, further(rows), further(columns));
+  w.line("{}<{}>({} + g, panels_element<{}, {}>(panels, first, {}, {}));", read.to_reals ? "load_reals" : "load_vector",
+         vector, w.name(read.out), type, from.rows, further(rows), further(columns));
   w.close();
   w.close();
 }

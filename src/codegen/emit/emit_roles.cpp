@@ -248,7 +248,7 @@ void emit(Writer& w, const DeclareAccumulator& reserve) {
 }
 
 void emit(Writer& w, const RegisterFence& fence) {
-  w.line("{}_fence({});", w.plan.storage(fence.value).pairs ? "fragment" : "register", w.name(fence.value));
+  w.line("{}_fence({});", w.plan.storage(fence.value).packed > 1 ? "fragment" : "register", w.name(fence.value));
 }
 
 void emit(Writer& w, const WgmmaFence&) { w.line("wgmma_fence();"); }
@@ -321,7 +321,8 @@ void emit(Writer& w, const ProxyFence&) { w.line("async_proxy_fence();"); }
 void emit(Writer& w, const TmaStore& store) {
   const std::string at = coordinates(w, store.at);
   w.buffer(store.buffer);
-  w.line("tma_store_guarded(&{}, {}, {});", name_of(w.plan, store.map), name_of(w.plan, store.buffer), at);
+  w.line("tma_store_guarded(&{}, {}, {});", name_of(w.plan, store.map),
+         beyond(name_of(w.plan, store.buffer), store.offset), at);
 }
 
 void emit(Writer& w, const TmaStoreCommit&) { w.line("tma_store_commit();"); }

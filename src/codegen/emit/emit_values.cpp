@@ -99,8 +99,8 @@ void declare(Writer& w, ValueId id, bool array_only, std::string_view initial) {
   switch (storage.storage_class) {
     case StorageClass::registers:
       if (!w.declares(w.plan.values[id].storage)) break;
-      if (storage.pairs)
-        w.line("u32 {}[{}];", name, storage.registers / 2);
+      if (storage.packed > 1)
+        w.line("u32 {}[{}];", name, storage.registers / storage.packed);
       else
         w.line("{} {}[{}]{};", type, name, storage.registers, initial);
       break;

@@ -372,29 +372,44 @@ Layout fma_layout(const Shape& shape, int warps_m, int warps_n, int lanes_m, int
   return layout;
 }
 
-Layout wgmma_accumulator_layout(const Shape& shape, int groups) {
-  const int blocks = ceil_div(shape[0], 64 * groups), columns = ceil_div(shape[1], 8);
-  Layout layout(2);
+namespace {
+
+// Rows over warp groups and blocks of 64 rows. Registers `block` and `half` apart hold a block's rows, and the two rows
+// of a lane.
+void add_wgmma_rows(Layout& layout, int rows, int groups, int block, int half, RowOrder order) {
   layout.add(0, {Place::warp, groups, 4});
-  layout.add(0, {Place::reg, blocks, columns * 4});
-  layout.add(0, {Place::warp, 4, 1});
-  layout.add(0, {Place::reg, 2, 2});
-  layout.add(0, {Place::lane, 8, 4});
+  layout.add(0, {Place::reg, ceil_div(rows, 64 * groups), block});
+  if (order == RowOrder::spread) {
+    layout.add(0, {Place::warp, 2, 2});
+    layout.add(0, {Place::lane, 2, 8});
+    layout.add(0, {Place::warp, 2, 1});
+    layout.add(0, {Place::lane, 2, 16});
+    layout.add(0, {Place::lane, 2, 4});
+  } else {
+    layout.add(0, {Place::warp, 4, 1});
+    if (order == RowOrder::natural) layout.add(0, {Place::reg, 2, half});
+    layout.add(0, {Place::lane, 8, 4});
+  }
+  if (order != RowOrder::natural) layout.add(0, {Place::reg, 2, half});
+}
+
+}  // namespace
+
+Layout wgmma_accumulator_layout(const Shape& shape, int groups, RowOrder order) {
+  const int columns = ceil_div(shape[1], 8);
+  Layout layout(2);
+  add_wgmma_rows(layout, shape[0], groups, columns * 4, 2, order);
   layout.add(1, {Place::reg, columns, 4});
   layout.add(1, {Place::lane, 4, 1});
   layout.add(1, {Place::reg, 2, 1});
   return layout;
 }
 
-Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type) {
+Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type, RowOrder order) {
   const int word = 4 / info(type).bytes;  // elements per register
-  const int blocks = ceil_div(shape[0], 64 * groups), outer = ceil_div(shape[1], 8 * word);
+  const int outer = ceil_div(shape[1], 8 * word);
   Layout layout(2);
-  layout.add(0, {Place::warp, groups, 4});
-  layout.add(0, {Place::reg, blocks, outer * 4 * word});
-  layout.add(0, {Place::warp, 4, 1});
-  layout.add(0, {Place::reg, 2, word});
-  layout.add(0, {Place::lane, 8, 4});
+  add_wgmma_rows(layout, shape[0], groups, outer * 4 * word, word, order);
   layout.add(1, {Place::reg, outer, 4 * word});
   layout.add(1, {Place::reg, 2, 2 * word});
   layout.add(1, {Place::lane, 4, 1});

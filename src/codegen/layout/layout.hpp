@@ -135,11 +135,19 @@ bool stores_by_quads(const Layout& layout, const Shape& shape, int warps);
 /// 16-byte accesses.
 Layout fma_layout(const Shape& shape, int warps_m, int warps_n, int lanes_m, int run_m, int run_n);
 
+/// Which rows of a warp's 16 the instruction computes where. With the left operand in registers, any order may be
+/// chosen.
+enum class RowOrder : std::uint8_t {
+  natural,  ///< rows g and g + 8 of the instruction are those of the tile
+  paired,   ///< they are rows 2 g and 2 g + 1, which a thread reads together from a transposed tile
+  spread,   ///< the same, with a warp's pairs over 32 rows: reads of four rows of 32-bit elements have no bank conflict
+};
+inline constexpr RowOrder row_orders[] = {RowOrder::natural, RowOrder::paired, RowOrder::spread};
 /// The accumulators of wgmma, m64 by n (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16"): rows of an m by n
 /// tile over `groups` warp groups, each with blocks of 64 rows. Registers of one instruction are consecutive.
-Layout wgmma_accumulator_layout(const Shape& shape, int groups);
-/// The left operand of wgmma in registers, m by k, 16-bit or tf32. Elements of one instruction, 32 bytes of k, are
-/// consecutive: eight (16-bit) or four (tf32) per thread for every 64 rows.
-Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type);
+Layout wgmma_accumulator_layout(const Shape& shape, int groups, RowOrder order = RowOrder::natural);
+/// The left operand of wgmma in registers, m by k. Elements of one instruction, 32 bytes of k, are consecutive: 16
+/// bytes per thread for every 64 rows.
+Layout wgmma_operand_layout(const Shape& shape, int groups, ElementType type, RowOrder order = RowOrder::natural);
 
 }  // namespace tessera::internal::codegen

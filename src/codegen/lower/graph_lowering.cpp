@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/lower/lower_atomic.hpp"
 #include "codegen/lower/lower_exchange.hpp"
@@ -289,6 +290,27 @@ class GraphLowering::Nodes {
     return {element_of(steps_.plan, left, Layout(0)), number("second", {Op::broadcast, type, type, {literal(1)}})};
   }
 
+  std::vector<ValueId> for_next(Id id, const std::vector<Id>& nodes, const Iterations& range, bool first) {
+    const Id argument = body_of(id).arguments[0];
+    const ElementType type = node(argument).type;
+    const std::set<Id> needed = needed_in(node(id).body(), nodes);
+    std::vector<ValueId> values;
+    steps_.apart([&] {
+      const Operand zero = literal(0), from = range.first ? element_of(steps_.plan, range.first, Layout(0)) : zero;
+      Term index = first ? Term{Op::broadcast, type, type, {from}}
+                         : Term{Op::add, type, type, {steps_.scalar(argument), literal(1)}};
+      const ValueId at =
+          steps_.number(argument, steps_.values.label(argument, first ? "first" : "next"), type, std::move(index));
+      steps_.values.set(argument, at);
+      steps_.values.call(first ? "_first" : "_next");
+      for (const Id one : steps_.analysis.order[node(id).body()])
+        if (needed.contains(one)) lower_node(one);
+      for (const Id one : nodes) values.push_back(steps_.value(one));
+      steps_.values.call("");
+    });
+    return values;
+  }
+
   void end_loop(Id id, std::vector<ValueId> carried) { carried_[id] = std::move(carried); }
 
   // Initializes carried values.
@@ -327,6 +349,18 @@ class GraphLowering::Nodes {
   }
 
  private:
+  // The nodes of a region that `nodes` follow from, and these.
+  std::set<Id> needed_in(RegionId region, std::vector<Id> nodes) const {
+    std::set<Id> needed;
+    while (!nodes.empty()) {
+      const Id id = nodes.back();
+      nodes.pop_back();
+      if (node(id).region != region || node(id).op == Op::argument || !needed.insert(id).second) continue;
+      nodes.insert(nodes.end(), node(id).in.begin(), node(id).in.end());
+    }
+    return needed;
+  }
+
   const Node& node(Id id) const { return steps_.node(id); }
   const Region& body_of(Id owner) const { return steps_.analysis.graph.body(owner); }
 
@@ -421,6 +455,10 @@ void GraphLowering::iterate(Id loop, LoopId counter, const Iterations& range, co
 Iterations GraphLowering::peel_first(Id loop, ValueId some, const Operand& count,
                                      const std::function<void()>& iteration) {
   return nodes_->peel_first(loop, some, count, iteration);
+}
+std::vector<ValueId> GraphLowering::for_next(Id loop, const std::vector<Id>& nodes, const Iterations& range,
+                                             bool first) {
+  return nodes_->for_next(loop, nodes, range, first);
 }
 void GraphLowering::move_on(Id loop, const std::vector<ValueId>& carried) { nodes_->move_on(loop, carried); }
 void GraphLowering::end_loop(Id loop, std::vector<ValueId> carried) { nodes_->end_loop(loop, std::move(carried)); }

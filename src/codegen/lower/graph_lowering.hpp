@@ -46,6 +46,9 @@ class GraphLowering {
   /// Returns the iterations that are left of `count`.
   Iterations peel_first(Id loop, ValueId some, const Operand& count, const std::function<void()>& iteration);
   void iterate(Id loop, LoopId counter, const Iterations& range, const std::function<void()>& iteration);
+  /// Lowers nodes of a loop and what they need of it, for the iteration after the current one or, ahead of the loop,
+  /// for the first. Returns their values; the nodes themselves have none then.
+  std::vector<ValueId> for_next(Id loop, const std::vector<Id>& nodes, const Iterations& range, bool first);
   /// At the end of an iteration: the loop's yields become its carried values.
   void move_on(Id loop, const std::vector<ValueId>& carried);
   /// The carried values become the loop's results.

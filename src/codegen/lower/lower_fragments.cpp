@@ -1,19 +1,44 @@
 #include "codegen/lower/lower_fragments.hpp"
 
+#include <algorithm>
+
 namespace tessera::internal::lowering {
 
 // 64 bytes of k for 64 rows per warp group, less for more rows: 8 registers of a thread. A k-iteration has an even
 // number of pieces, so the two register sets alternate across k-iterations, too.
 int Fragments::piece_of_k(const Steps& steps, Id operand) const {
   const Node& node = steps.node(operand);
-  return 64 / info(node.type).bytes * 64 * groups_ / node.shape[0];
+  const int piece = 64 / info(node.type).bytes * 64 * groups_ / node.shape[0];
+  // A transposed tile of half as many columns is read 16 rows at a time.
+  const bool halves = std::ranges::any_of(operands_.at(operand).tiles, &ReadTile::repeated);
+  return halves ? std::max(piece, 32) : piece;
+}
+
+namespace {
+
+// An operand of 8 bits goes to its registers as it is.
+bool is_computed(const Node& operand) { return info(operand.type).bytes > 1; }
+
+}  // namespace
+
+StorageId Fragments::registers_of(const Steps& steps, Id operand, int first) const {
+  return registers_.at(operand)[static_cast<std::size_t>(first / piece_of_k(steps, operand) % 2)];
 }
 
 Sweep Fragments::piece(const Steps& steps, Id operand, int first) const {
   const Shape shape{steps.node(operand).shape[0], piece_of_k(steps, operand)};
-  Sweep sweep{.shape = shape, .layout = wgmma_operand_layout(shape, groups_, steps.node(operand).type)};
+  Sweep sweep{.shape = shape, .layout = wgmma_operand_layout(shape, groups_, steps.node(operand).type, order_)};
   sweep.part = true;
   sweep.origin[1] = first;
+  return sweep;
+}
+
+// A register of a pair for each element.
+Sweep Fragments::half_piece(const Steps& steps, Id operand, int first) const {
+  const Shape shape{steps.node(operand).shape[0], piece_of_k(steps, operand) / 2};
+  Sweep sweep{.shape = shape, .layout = wgmma_operand_layout(shape, groups_, ElementType::tf32, order_)};
+  sweep.part = true;
+  sweep.origin[1] = first / 2;
   return sweep;
 }
 
@@ -23,7 +48,7 @@ void Fragments::reserve(Steps& steps) {
       const ValueId value = steps.values.add_part(operand, piece(steps, operand, 0));
       storage = steps.plan.values[value].storage;
       steps.plan.storages[storage].changes = true;
-      steps.plan.storages[storage].pairs = info(steps.node(operand).type).bytes == 2;
+      steps.plan.storages[storage].packed = 4 / info(steps.node(operand).type).bytes;
       steps.push(operand, DeclareAccumulator{value});
     }
 }
@@ -34,7 +59,7 @@ void Fragments::mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmul
   const auto push = [&](auto step) { steps.push(id, std::move(step)); };
   // ptxas keeps an element that is read and only rounded to tf32 in one register, that of the operand. It must be free
   // before the read; otherwise ptxas makes each wgmma wait for the one before (C7513).
-  const bool in_place = any.type == ElementType::tf32;
+  const bool in_place = any.type == ElementType::tf32 || info(any.type).bytes == 1;
   // Waits until all but the previous piece are multiplied: then the registers of the piece before that are free.
   const auto wait = [&] { push(WgmmaWait{1}); };
   for (int first = 0; first < any.k; first += piece) {
@@ -44,7 +69,9 @@ void Fragments::mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmul
     if (!in_place) wait();
     std::map<Id, ValueId> made;
     for (const auto& [operand, computed] : operands_)
-      push(RegisterFence{made[operand] = compute(steps, operand, first, tiles[operand])});
+      push(RegisterFence{made[operand] = is_computed(steps.node(operand))
+                                             ? compute(steps, operand, first, tiles[operand])
+                                             : tiles[operand][0]});
     push(WgmmaFence{});
     for (const PendingWgmma& matmul : matmuls) {
       Wgmma wgmma = matmul.wgmma;
@@ -61,14 +88,22 @@ void Fragments::mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmul
 
 std::vector<ValueId> Fragments::read(Steps& steps, Id operand, int first, PipelineStateId state) const {
   std::vector<ValueId> values;
-  for (const Id tile : operands_.at(operand).tiles) {
+  for (const ReadTile& read : operands_.at(operand).tiles) {
+    const Id tile = read.tile;
     const StagedTile& staged = tiles_.at(tile);
-    Sweep sweep = piece(steps, operand, first);
-    const ValueId out = values.emplace_back(steps.values.add_part(tile, sweep));
-    steps.plan.storage(out).type = steps.plan.buffers[staged.buffer].type;
+    Sweep sweep = read.repeated ? half_piece(steps, operand, first) : piece(steps, operand, first);
+    const ElementType type = steps.plan.buffers[staged.buffer].type;
+    const bool computed = is_computed(steps.node(operand)), to_reals = !read.repeated && read.read_as != tile;
+    const ValueId out = values.emplace_back(
+        computed
+            ? steps.values.add_part(tile, sweep)
+            : steps.plan.values.add({registers_of(steps, operand, first), sweep.shape, sweep.layout, sweep.origin}));
+    steps.plan.storage(out).type = to_reals ? steps.node(read.read_as).type : type;
     steps.push(tile, LoadFragment{.buffer = staged.buffer,
                                   .state = state,
                                   .transposed = staged.transposed,
+                                  .by_matrix = info(type).bytes == 1 && (staged.transposed || !computed),
+                                  .to_reals = to_reals,
                                   .out = out,
                                   .sweep = std::move(sweep)});
   }
@@ -78,14 +113,17 @@ std::vector<ValueId> Fragments::read(Steps& steps, Id operand, int first, Pipeli
 ValueId Fragments::compute(Steps& steps, Id operand, int first, const std::vector<ValueId>& tiles) const {
   const ComputedOperand& computed = operands_.at(operand);
   const Node& node = steps.node(operand);
-  SweepBuilder builder(steps, node.shape, wgmma_operand_layout(node.shape, groups_, node.type));
+  SweepBuilder builder(steps, node.shape, wgmma_operand_layout(node.shape, groups_, node.type, order_));
   const int extent = piece_of_k(steps, operand);
   builder.part(1, first, extent).inlining(computed.nodes);
-  for (std::size_t i = 0; i < tiles.size(); ++i) builder.give(computed.tiles[i], tiles[i]);
+  for (std::size_t i = 0; i < tiles.size(); ++i) {
+    const ReadTile& read = computed.tiles[i];
+    read.repeated ? builder.give_twice(read.read_as, tiles[i]) : builder.give(read.read_as, tiles[i]);
+  }
   Sweep sweep = builder.express(operand).take();
   leave_rounding_to_memory(sweep.expression);
-  const StorageId storage = registers_.at(operand)[static_cast<std::size_t>(first / extent % 2)];
-  const ValueId out = steps.plan.values.add({storage, sweep.shape, sweep.layout, sweep.origin});
+  const ValueId out =
+      steps.plan.values.add({registers_of(steps, operand, first), sweep.shape, sweep.layout, sweep.origin});
   steps.push(operand, Compute{.out = out, .sweep = std::move(sweep)});
   return out;
 }

@@ -23,8 +23,8 @@ struct PendingWgmma {
 class Fragments {
  public:
   /// `tiles`: those of the operands.
-  Fragments(const std::map<Id, ComputedOperand>& operands, std::map<Id, StagedTile> tiles, int groups)
-      : operands_(operands), tiles_(std::move(tiles)), groups_(groups) {}
+  Fragments(const std::map<Id, ComputedOperand>& operands, std::map<Id, StagedTile> tiles, int groups, RowOrder order)
+      : operands_(operands), tiles_(std::move(tiles)), groups_(groups), order_(order) {}
 
   /// Reserves registers for the operands, before the loop.
   void reserve(Steps& steps);
@@ -34,13 +34,16 @@ class Fragments {
 
  private:
   int piece_of_k(const Steps& steps, Id operand) const;
+  StorageId registers_of(const Steps& steps, Id operand, int first) const;
   Sweep piece(const Steps& steps, Id operand, int first) const;
+  Sweep half_piece(const Steps& steps, Id operand, int first) const;
   std::vector<ValueId> read(Steps& steps, Id operand, int first, PipelineStateId state) const;
   ValueId compute(Steps& steps, Id operand, int first, const std::vector<ValueId>& tiles) const;
 
   const std::map<Id, ComputedOperand>& operands_;
   const std::map<Id, StagedTile> tiles_;
   const int groups_;
+  const RowOrder order_;
   std::map<Id, std::array<StorageId, 2>> registers_;  // of an operand; its pieces alternate between them
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "codegen/analysis/ranges.hpp"
 #include "codegen/lower/lower_exchange.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -91,6 +92,12 @@ void Steps::group(StoreShared& stage) const {
     return;
   }
   const bool as_matrices = info(to.type).bytes == 2;
+  // A thread has neighbors along the first axis of transposed accumulators; a matrix has rows in their natural order.
+  if (stage.sweep.layout.run(1) == 1) {
+    const bool natural = stage.sweep.layout.axis(1).back().place == Place::lane;
+    if (as_matrices && natural) stage.by = StoreShared::By::matrix_transposed, stage.sweep.vector = 8;
+    return;
+  }
   stage.by = as_matrices ? StoreShared::By::matrix : StoreShared::By::vector;
   stage.sweep.vector = as_matrices ? 8 : neighbors(stage.sweep.layout, 2).second;
 }
@@ -110,7 +117,7 @@ void Steps::settle(Store& store) const {
 
 void Steps::settle(Sweep& sweep, ValueId out, ValueId other, TileAccess* access, const Operand* beside) {
   choose_vector(sweep, access);
-  if (out && plan.storage(out).pairs) sweep.vector = 2;
+  if (out && plan.storage(out).packed == 2) sweep.vector = 2;
   // A loop that is not unrolled cannot index registers, and one that indexes none need not be unrolled.
   bool indexes = false;
   const auto check = [&](ValueId id) {
@@ -221,9 +228,19 @@ void SweepBuilder::give(Id id, ValueId value) {
   Operand operand = element_of(steps_.plan, value, sweep_.layout);
   ElementType from = steps_.plan.storage(value).type;
   for (const ElementType to : find_source(steps_.analysis.graph, id).casts) {
+    if (to == from) continue;
     add({Op::cast, to, std::exchange(from, to), {std::move(operand)}});
     operand = indexed(Operand::Kind::term, static_cast<int>(sweep_.expression.terms.size()) - 1);
   }
+  parts_.emplace(id, std::move(operand));
+}
+
+void SweepBuilder::give_twice(Id id, ValueId value) {
+  Operand operand;
+  operand.kind = Operand::Kind::value;
+  operand.value = value;
+  operand.map = {{2, sweep_.layout.registers() / 2, 1}};
+  operand.twice = true;
   parts_.emplace(id, std::move(operand));
 }
 
@@ -257,6 +274,22 @@ Operand SweepBuilder::operand(Id id) {
   return is_fused(id) ? term(id) : leaf(id);
 }
 
+namespace {
+
+// f32 holds such integers beside a number of 2^23: an addition converts them, four times as fast as an instruction for
+// all integers.
+bool converts_small(const GraphAnalysis& analysis, const Node& cast) {
+  const bool to_real = info(cast.type).kind == ElementKind::real && host_type(cast.type) == HostType::f32,
+             from_integer = info(analysis[cast.in[0]].type).kind == ElementKind::integer &&
+                            host_type(analysis[cast.in[0]].type) == HostType::i32;
+  if (!to_real || !from_integer) return false;
+  const Range range = range_of(analysis, cast.in[0]);
+  constexpr std::int64_t most = 1 << 22;
+  return range.least >= -most && range.most < most;
+}
+
+}  // namespace
+
 Operand SweepBuilder::term(Id id) {
   // Operands first, from left to right. The stack is explicit: an expression may be a hundred thousand ops deep.
   struct Frame {
@@ -268,6 +301,7 @@ Operand SweepBuilder::term(Id id) {
     const Node& at = steps_.node(op);
     stack.push_back({op, {at.op, at.type, steps_.node(at.in.back()).type, {}}});
     if (at.op == Op::custom) stack.back().term.function = static_cast<int>(at.function());
+    if (at.op == Op::cast) stack.back().term.small = converts_small(steps_.analysis, at);
   };
   if (!terms_.contains(id)) enter(id);
   while (!stack.empty()) {

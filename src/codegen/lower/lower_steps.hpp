@@ -143,6 +143,9 @@ class SweepBuilder {
   /// Uses a value over this part of the tile for the elements of a node, after the casts to the node's type.
   void give(Id id, ValueId value);
 
+  /// The same for a value of half as many columns, each of which is that of two neighbors of the node.
+  void give_twice(Id id, ValueId value);
+
   const Sweep& sweep() const { return sweep_; }
   /// The expression is `id`: its op if it is computed here, otherwise a copy of its value.
   SweepBuilder& express(Id id);

@@ -226,7 +226,10 @@ class StepText {
   std::string operator()(const PrefetchMap& s) const {
     return fmt::format("prefetch tensor map {}", name_of(plan_, s.map));
   }
-  std::string operator()(const TmaStore& s) const { return fmt::format("{} <- {}", box(s.map, s.at), of(s.buffer)); }
+  std::string operator()(const TmaStore& s) const {
+    const std::string at = s.offset ? fmt::format(" at byte {}", s.offset) : "";
+    return fmt::format("{} <- {}{}", box(s.map, s.at), of(s.buffer), at);
+  }
   std::string operator()(const TmaStoreCommit&) const { return "cp.async.bulk.commit_group"; }
   std::string operator()(const TmaStoreWait& s) const {
     return fmt::format("cp.async.bulk.wait_group.read {}", s.pending);
@@ -466,8 +469,10 @@ std::string to_string(const Plan& plan) {
       continue;
     constexpr std::string_view storage_class[] = {"", "registers", "shared memory", "workspace"};
     line("{}: {}{} in {} {}{}: {}", name_of(plan, value.storage), name(storage.type), to_string(value.shape),
-         storage.pairs ? storage.registers / 2 : storage.registers,
-         storage_class[static_cast<int>(storage.storage_class)], storage.pairs ? ", pairs" : "",
+         storage.registers / storage.packed, storage_class[static_cast<int>(storage.storage_class)],
+         storage.packed == 1   ? ""
+         : storage.packed == 2 ? ", pairs"
+                               : ", four bytes each",
          to_string(value.layout));
   }
   for (const std::string& note : notes(plan)) line("note: {}", note);

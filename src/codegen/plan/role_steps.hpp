@@ -335,6 +335,7 @@ struct ProxyFence {};
 struct TmaStore {
   TensorMapId map;
   BufferId buffer;
+  int offset = 0;  ///< in bytes: that of the panel
   std::vector<TileCoordinate> at;
 
   template <class S>

@@ -45,6 +45,7 @@ struct Operand {
   ValueId value = {};           ///< value
   std::vector<Digit> map = {};  ///< value
   int first = 0;                ///< value: the register that the map counts from
+  bool twice = false;           ///< value: of a part; along the last axis each element is that of two neighbors
   std::int64_t literal = 0;
   bool operator==(const Operand&) const = default;
 };
@@ -54,6 +55,7 @@ struct Term {
   Op op{};
   ElementType type{}, operand{};  ///< of the result, and of the operands
   std::vector<Operand> in;
+  bool small = false;            ///< cast of integers to reals: of 22 bits and a sign at most
   int function = -1;             ///< custom op: index among the plan's functions
   int argument = -1, axis = -1;  ///< extent of a tensor of a list: the list's first one, and the axis
 };

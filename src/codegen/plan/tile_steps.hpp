@@ -160,8 +160,9 @@ struct StoreShared {
   Sweep sweep;
   enum class By : std::uint8_t {
     element,
-    vector,  ///< one access for the elements that the sweep moves at a time
-    matrix,  ///< the same for 16 columns of wgmma accumulators, by stmatrix
+    vector,             ///< one access for the elements that the sweep moves at a time
+    matrix,             ///< the same for 16 columns of wgmma accumulators, by stmatrix
+    matrix_transposed,  ///< the same for 16 rows of transposed accumulators
   };
   By by = By::element;
 
@@ -178,6 +179,8 @@ struct LoadFragment {
   BufferId buffer;
   PipelineStateId state;
   bool transposed = false;  ///< the buffer's rows run along the tile's first axis, not its second
+  bool by_matrix = false;   ///< 8-bit elements, 16 bytes of a row at a time, by ldmatrix
+  bool to_reals = false;    ///< 8-bit integers become reals
   ValueId out;
   Sweep sweep;
 

@@ -4,6 +4,9 @@ __device__ inline float cast_f32(T x) {
   return static_cast<float>(x);
 }
 
+// An integer of 22 bits and a sign to f32: in the low bits of 1.5 * 2^23, which is subtracted.
+__device__ inline float small_to_real(int x) { return float_of(static_cast<u32>(x + 0x4b400000)) - 12582912.0f; }
+
 // Converts to f64.
 template <class T>
 __device__ inline double cast_f64(T x) {

@@ -125,6 +125,46 @@ __device__ inline void exchange_quads(u32* words) {
   exchange_words(words[1], words[3], 2);
 }
 
+// The elements of words that ldmatrix transposed: bytes 0 and 2 of a word are neighbors at one position, bytes 1 and 3
+// at the next.
+template <class T, int words, class H>
+__device__ inline void unpack_pairs(H* out, const u32* pairs) {
+  for (int i = 0; i < words; ++i) {
+    const u32 word = select_bytes(pairs[i], 0, 0x3120);
+    load_vector<4>(out + 4 * i, reinterpret_cast<const T*>(&word));
+  }
+}
+
+// A word of 8-bit integers, of signed ones with 128 added to each.
+template <class T>
+__device__ inline u32 without_signs(T, u32 word) {
+  return T(-1) < T(0) ? word ^ 0x80808080u : word;
+}
+
+// An element of such a word as a float: its byte behind the exponent of 2^23, which is subtracted. A conversion
+// instruction would take four times as long.
+template <class T>
+__device__ inline float byte_to_real(T, u32 word, int byte) {
+  return float_of(select_bytes(word, 0x4b000000u, 0x7440u + byte)) - (T(-1) < T(0) ? 8388736.0f : 8388608.0f);
+}
+
+// Like unpack_pairs, with 8-bit integers as floats.
+template <class T, int words>
+__device__ inline void unpack_real_pairs(float* out, const u32* pairs) {
+  for (int i = 0; i < words; ++i) {
+    const u32 word = without_signs(T{}, pairs[i]);
+    for (int j = 0; j < 4; ++j) out[4 * i + j] = byte_to_real(T{}, word, j % 2 * 2 + j / 2);
+  }
+}
+
+// Loads two neighboring 8-bit integers as floats.
+template <int N, class T>
+__device__ inline void load_reals(float* out, const T* from) {
+  static_assert(N == 2);
+  const u32 word = without_signs(T{}, *reinterpret_cast<const u16*>(from));
+  for (int j = 0; j < 2; ++j) out[j] = byte_to_real(T{}, word, j);
+}
+
 // Zeroes a tile of `chunks` 16-byte chunks.
 template <int threads>
 __device__ inline void clear_tile(char* tile, int chunks) {

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "codegen/schedule/widen_fp8.hpp"
-
 namespace tessera::internal::lowering {
 
 std::string CtaSchedule::text(const GraphAnalysis&) const {

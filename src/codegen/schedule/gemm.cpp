@@ -36,10 +36,11 @@ class Classifier {
     how_.launch = analysis_.uniform_values([](Id, RegionId) { return false; });
     for (const auto& rule : {&Classifier::matmuls, &Classifier::loop, &Classifier::tile, &Classifier::operands,
                              &Classifier::rounds, &Classifier::epilogue})
-      if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
+      if (std::string why = (this->*rule)(); !why.empty())
+        return {.why_not = std::move(why), .where = where_, .swappable = swappable_};
     how_.has_iteration = true;
     stores();
-    if (analysis_.graph.grid.size() >= 2) how_.raster_group = raster_group_of(matmul().shape[0], matmul().shape[1]);
+    if (analysis_.graph.grid.size() >= 2) how_.raster_group = raster_group_of(result_shape()[0], result_shape()[1]);
     ScheduleMatch result;
     const int rows = matmul().shape[0];
     const int fewest = how_.promotes()                                                                  ? rows / 64
@@ -87,10 +88,14 @@ class Classifier {
     }
     const bool reads =
         std::ranges::any_of(analysis_.order[0], [&](Id id) { return is_read_ahead(analysis_, how_, id); });
-    for (const bool ahead : {true, false}) {
-      how_.reads_ahead = ahead;
-      if (reads || !ahead) result.candidates.push_back(std::make_shared<WarpSpecializedSchedule>(decided()));
-    }
+    const bool has_rows = !loaded_rows(analysis_, how_).empty();
+    for (const bool fetches : {true, false})
+      for (const bool ahead : {true, false}) {
+        how_.fetches_rows = fetches;
+        how_.reads_ahead = ahead;
+        if ((reads || !ahead) && (has_rows || !fetches))
+          result.candidates.push_back(std::make_shared<WarpSpecializedSchedule>(decided()));
+      }
   }
   WarpSpecialization decided() const {
     WarpSpecialization how = how_;
@@ -105,6 +110,11 @@ class Classifier {
   }
   // Any of the matmuls, where all are alike.
   const Node& matmul() const { return node(how_.matmuls[0].id); }
+  // The shape in which the epilogue takes the accumulators.
+  Shape result_shape() const {
+    const Shape& shape = matmul().shape;
+    return how_.transposed ? Shape{shape[1], shape[0]} : shape;
+  }
   // The type of the operands.
   ElementType type() const { return node(matmul().in[0]).type; }
 
@@ -131,13 +141,12 @@ class Classifier {
     how_.loop = analysis_.owner[matmul().region];
     const Node& loop = node(how_.loop);
     if (loop.region != 0) return "the matmul's loop is inside another loop or a branch";
-    const auto carries = [&](Id id) {
-      const Node& sums = node(node(id).in[2]);
-      return sums.op == Op::argument && sums.position() > 0 && body.yields[sums.position() - 1] == id &&
-             analysis_.users[node(id).in[2]].size() == 1 && analysis_.users[id].size() == 1;
-    };
+    const auto carries = [&](Id id) { return only_accumulates(analysis_, id); };
     if (body.yields.size() != how_.matmuls.size() || !std::ranges::all_of(how_.matmuls, carries, &WgmmaOperands::id))
       return "the loop carries more than the accumulators";
+    how_.transposed = std::ranges::all_of(analysis_.users[how_.loop], [&](Id result) {
+      return std::ranges::all_of(analysis_.users[result], [&](Id user) { return node(user).op == Op::permute; });
+    });
     if (!how_.launch[loop.in[0]]) return because(how_.loop, "the loop's trip count is not the same for all grid tiles");
     return {};
   }
@@ -167,10 +176,11 @@ class Classifier {
         if (std::string why = operand(node(matmul.id).in[left ? 0 : 1], left, of); !why.empty()) return why;
       }
     for (const auto& [id, computed] : how_.computed)
-      for (const Id tile : computed.tiles) {
-        const Source source = find_source(analysis_.graph, tile);
-        how_.computed_tiles[tile] = produced(source, true, node(source.load).type);
+      for (const ReadTile& read : computed.tiles) {
+        const Source source = find_source(analysis_.graph, read.tile);
+        how_.computed_tiles[read.tile] = produced(source, true, node(source.load).type);
       }
+    how_.row_order = row_order();
     for (const Id id : analysis_.order[matmul().region]) {
       const Op op = node(id).op;
       const auto computes = [&](const auto& computed) { return computed.second.nodes.contains(id); };
@@ -182,32 +192,29 @@ class Classifier {
     }
     return {};
   }
+  // Where all left operands come from registers, the order of rows may suit the reads of transposed tiles.
+  RowOrder row_order() const {
+    const auto has = [&](int bytes) {
+      return std::ranges::any_of(how_.computed_tiles, [&](const auto& tile) {
+        return !tile.second.k_major && info(how_.tiles[static_cast<std::size_t>(tile.second.tile)].type).bytes == bytes;
+      });
+    };
+    const auto from_registers = [](const WgmmaOperands& matmul) { return matmul.left.tile < 0; };
+    if (!std::ranges::all_of(how_.matmuls, from_registers)) return RowOrder::natural;
+    return has(1) ? RowOrder::paired : has(4) ? RowOrder::spread : RowOrder::natural;
+  }
+
   std::string operand(Id operand, bool left, WgmmaOperand& of) {
     const Source source = find_source(analysis_.graph, operand);
-    const std::string why = why_not_as_it_is(source, operand, left);
+    const std::string why = why_not_as_it_is(analysis_, operand, left);
     where_ = end_of_source(analysis_.graph, operand);
-    // From registers, wgmma takes operands of 16 and 32 bits here.
-    if (!why.empty() && left && info(type()).bytes > 1) return computed(operand);
-    if (!why.empty()) return fmt::format("the {} operand {}", left ? "left" : "right", why);
+    if (!why.empty() && left && !is_fp8(type())) return computed(operand);
+    if (!why.empty()) {
+      swappable_ = !left;
+      return fmt::format("the {} operand {}", left ? "left" : "right", why);
+    }
     if (std::string refused = why_not_staged(source, left); !refused.empty()) return refused;
     of = produced(source, left, type());
-    return {};
-  }
-  // Can the stages of a pipeline hold it as wgmma reads it? TMA converts f32 to tf32. Only 16-bit types may run along m
-  // or n.
-  std::string why_not_as_it_is(const Source& source, Id operand, bool left) const {
-    if (source.load == no_id) return why_no_source(analysis_.graph, operand);
-    const ElementType stored = node(source.load).type;
-    const bool rounds = type() == ElementType::tf32 && stored == ElementType::f32;
-    if ((stored != type() && !rounds) ||
-        std::ranges::any_of(source.casts, [&](ElementType to) { return to != type(); }))
-      return fmt::format("is {} in memory", name(stored));
-    const GraphAccess access = analysis_.access(source.load);
-    if (info(type()).bytes != 2 && !is_k_major(access, source.axis[left ? 0 : 1]))
-      return fmt::format("is not contiguous along k, as wgmma requires for {}", name(type()));
-    // Threads copy words of two elements or more.
-    if (info(type()).bytes == 1 && !is_addressed(access, axes_of(source, left).columns))
-      return "cannot be loaded by TMA, as rows of 8-bit elements must be for wgmma";
     return {};
   }
   // wgmma takes it from registers; its tiles are staged like operands.
@@ -215,12 +222,15 @@ class Classifier {
     if (how_.computed.contains(operand)) return {};
     ComputedOperand computed = computed_operand(analysis_, operand, matmul().region);
     if (!computed.why_not.empty()) return because(computed.where, "the left operand " + computed.why_not);
-    for (const Id tile : computed.tiles) {
-      const Source source = find_source(analysis_.graph, tile);
+    if (info(type()).bytes == 1 && (computed.tiles.size() != 1 || computed.tiles[0].tile != operand))
+      return fmt::format("the left operand is computed as {}", name(type()));
+    for (const ReadTile& read : computed.tiles) {
+      const Source source = find_source(analysis_.graph, read.tile);
       const ElementType type = node(source.load).type;
       where_ = source.load;
-      if (info(type).bytes != 2 && info(type).bytes != 4)
-        return fmt::format("the left operand is computed from {}", name(type));
+      if (info(type).bytes > 4) return fmt::format("the left operand is computed from {}", name(type));
+      if (read.repeated && (info(this->type()).bytes != 2 || info(type).bytes != 1))
+        return fmt::format("the left operand is computed as {}, from halves of {}", name(this->type()), name(type));
       if (std::string why = why_not_staged(source, true); !why.empty()) return why;
     }
     how_.computed.emplace(operand, std::move(computed));
@@ -236,14 +246,19 @@ class Classifier {
     const bool k_major = is_k_major(analysis_.access(source.load), other);
     return {k, other, k_major ? other : k, k_major ? k : other, k_major};
   }
+  // Threads copy words of two elements or more.
   std::string why_not_staged(const Source& source, bool left) const {
     const Axes axes = axes_of(source, left);
-    return panels(analysis_.access(source.load), axes.rows, axes.columns);
+    const GraphAccess access = analysis_.access(source.load);
+    if (info(node(source.load).type).bytes == 1 && !is_addressed(analysis_, access, axes.columns))
+      return fmt::format("the {} operand cannot be loaded by TMA, as rows of 8-bit elements must be for wgmma",
+                         left ? "left" : "right");
+    return panels(access, axes.rows, axes.columns);
   }
   // The tile of an operand, as elements of `type`. Operands that have the same one share its buffer.
   WgmmaOperand produced(const Source& source, bool left, ElementType type) {
     const Axes axes = axes_of(source, left);
-    const bool by_threads = !is_addressed(analysis_.access(source.load), axes.columns);
+    const bool by_threads = !is_addressed(analysis_, analysis_.access(source.load), axes.columns);
     const auto is_it = [&](const ProducedTile& tile) {
       return tile.load == source.load && tile.left == left && tile.type == type && tile.rows == axes.rows &&
              tile.columns == axes.columns;
@@ -261,12 +276,6 @@ class Classifier {
       how_.pipelines[0].tiles.push_back(number);
     }
     return {.tile = number, .k_major = axes.k_major};
-  }
-  // Can TMA move the tile of a load or a store whose axis `columns` is that of a matrix's columns?
-  bool is_addressed(const GraphAccess& access, int columns) const {
-    const auto whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty() && axis.is_tensors(); };
-    return analysis_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable &&
-           access.fast == columns && std::ranges::all_of(access.axes, whole);
   }
   // Is the tile's place known ahead, and does it consist of panels that a swizzle permutes?
   std::string panels(const GraphAccess& access, int row_axis, int column_axis) const {
@@ -295,8 +304,8 @@ class Classifier {
         const bool carries = has_region(at.op) && analysis_.graph.carried(id) > 0;
         if (at.op == Op::repeat || (carries && at.op != Op::loop))
           return "the kernel has a while_, or a branch with values";
-        const bool along_rows =
-            (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 && node(at.in[0]).shape == matmul().shape;
+        const bool along_rows = (is_reduction(at.op) || at.op == Op::argmax) && at.axis() == 1 &&
+                                node(at.in[0]).shape == matmul().shape && !how_.transposed;
         if (along_rows) continue;
         if (is_along_lines(at.op) || is_scan(at.op) || at.op == Op::concat || at.op == Op::extract ||
             at.op == Op::take_along_axis)
@@ -310,13 +319,14 @@ class Classifier {
     std::optional<ElementType> type;
     for (const Id id : analysis_.order[0]) {
       const Node& at = node(id);
-      if (at.op != Op::store || node(at.in[0]).shape != matmul().shape) continue;
+      if (at.op != Op::store || node(at.in[0]).shape != result_shape()) continue;
       const GraphAccess access = analysis_.access(id);
       const int parameter = access.parameter;
       const Parameter& tensor = analysis_.graph.parameters[static_cast<std::size_t>(parameter)];
       const int bytes = info(tensor.type).bytes;
       if (tensor.access != Access::out || (bytes != 2 && bytes != 4) || type.value_or(tensor.type) != tensor.type ||
-          !is_addressed(access, 1) || !panels(access, 0, 1).empty() || writes(parameter) != 1 || !whole_rows(parameter))
+          !is_addressed(analysis_, access, 1) || !panels(access, 0, 1).empty() || writes(parameter) != 1 ||
+          !whole_rows(parameter))
         continue;
       type = tensor.type;
       how_.tma_stores.push_back(id);
@@ -381,6 +391,7 @@ class Classifier {
   const bool debug_;
   WarpSpecialization how_;
   Id where_ = no_id;
+  bool swappable_ = false;
 };
 
 }  // namespace

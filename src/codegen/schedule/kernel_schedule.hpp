@@ -45,6 +45,7 @@ struct ScheduleMatch {
   std::vector<std::shared_ptr<const KernelSchedule>> candidates = {};  ///< the best first, then with fewer registers
   std::string why_not = {};        ///< why there is none, in a few words; empty: the kernel is of another kind
   Id where = no_id;                ///< the node that prevents it; none: the first matmul
+  bool swappable = false;          ///< that is the right operand, which might be the left one
   std::string why_not_split = {};  ///< why there is no split-K, though the launch has few CTAs
 };
 

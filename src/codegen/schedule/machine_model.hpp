@@ -36,6 +36,11 @@ struct MachineModel {
 #include "codegen/schedule/h200.def"
   };
 
+  std::vector<Tile> left_tiles = {
+#define LEFT_TILE(m, n, k, rate, source) {{m, n, k}, rate},
+#include "codegen/schedule/h200.def"
+  };
+
   std::vector<FmaTile> fma_tiles = {
 #define FMA_TILE(m, n, k, rate, alone, source) {{m, n, k}, rate, alone},
 #include "codegen/schedule/h200.def"

@@ -9,13 +9,18 @@ Location place_of_matmul(const GraphAnalysis& analysis);
 
 /// The results of a search without success, for a search of another form of the same kernel.
 struct SearchHistory {
-  std::vector<std::string> log;
-  Refusal refusal;
+  std::vector<std::string> log = {};
+  Refusal refusal = {};
+  std::string why_not_swapped = {};  ///< why its matmuls cannot be done with swapped operands
 };
+
+/// The patterns whose schedules suit a form of a kernel.
+enum class SearchedPatterns : std::uint8_t { all, warp_specialized };
 
 class ScheduleSearch {
  public:
-  ScheduleSearch(const GraphAnalysis& analysis, bool debug, SearchHistory before = {});
+  ScheduleSearch(const GraphAnalysis& analysis, bool debug, SearchHistory before = {},
+                 SearchedPatterns patterns = SearchedPatterns::all);
 
   /// Are there candidates left?
   bool has_current() const { return at_ < candidates_.size(); }

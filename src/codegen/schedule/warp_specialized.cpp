@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "codegen/schedule/wgmma_tiles.hpp"
 
@@ -46,6 +47,7 @@ std::string WarpSpecializedSchedule::text(const GraphAnalysis& analysis) const {
     text += fmt::format(", {} copied by threads",
                         count(std::ranges::count(how.tiles, true, &ProducedTile::by_threads), "tile"));
   if (!how.tma_stores.empty()) text += fmt::format(", {} by TMA", count(std::ssize(how.tma_stores), "store"));
+  if (how.fetches_rows) text += ", rows of operands loaded a k-iteration ahead";
   if (how.reads_ahead) text += how.promotes() ? ", rows loaded before the stores" : ", rows loaded before the loop";
   return text;
 }
@@ -67,6 +69,19 @@ bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecialization& how,
   });
 }
 
+Layout layout_of_result(const Layout& accumulators, bool transposed) {
+  return transposed ? accumulators.permuted(std::array<std::int64_t, 2>{1, 0}) : accumulators;
+}
+
+std::vector<Id> loaded_rows(const GraphAnalysis& analysis, const WarpSpecialization& how) {
+  std::vector<Id> rows;
+  for (const Id id : analysis.order[analysis[how.loop].body()])
+    if (analysis[id].op == Op::load && !analysis[id].ordered &&
+        std::ranges::any_of(how.computed, [&](const auto& one) { return one.second.values.contains(id); }))
+      rows.push_back(id);
+  return rows;
+}
+
 std::vector<Role> WarpSpecializedSchedule::roles() const {
   return {{.name = "producer", .warps = 4, .body = {}},
           {.name = "consumer", .first_warp = 4, .warps = 4 * how_.groups, .consumer_groups = how_.consumer_groups}};
@@ -75,7 +90,8 @@ std::vector<Role> WarpSpecializedSchedule::roles() const {
 MatmulPlans WarpSpecializedSchedule::matmuls(const GraphAnalysis& analysis) const {
   MatmulPlans matmuls;
   for (const WgmmaOperands& matmul : how_.matmuls)
-    matmuls.plans.emplace(matmul.id, wgmma_plan(analysis, matmul.id, how_.groups, matmul.left.tile < 0));
+    matmuls.plans.emplace(matmul.id,
+                          wgmma_plan(analysis, matmul.id, how_.groups, matmul.left.tile < 0, how_.row_order));
   matmuls.warps = 4 * how_.groups;
   return matmuls;
 }

@@ -53,6 +53,7 @@ struct WarpSpecialization {
   std::vector<TilePipeline> pipelines;
   std::map<Id, ComputedOperand> computed;     ///< left operands that consumers compute from tiles on the way
   std::map<Id, WgmmaOperand> computed_tiles;  ///< the tiles of these, by their nodes
+  RowOrder row_order{};                       ///< of the accumulators
   int groups = 1;                             ///< warp groups of a consumer group, which share the tile's rows
   int consumer_groups = 1;                    ///< with two, one multiplies while the other stores
   MatmulOverlap overlap{};
@@ -60,9 +61,11 @@ struct WarpSpecialization {
   /// accumulators (promoted). Empty: wgmma adds to the accumulators itself.
   std::vector<int> promoted_parts;
   SplitK split_k = SplitK::none;  ///< of the k-iterations of the loop
+  bool transposed = false;        ///< all that follows the loop takes the transposes of the accumulators
   bool multicast = false;         ///< clusters of two CTAs, whose tiles are neighbors along m, share right operands
   bool reads_ahead =
       false;  ///< loads that are is_read_ahead() are done before the loop, or before the stores if it promotes
+  bool fetches_rows = false;      ///< rows that computed operands take from memory are loaded a k-iteration ahead
   std::vector<Id> tma_stores;     ///< by TMA, if their values have the accumulators' layout
   int raster_group = 0, l2_group = 0;  ///< order of the grid's tiles: codegen::Schedule
   bool snake_order = false;
@@ -79,8 +82,14 @@ struct WarpSpecialization {
 /// A load of a smaller tile that is broadcast to the accumulators' shape (a bias), from a place known before the loop.
 bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecialization& how, Id id);
 
+/// The loads in the loop that its computed operands take rows, columns or numbers from.
+std::vector<Id> loaded_rows(const GraphAnalysis& analysis, const WarpSpecialization& how);
+
 /// Does the carried value `argument` of a loop start from zeros?
 bool starts_from_zeros(const GraphAnalysis& analysis, Id loop, Id argument);
+
+/// The layout of the accumulators, or of their transposes.
+Layout layout_of_result(const Layout& accumulators, bool transposed);
 
 class WarpSpecializedSchedule : public KernelSchedule {
  public:

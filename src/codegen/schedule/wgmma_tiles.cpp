@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tessera::internal::lowering {
 
 bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
@@ -11,7 +13,35 @@ std::string why_no_panels(int rows, int columns, ElementType type) {
   return fmt::format("[{},{}] {} cannot be divided into panels of 8 rows of 128 bytes", rows, columns, name(type));
 }
 
-MatmulPlan wgmma_plan(const GraphAnalysis& analysis, Id matmul, int groups, bool left_from_registers) {
+bool is_addressed(const GraphAnalysis& analysis, const GraphAccess& access, int columns) {
+  const auto whole = [](const GraphAccess::Axis& axis) { return axis.slices.empty() && axis.is_tensors(); };
+  return analysis.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable &&
+         access.fast == columns && std::ranges::all_of(access.axes, whole);
+}
+
+// TMA converts f32 to tf32. Only 16-bit types may run along m or n.
+std::string why_not_as_it_is(const GraphAnalysis& analysis, Id operand, bool left) {
+  const Source source = find_source(analysis.graph, operand);
+  if (source.load == no_id) return why_no_source(analysis.graph, operand);
+  const ElementType type = analysis[operand].type, stored = analysis[source.load].type;
+  const bool rounds = type == ElementType::tf32 && stored == ElementType::f32;
+  if ((stored != type && !rounds) || std::ranges::any_of(source.casts, [&](ElementType to) { return to != type; }))
+    return fmt::format("is {} in memory", name(stored));
+  const GraphAccess access = analysis.access(source.load);
+  if (info(type).bytes != 2 && !is_k_major(access, source.axis[left ? 0 : 1]))
+    return fmt::format("is not contiguous along k, as wgmma requires for {}", name(type));
+  return {};
+}
+
+bool only_accumulates(const GraphAnalysis& analysis, Id matmul) {
+  const Node& at = analysis[matmul];
+  const Node& sums = analysis[at.in[2]];
+  return analysis.in_loop(matmul) && sums.op == Op::argument && sums.region == at.region && sums.position() > 0 &&
+         analysis.graph.regions[at.region].yields[sums.position() - 1] == matmul &&
+         analysis.users[at.in[2]].size() == 1 && analysis.users[matmul].size() == 1;
+}
+
+MatmulPlan wgmma_plan(const GraphAnalysis& analysis, Id matmul, int groups, bool left_from_registers, RowOrder order) {
   const Node &node = analysis[matmul], &left = analysis[node.in[0]];
   MatmulPlan plan;
   if (!left_from_registers) plan.a = find_source(analysis.graph, node.in[0]);
@@ -21,13 +51,13 @@ MatmulPlan wgmma_plan(const GraphAnalysis& analysis, Id matmul, int groups, bool
   plan.matmul.m = node.shape[0];
   plan.matmul.n = node.shape[1];
   plan.matmul.k = left.shape[1];
-  plan.layout = wgmma_accumulator_layout(node.shape, groups);
-  if (left_from_registers) plan.matmul.layout_a = wgmma_operand_layout(left.shape, groups, left.type);
+  plan.layout = wgmma_accumulator_layout(node.shape, groups, order);
+  if (left_from_registers) plan.matmul.layout_a = wgmma_operand_layout(left.shape, groups, left.type, order);
   return plan;
 }
 
 bool is_zeros(const GraphAnalysis& analysis, Id id) {
-  while (analysis[id].op == Op::broadcast) id = analysis[id].in[0];
+  while (analysis[id].op == Op::broadcast || analysis[id].op == Op::permute) id = analysis[id].in[0];
   return analysis[id].op == Op::constant && analysis[id].bits() == 0;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
+#include <utility>
 
 #include "jit/compile/compiler.hpp"
 #include "jit/launch/matmul_tiles.hpp"
@@ -38,8 +40,10 @@ MatmulTiles tiles_of(const MmaExtents& extents) { return {extents.m, extents.n, 
 
 std::int64_t cdiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-const std::vector<MachineModel::Tile>& tiles_for(ElementType operands, const MachineModel& machine) {
-  return is_fp8(operands) ? machine.fp8_tiles : machine.tiles;
+/// `from_registers`: the left operand of wgmma comes from there.
+const std::vector<MachineModel::Tile>& tiles_for(ElementType operands, bool from_registers,
+                                                 const MachineModel& machine) {
+  return is_fp8(operands) ? machine.fp8_tiles : from_registers ? machine.left_tiles : machine.tiles;
 }
 
 double cycles(const MachineModel::Tile& tile, MatmulFamily family, const MatmulShape& shape, ElementType operands,
@@ -59,10 +63,19 @@ double cycles(const MachineModel::Tile& tile, MatmulFamily family, const MatmulS
 /// apart? (For other operands, threads load what wgmma reads, if the tiles suit it; which tiles are best then has not
 /// been measured.)
 bool suits_wgmma(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
-  if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1) return false;
+  if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1 || !has_wgmma(operands)) return false;
   const int step = 16 / info(operands).bytes;
-  if (is_half(operands)) return shape.k % step == 0 && (shape.nk || shape.n % step == 0);
-  return has_wgmma(operands) && shape.nk && shape.k % step == 0;  // their rows run along k
+  return shape.k % step == 0 && (shape.nk || (shape.n % step == 0 && !is_fp8(operands)));
+}
+
+/// wgmma reads only 16-bit operands in any order: it computes the transpose of the result then, so that the right
+/// operand comes from registers (codegen/forms/swap_operands.hpp).
+bool swaps_operands(const MatmulShape& shape, ElementType operands) {
+  return shape.computes_w || (!shape.nk && !is_half(operands));
+}
+/// Are the right operand's rows made of panels, which have 128 bytes? Computed operands may have a byte an element.
+bool has_panels(const MachineModel::Tile& tile, const MatmulShape& shape, ElementType operands) {
+  return tile.extents.m * (shape.computes_w ? 1 : info(operands).bytes) % 128 == 0;
 }
 
 MatmulTiles of_type(MatmulTiles tiles, ElementType operands) {
@@ -121,10 +134,17 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
     if (gpu && bytes <= 2 && row == 128 && 2 * 2 * (tiles.m + tiles.n) * row > target.gpu->shared_bytes) tiles.k /= 2;
     return tiles;
   }
-  MatmulShape as_halves = shape;
+  const bool swaps = swaps_operands(shape, operands);
+  MatmulShape as_halves = swaps ? MatmulShape{shape.n, shape.m, shape.k, true} : shape;
   as_halves.k = in_halves(shape.k, operands);
-  const auto time = [&](const MachineModel::Tile& tile) { return cycles(tile, family, as_halves, operands, target); };
-  return of_type(tiles_of(std::ranges::min_element(tiles_for(operands, *target.machine), {}, time)->extents), operands);
+  const auto time = [&](const MachineModel::Tile& tile) {
+    if (swaps && !has_panels(tile, shape, operands)) return std::numeric_limits<double>::infinity();
+    return cycles(tile, family, as_halves, operands, target);
+  };
+  MatmulTiles tiles = tiles_of(
+      std::ranges::min_element(tiles_for(operands, swaps || shape.computes_x, *target.machine), {}, time)->extents);
+  if (swaps) std::swap(tiles.m, tiles.n);
+  return of_type(tiles, operands);
 }
 
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const Device& device) {
@@ -133,7 +153,7 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
 
 std::vector<MatmulTiles> wgmma_tiles(ElementType operands) {
   std::vector<MatmulTiles> tiles;
-  for (const MachineModel::Tile& tile : tiles_for(operands, MachineModel::h200()))
+  for (const MachineModel::Tile& tile : tiles_for(operands, false, MachineModel::h200()))
     tiles.push_back(of_type(tiles_of(tile.extents), operands));
   return tiles;
 }

@@ -114,8 +114,8 @@ Graph weights_of_i8(int bm, int bn, int bk) {
            auto [m, n] = blocks(cdiv(y.extent(0), bm), cdiv(y.extent(1), bn));
            Var sums = zeros<f32>({bm, bn});
            for (Index k : range(cdiv(x.extent(1), bk))) {
-             at = __LINE__ + 1;
              Tile ws = load(w, {k, n}, {bk, bn});
+             at = __LINE__ + 1;
              sums = mma(load(x, {m, k}, {bm, bk}), cast<bf16>(ws), sums);
            }
            store(y, {m, n}, cast<bf16>(sums * load(scale, {n}, {bn})));
@@ -131,8 +131,8 @@ Graph weights_of_four_bits(int bm, int bn, int bk) {
            for (Index k : range(cdiv(x.extent(1), bk))) {
              Tile pairs = cast<i32>(load(w, {k, n}, {bk / 2, bn}));
              Tile ws = interleave(pairs & 15, pairs >> 4, 0) - 8;
-             at = __LINE__ + 1;
              Tile weights = cast<f32>(ws) * load(scale, {k, n}, {1, bn});
+             at = __LINE__ + 1;
              sums = mma(load(x, {m, k}, {bm, bk}), cast<bf16>(weights), sums);
            }
            store(y, {m, n}, cast<bf16>(sums));
@@ -262,10 +262,10 @@ TEST_CASE("remarks explain attention, matmuls and decoding as docs/speed.md has 
        "wgmma", missed, "threads exchange elements of tiles", true},
       {"attention, q in memory as rows, 64x64, d = 128", hopper, [] { return laid_out_attention(64, 64, 128, 4); },
        "wgmma", passed, "64x64x128 bf16, then "},
-      {"weights of i8, 128x128x64", hopper, [] { return weights_of_i8(128, 128, 64); }, "wgmma", missed,
-       "the right operand is i8 in memory"},
-      {"weights of 4 bits, 128x128x64", hopper, [] { return weights_of_four_bits(128, 128, 64); }, "wgmma", missed,
-       "the right operand comes from 'mul'"},
+      {"weights of i8, 128x128x64", hopper, [] { return weights_of_i8(128, 128, 64); }, "wgmma", passed,
+       "128x128x64 bf16 by wgmma, 2 consumer groups of 1 warp group"},
+      {"weights of 4 bits, 128x128x64", hopper, [] { return weights_of_four_bits(128, 128, 64); }, "wgmma", passed,
+       "128x128x64 bf16 by wgmma, 2 consumer groups of 1 warp group"},
       {"LSTM, 4 matmuls in each of 2 loops, 64x64x64", hopper, [] { return lstm(64, 64, 64); }, "wgmma", missed,
        "the kernel has several matmuls, which differ"},
       {"matmul 256x256x64", hopper, [] { return matmul(256, 256, 64); }, "wgmma", missed,

@@ -45,7 +45,7 @@ constexpr Kernel kernels[] = {
   f[1] = x[lane_index() % 4];
 )"},
     {"casts", R"(  const bool p = i[0] > 0;
-  f[0] = cast_f32(f[0]) + cast_f32(i[0]) + cast_f32(l[0]) + cast_f32(p);
+  f[0] = cast_f32(f[0]) + cast_f32(i[0]) + cast_f32(l[0]) + cast_f32(p) + cast_f16(small_to_real(i[1]));
   f[1] = cast_f16(f[0]) + cast_f16(i[0]) + cast_f16(l[0]) + cast_f16(p);
   f[2] = cast_bf16(f[0]) + cast_bf16(i[0]) + cast_bf16(l[0]) + cast_bf16(p);
   f[3] = cast_tf32(f[0]) + cast_tf32(i[0]) + cast_tf32(l[0]) + cast_tf32(p);
@@ -136,6 +136,14 @@ constexpr Kernel kernels[] = {
   int sums[8] = {};
   load_bytes_transposed<8, 1>(x, shared_memory(), 1);
   load_bytes_transposed<4, 2>(y, shared_memory(), 0);
+  u32 words[2];
+  load_matrix_x2_transposed(words, shared_memory() + swizzled<8>(lane_index() % 16, 1));
+  unpack_pairs<i8, 2>(i, words);
+  unpack_pairs<f8e4m3, 2>(f, words);
+  unpack_real_pairs<i8, 2>(f + 8, words);
+  unpack_real_pairs<u8, 2>(f + 16, words);
+  load_reals<2>(f + 24, s);
+  load_reals<2>(f + 26, u);
   mma_i8<1>(sums, x, y);
   mma_u8<2>(sums + 1, x, y + 2);
   store_vector<4>(i, sums);
@@ -380,6 +388,16 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_left_f16_n176<0>(d, a, matrix, true);
   wgmma_left_f16_n192<0>(d, a, matrix, true);
   wgmma_left_f16_n256<1>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n32<0>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n48<0>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n64<0>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n96<0>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n128<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n32<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n48<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n64<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n96<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n128<0>(d, a, matrix, true);
   float e[4] = {1, 2, 3, 4};
   register_fence(e);
   wgmma_left_tf32_n64<0>(d, e, matrix, true);
@@ -387,12 +405,23 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_left_tf32_n128<0>(d, e, matrix, true);
   wgmma_left_tf32_n192<0>(d, e, matrix, true);
   wgmma_left_tf32_n256<0>(d, e, matrix, true);
+  wgmma_left_i8_n64<0>(sums, a, matrix, true);
+  wgmma_left_i8_n96<0>(sums, a, matrix, true);
+  wgmma_left_i8_n128<0>(sums, a, matrix, true);
+  wgmma_left_i8_n192<0>(sums, a, matrix, true);
+  wgmma_left_i8_n256<0>(sums, a, matrix, true);
+  wgmma_left_u8_n64<0>(sums, a, matrix, true);
+  wgmma_left_u8_n96<0>(sums, a, matrix, true);
+  wgmma_left_u8_n128<0>(sums, a, matrix, true);
+  wgmma_left_u8_n192<0>(sums, a, matrix, true);
+  wgmma_left_u8_n256<0>(sums, a, matrix, true);
   wgmma_commit();
   register_fence(d);
   wgmma_wait<0>();
   load_vector<1>(f, panels_element<float, 64>(tile, i[0], i[1], i[2]));
   warp_barrier();
   store_matrix(tile + 16 * lane_index(), bits_of(d[0]), bits_of(d[1]), bits_of(d[2]), bits_of(d[3]));
+  store_matrix_transposed(tile + 16 * lane_index(), bits_of(d[0]), bits_of(d[1]), bits_of(d[2]), bits_of(d[3]));
   f[thread_index()] = d[5] + static_cast<float>(sums[5]);
 )"},
 };

@@ -349,6 +349,7 @@ TEST_CASE("warp-specialized matmul: computed operands of several matmuls, and of
 }
 
 TEST_CASE("a left operand is computed in pieces that alternate between two sets of registers", "[plan]") {
+  bool some_ahead = false;
   for (const MatmulTiles& tiles : all_tiles)
     for (const bool clusters : {false, true}) {
       Plan plan = plan_of(matmul_of<bf16, bf16>(tiles, normalized<bf16>).graph(), {}, clusters);
@@ -363,18 +364,21 @@ TEST_CASE("a left operand is computed in pieces that alternate between two sets 
       CHECK(plan.pipelines[PipelineId{0}].empty_arrivals == 4 * groups);
       int sets = 0;
       for (const Storage& storage : plan.storages) {
-        if (!storage.pairs) continue;
+        if (storage.packed == 1) continue;
         ++sets;
         CHECK(storage.registers == 16);
       }
       CHECK(sets == 2);
       CHECK(plan.shared_bytes <= plan.target.shared_bytes);
-      // Rows of the tile are read in each k-iteration, before its full barrier.
+      // Columns are read once. Rows are read in each k-iteration, or for the first and in each for the next.
+      const bool ahead = notes(plan)[0].find("rows of operands loaded a k-iteration ahead") != std::string::npos;
+      some_ahead |= ahead;
       int loads = 0;
       for (const StepPlace& place : places_of<Load>(plan))
         loads += !place.step().action.get<Load>().access.from_here;
-      CHECK(loads == 4);
+      CHECK(loads == (ahead ? 6 : 4));
     }
+  CHECK(some_ahead);
 }
 
 TEST_CASE("reasons why a left operand is not computed in registers", "[plan]") {
@@ -393,7 +397,8 @@ TEST_CASE("reasons why a left operand is not computed in registers", "[plan]") {
           return Tile<bf16, 2>(cast<bf16>(load(p.x, {p.m, p.k}, {64, 64}, 1.0f)));
         }) == "the left operand is padded with a value other than 0");
   CHECK(why_not(plan_of(matmul_of<i64, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed from i64");
-  CHECK(why_not(plan_of(matmul_of<u8, bf16>(tiles, casted<bf16>).graph())) == "the left operand is computed from u8");
+  CHECK(why_not(plan_of(matmul_of<u8, bf16>(tiles, casted<bf16>).graph())) ==
+        "[64,64] u8 cannot be divided into panels of 8 rows of 128 bytes");
   const auto written = kernel("written", [](InOut<f32, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
     Var acc = zeros<f32>({64, 64});
@@ -444,7 +449,7 @@ const Planted faults[] =
          [](Plan& p) {
   std::vector<StorageId> sets;
   for (int i = 0; i < p.storages.size(); ++i)
-    if (p.storages[StorageId{i}].pairs) sets.push_back(StorageId{i});
+    if (p.storages[StorageId{i}].packed > 1) sets.push_back(StorageId{i});
   for (Value& value : p.values)
     if (value.storage == sets.at(1)) value.storage = sets[0];
          },
@@ -492,9 +497,9 @@ const Planted faults[] =
      [](Plan& p) {
   Value& value = p.values[the<LoadFragment>(p, 0).out];
   p.storages[value.storage].type = ElementType::bf16;
-  p.storages[value.storage].pairs = true;
+  p.storages[value.storage].packed = 2;
      },
-     "holds pairs, of which only wgmma may read elements", nullptr},
+     "has several elements in a register, which only wgmma may read", nullptr},
     };
 
 }  // namespace

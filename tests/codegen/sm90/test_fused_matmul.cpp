@@ -246,7 +246,7 @@ const PlantedFault faults[] = {
     {"probabilities after the fence",
      [](Plan& p) {
   for (const StepPlace& place : places_of<codegen::Compute>(p)) {
-    if (!p.storage(place.step().action.get<codegen::Compute>().out).pairs) continue;
+    if (p.storage(place.step().action.get<codegen::Compute>().out).packed == 1) continue;
     place.move(place_of<codegen::WgmmaFence>(p, 1).index - place.index);
     return;
   }

@@ -66,7 +66,7 @@ TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
   for (const char* arch : {"sm_86", "sm_89", "sm_120"})
     CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f16, {Target::of(Arch::parse(arch)), 84}) ==
           "128x128x32");
-  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
+  CHECK(chosen({4096, 4098, 4096}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
   CHECK(chosen({4096, 4096, 4098, true}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
   CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::tf32, a100) == "128x128x32");
   CHECK(chosen({4096, 4097, 4096}) == plain);  // rows of w that are not TMA-addressable
@@ -75,7 +75,7 @@ TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
   CHECK(chosen({2, 2304, 768}) == "64x64x128");
   CHECK(chosen({1, 2304, 768}) == "1x16x768");
   for (const ElementType bytes : {ElementType::i8, ElementType::u8}) {
-    CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, bytes) == "128x128x128");
+    CHECK(chosen({4096, 4104, 4096}, MatmulFamily::plain, bytes) == "128x128x128");
     CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, bytes, {Target::of(Arch::parse("sm_86")), 84}) ==
           "128x128x64");
   }
@@ -91,6 +91,21 @@ TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
   CHECK(chosen({8192, 768, 3072}, MatmulFamily::residual) == "128x128x64");
   CHECK(chosen({1, 50257, 768, true}) == "1x16x768");
   CHECK(choose<bf16>(MatmulFamily::plain, {100, 100, 100}, Device::cpu()) == MatmulTiles{128, 128, 100});
+}
+
+// wgmma multiplies the transpose of w by that of x: the larger extent is along n, the smaller one along m.
+TEST_CASE("matmuls whose operands wgmma swaps get tiles for a left operand from registers", "[jit]") {
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::tf32) == "256x128x32");
+  CHECK(chosen({100, 4096, 4096}, MatmulFamily::plain, ElementType::tf32) == "128x128x32");
+  for (const ElementType bytes : {ElementType::i8, ElementType::u8}) {
+    CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, bytes) == "256x128x128");
+    CHECK(chosen({8192, 8192, 8192}, MatmulFamily::plain, bytes) == "256x128x128");
+    CHECK(chosen({16, 4096, 4096}, MatmulFamily::plain, bytes) == "64x128x128");  // rows of w have 128 bytes
+  }
+  const MatmulShape weights{.m = 4096, .n = 4096, .k = 4096, .computes_w = true},
+      activations{.m = 8192, .n = 3072, .k = 768, .computes_x = true};
+  CHECK(chosen(weights) == "256x128x64");
+  CHECK(chosen(activations) == "128x256x64");
 }
 
 TEST_CASE("matmuls of f32 get large tiles where all multiprocessors have some", "[jit]") {
@@ -133,7 +148,8 @@ TEST_CASE("tiles suit every extent and device", "[jit]") {
             CHECK((tiles.n >= 16 && tiles.k >= 1));
             // A part of a k-iteration may be empty if there are half as many of them, or if rows of 128 bytes do not
             // divide it.
-            const bool as_bytes = info(operands).bytes == 1 && target.has_wgmma() && nk && m > 1 && k % 16 == 0;
+            const bool as_bytes = info(operands).bytes == 1 && target.has_wgmma() && (nk || !is_fp8(operands)) &&
+                                  m > 1 && k % 16 == 0;
             if (k % 64 == 0)
               CHECK((k % tiles.k == 0 || as_bytes || (target.has_wgmma() && tiles.k * info(operands).bytes == 256)));
             if (!target.gpu) continue;

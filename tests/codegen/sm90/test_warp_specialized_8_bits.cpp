@@ -452,8 +452,9 @@ TEST_CASE("matmuls of 8 bits are warp-specialized where both operands run along 
     };
     CHECK(of({128, 128, 128}) == "");
     const std::string along_k = " is not contiguous along k, as wgmma requires for " + type;
-    CHECK(of({128, 128, 128}, along(0, 0)) == "the left operand" + along_k);
-    CHECK(of({128, 128, 128}, along(1, 0)) == "the right operand" + along_k);
+    const bool fp8 = is_fp8(element_type<T>);  // others come from registers
+    CHECK(of({128, 128, 128}, along(0, 0)) == (fp8 ? "the left operand" + along_k : ""));
+    CHECK(of({128, 128, 128}, along(1, 0)) == (fp8 ? "the right operand" + along_k : ""));
     const std::string by_tma = " cannot be loaded by TMA, as rows of 8-bit elements must be for wgmma";
     CHECK(of({128, 128, 128}, unaligned(0)) == "the left operand" + by_tma);
     CHECK(of({128, 128, 128}, unaligned(1)) == "the right operand" + by_tma);

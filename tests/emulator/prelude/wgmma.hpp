@@ -19,7 +19,12 @@ __device__ inline void register_fence(int (&d)[count]) {
 
 __device__ inline void store_matrix(void* to_shared, u32 a, u32 b, u32 c, u32 d) {
   const u32 registers[] = {a, b, c, d};
-  emulated_store_matrix(to_shared, registers);
+  emulated_store_matrix(to_shared, registers, false);
+}
+
+__device__ inline void store_matrix_transposed(void* to_shared, u32 a, u32 b, u32 c, u32 d) {
+  const u32 registers[] = {a, b, c, d};
+  emulated_store_matrix(to_shared, registers, true);
 }
 
 template <int transposed_a, int transposed_b>

@@ -14,7 +14,7 @@ class AccumulatingConsumer : ConsumerRole {
  public:
   AccumulatingConsumer(const MatmulPipelines& pipelines, GraphLowering& graph)
       : ConsumerRole(pipelines, graph),
-        fragments_(how_.computed, staged_tiles(pipelines), how_.groups),
+        fragments_(how_.computed, staged_tiles(pipelines), how_.groups, how_.row_order),
         promoted_(pipelines, steps_),
         stores_(pipelines, graph) {
     if (takes_turns()) turns_ = steps_.plan.allocate_named_barriers(how_.consumer_groups);
@@ -89,10 +89,20 @@ class AccumulatingConsumer : ConsumerRole {
     }
     fragments_.reserve(steps_);
     if (how_.promotes()) promoted_.declare();
+    const Iterations range = k_iterations();
+    const std::vector<Id> rows = how_.fetches_rows ? loaded_rows(analysis_, how_) : std::vector<Id>{};
+    const std::vector<ValueId> held =
+        rows.empty() ? std::vector<ValueId>{} : graph_.for_next(how_.loop, rows, range, true);
+    for (const ValueId row : held) steps_.plan.storage(row).changes = true;
     if (takes_turns()) push(NamedBarrier{.id = turns_, .threads = 2 * steps_.threads});
     const LoopId counter = graph_.count(how_.loop);
-    graph_.iterate(how_.loop, counter, k_iterations(), [&] {
-      k_iteration([&](Id id) { matmul(id, counter); }, [&](Id id) { graph_.node(id); });
+    graph_.iterate(how_.loop, counter, range, [&] {
+      std::vector<ValueId> next;
+      if (!rows.empty()) next = graph_.for_next(how_.loop, rows, range, false);
+      for (std::size_t i = 0; i < rows.size(); ++i) steps_.values.set(rows[i], held[i]);
+      const auto is_held = [&](Id id) { return std::ranges::count(rows, id) > 0; };
+      k_iteration([&](Id id) { matmul(id, counter); }, [&](Id id) { is_held(id) ? void() : graph_.node(id); });
+      for (std::size_t i = 0; i < rows.size(); ++i) steps_.copy(rows[i], next[i], held[i]);
       graph_.move_on(how_.loop, carried);
       // The previous stage has been read when all but the last group of wgmmas are done.
       if (!how_.promotes()) release(counter);

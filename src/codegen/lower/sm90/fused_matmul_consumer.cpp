@@ -274,7 +274,7 @@ class FusedMatmulConsumer : ConsumerRole {
     const ValueId left =
         steps_.values.add(steps_.values.label(matmul, "left"), operand,
                           wgmma_operand_layout(analysis_[operand].shape, how_.groups, analysis_[operand].type));
-    steps_.plan.storage(left).pairs = true;
+    steps_.plan.storage(left).packed = 2;
     return left;
   }
   ValueId left_operand(Id matmul, ValueId out) const {

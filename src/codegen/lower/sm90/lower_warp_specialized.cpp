@@ -22,7 +22,7 @@ void WarpSpecializedSchedule::lower(const GraphAnalysis& analysis, const MatmulP
                                     const std::set<Id>&, Plan& plan) const {
   WarpSpecialization how = how_;
   // The buffers of stores have the layout of the accumulators.
-  const Layout& sums = matmuls.plans.at(how.matmuls[0].id).layout;
+  const Layout sums = layout_of_result(matmuls.plans.at(how.matmuls[0].id).layout, how.transposed);
   std::erase_if(how.tma_stores, [&](Id store) { return layouts.of[analysis[store].in[0]] != sums; });
   Phase& phase = plan.phases.back();
   phase.schedule = {.kind = Schedule::Kind::tiles,

@@ -58,14 +58,17 @@ int box_axis(const GraphAnalysis& analysis, Id id, int axis) {
   return static_cast<int>(std::ranges::find(axes, axis) - axes.begin());
 }
 
-std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer) {
+std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer,
+                                           int first_row) {
   const GraphAccess access = steps.analysis.access(id);
   std::vector<TileCoordinate> at;
   for (int i : tile_axes(access)) {
     const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(i)];
     at.push_back({.index = steps.scalar(axis.index),
                   .scale = axis.extent,
-                  .offset = at.empty() ? panel * buffer.panel_columns() : first_of(steps.analysis, axis),
+                  .offset = at.empty() ? panel * buffer.panel_columns()
+                            : i == 0   ? first_of(steps.analysis, axis) + first_row
+                                       : first_of(steps.analysis, axis),
                   .far = !is_near(steps.analysis, loop, axis)});
   }
   return at;

@@ -16,7 +16,9 @@ TensorMapId tma_tensors_of(const GraphAnalysis& analysis, Plan& plan, Id id, int
                            TmaUse use);
 /// The coordinate of a box along the tile's axis `axis`.
 int box_axis(const GraphAnalysis& analysis, Id id, int axis);
-/// Where panel `panel` of the tile begins, in an iteration of `loop` or after it.
-std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer);
+/// Where panel `panel` of the tile begins, in an iteration of `loop` or after it; of a store, the panel from row
+/// `first_row` of the tile on.
+std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer,
+                                           int first_row = 0);
 
 }  // namespace tessera::internal::lowering

@@ -6,8 +6,10 @@
 
 namespace tessera::internal::lowering {
 
+// A part of the result fills a buffer: a panel's columns of all rows. The warp groups share the rows of accumulators;
+// where these are columns of the result, a part has a panel of each 128 bytes of all columns, and as many rows.
 TmaStores::TmaStores(const MatmulPipelines& pipelines, GraphLowering& graph)
-    : pipelines_(pipelines), steps_(graph.steps()) {
+    : pipelines_(pipelines), steps_(graph.steps()), axis_(pipelines.how.transposed ? 0 : 1) {
   const WarpSpecialization& how = pipelines.how;
   if (how.tma_stores.empty()) return;
   const Matmul& matmul = pipelines.matmul(how.matmuls[0].id);
@@ -16,11 +18,13 @@ TmaStores::TmaStores(const MatmulPipelines& pipelines, GraphLowering& graph)
     Buffer buffer{.label = {.stem = fmt::format("out{}", i)},
                   .type = pipelines.analysis.graph.parameters[static_cast<std::size_t>(parameter)].type,
                   .rows = matmul.m,
-                  .columns = 1,
+                  .columns = matmul.m,
                   .form = SharedForm::panels,
                   .consumer_groups = how.consumer_groups};
-    buffer.columns = buffer.panel_columns();
-    parts_ = matmul.n / buffer.columns;
+    extent_ = buffer.panel_columns();
+    if (how.transposed && matmul.n % extent_) extent_ /= 2;
+    (how.transposed ? buffer.rows : buffer.columns) = extent_;
+    parts_ = matmul.n / extent_;
     buffers_[i] = steps_.plan.buffers.add(std::move(buffer));
   }
 }
@@ -30,9 +34,9 @@ bool TmaStores::store(Id id) const {
   const auto found = std::ranges::find(stores, id);
   if (found == stores.end()) return false;
   const Id about = pipelines_.how.matmuls[0].id;
-  const int columns = steps_.plan.buffers[buffers_[0]].columns;
-  const TensorMapId map =
-      tma_tensors_of(pipelines_.analysis, steps_.plan, id, 0, steps_.plan.buffers[buffers_[0]], TmaUse::store);
+  const Buffer& buffer = steps_.plan.buffers[buffers_[0]];
+  const TensorMapId map = tma_tensors_of(pipelines_.analysis, steps_.plan, id, 0, buffer, TmaUse::store);
+  const int panels = buffer.columns / buffer.panel_columns(), panel_bytes = buffer.panel_bytes();
   const int before = static_cast<int>(found - stores.begin()) * parts_, all = static_cast<int>(stores.size()) * parts_;
   for (int part = 0; part < parts_; ++part) {
     const int number = before + part;
@@ -41,7 +45,7 @@ bool TmaStores::store(Id id) const {
     const int pending = number == 0 && all % 2 ? 0 : 1;
     // Its reads are in flight while it waits for the buffer.
     SweepBuilder builder(steps_, sweep_of(steps_.analysis, steps_.layouts, id), id);
-    Sweep sweep = builder.part(1, part * columns, columns).express(steps_.node(id).in[0]).take();
+    Sweep sweep = builder.part(axis_, part * extent_, extent_).express(steps_.node(id).in[0]).take();
     leave_rounding_to_memory(sweep.expression);
     steps_.elect(about, steps_.threads, [&] { steps_.push(about, TmaStoreWait{pending}); });
     steps_.push(about, Barrier{});
@@ -49,12 +53,18 @@ bool TmaStores::store(Id id) const {
     steps_.push(about, ProxyFence{});
     steps_.push(about, Barrier{});
     steps_.elect(about, steps_.threads, [&] {
-      steps_.push(about,
-                  TmaStore{map, to, place_of_panel(steps_, pipelines_.how.loop, id, part, steps_.plan.buffers[to])});
+      for (int panel = 0; panel < panels; ++panel)
+        steps_.push(about, TmaStore{map, to, panel * panel_bytes, place_of(id, part, panel, to)});
       steps_.push(about, TmaStoreCommit{});
     });
   }
   return true;
+}
+
+std::vector<TileCoordinate> TmaStores::place_of(Id store, int part, int panel, BufferId buffer) const {
+  const bool by_rows = axis_ == 0;
+  return place_of_panel(steps_, pipelines_.how.loop, store, by_rows ? panel : part, steps_.plan.buffers[buffer],
+                        by_rows ? part * extent_ : 0);
 }
 
 void TmaStores::wait() const {

@@ -15,10 +15,14 @@ class TmaStores {
   void wait() const;
 
  private:
+  std::vector<TileCoordinate> place_of(Id store, int part, int panel, BufferId buffer) const;
+
   const MatmulPipelines& pipelines_;
   Steps& steps_;
   BufferId buffers_[2];
-  int parts_ = 0;  // of a tile
+  const int axis_;  // of the tile, which is stored in parts along it
+  int extent_ = 0;  // of a part
+  int parts_ = 0;   // of a tile
 };
 
 }  // namespace tessera::internal::lowering

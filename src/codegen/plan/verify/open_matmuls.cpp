@@ -18,15 +18,19 @@ void OpenMatmuls::start(const Wgmma& s, const Role& role) {
   if (role.warps % 4) return;
   diagnostics_.require(fenced_, "no fence precedes it");
   diagnostics_.require(!is_fp8(s.type) || s.m == 64 * groups, "{} rows of fp8 for {} warp groups", s.m, groups);
-  diagnostics_.require(out.layout == wgmma_accumulator_layout({s.m, s.n}, groups),
-                       "{} has layout {}, the instruction {}", name_of(plan_, s.out), to_string(out.layout),
-                       to_string(wgmma_accumulator_layout({s.m, s.n}, groups)));
+  // Shared memory has rows in their natural order.
+  RowOrder order = RowOrder::natural;
+  for (const RowOrder other : row_orders)
+    if (s.left && out.layout == wgmma_accumulator_layout({s.m, s.n}, groups, other)) order = other;
+  const Layout of_instruction = wgmma_accumulator_layout({s.m, s.n}, groups, order);
+  diagnostics_.require(out.layout == of_instruction, "{} has layout {}, the instruction {}", name_of(plan_, s.out),
+                       to_string(out.layout), to_string(of_instruction));
   diagnostics_.require(plan_.storage(s.out).storage_class == StorageClass::registers, "{} is not in registers",
                        name_of(plan_, s.out));
   diagnostics_.require(s.n % 8 == 0 && s.n <= 256 && s.k % wgmma_depth(s.type) == 0,
                        "no wgmma instruction has shape [{},{}] by {}", 64, s.n, s.k);
   if (s.left)
-    left(s, groups);
+    left(s, groups, order);
   else
     operand(plan_.buffers[s.a], s.a_state, 0, s.m, s.a_k_major, s);
   operand(plan_.buffers[s.b], s.b_state, out.origin[1], s.n, s.b_k_major, s);
@@ -79,15 +83,15 @@ void OpenMatmuls::promote(const PromoteSums& s) {
                        "{} are not columns of {}", name, name_of(plan_, s.accumulators));
 }
 
-void OpenMatmuls::left(const Wgmma& s, int groups) const {
+void OpenMatmuls::left(const Wgmma& s, int groups, RowOrder order) const {
   const Value& value = plan_.values[s.left];
   const std::string name = name_of(plan_, s.left);
-  const bool pairs = info(s.type).bytes == 2;
-  diagnostics_.require(plan_.storage(s.left).pairs == pairs && plan_.storage(s.left).type == s.type &&
+  const int packed = 4 / info(s.type).bytes;
+  diagnostics_.require(plan_.storage(s.left).packed == packed && plan_.storage(s.left).type == s.type &&
                            plan_.storage(s.left).storage_class == StorageClass::registers,
-                       "{} is not {} of {}", name, pairs ? "pairs" : "registers", tessera::internal::name(s.type));
+                       "{} does not hold {} {} in each register", name, packed, tessera::internal::name(s.type));
   diagnostics_.require(value.shape == Shape{s.m, s.k} &&
-                           value.layout == wgmma_operand_layout({s.m, s.k}, groups, s.type) &&
+                           value.layout == wgmma_operand_layout({s.m, s.k}, groups, s.type, order) &&
                            value.origin[1] == s.first_k,
                        "{} is {} {} from {}, but [{},{}] from {} is multiplied", name, to_string(value.shape),
                        to_string(value.layout), value.origin[1], s.m, s.k, s.first_k);

@@ -42,7 +42,7 @@ class OpenMatmuls {
     std::map<PipelineStateId, int> first_stage;  // first stage that it reads, by number of full stages
   };
 
-  void left(const Wgmma& matmul, int groups) const;
+  void left(const Wgmma& matmul, int groups, RowOrder order) const;
   void multiplied(const Wgmma& matmul);
   void is_free(ValueId value) const;
   /// `other` rows or columns of the buffer, from `first` on, are an operand.

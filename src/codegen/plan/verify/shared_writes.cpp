@@ -72,9 +72,12 @@ void SharedWrites::copy(const TmaStore& s) {
   const Parameter& tensor = plan_.tensors.at(static_cast<std::size_t>(map.tensor.argument));
   diagnostics_.require(static_cast<int>(s.at.size()) == tensor.rank, "{} coordinates for {} axes", s.at.size(),
                        tensor.rank);
-  diagnostics_.require(map.box_bytes(tensor.type) == plan_.buffers[s.buffer].stage_bytes(),
-                       "a box has {} bytes, but there are {} in {}", map.box_bytes(tensor.type),
-                       plan_.buffers[s.buffer].stage_bytes(), name_of(plan_, s.buffer));
+  const Buffer& buffer = plan_.buffers[s.buffer];
+  diagnostics_.require(map.box_bytes(tensor.type) == buffer.panel_bytes(),
+                       "a box has {} bytes, but there are {} in a panel of {}", map.box_bytes(tensor.type),
+                       buffer.panel_bytes(), name_of(plan_, s.buffer));
+  diagnostics_.require(s.offset % buffer.panel_bytes() == 0 && s.offset >= 0 && s.offset < buffer.stage_bytes(),
+                       "no panel of {} begins at byte {}", name_of(plan_, s.buffer), s.offset);
   copies_.back().push_back(s.buffer);
 }
 

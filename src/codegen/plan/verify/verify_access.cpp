@@ -1,4 +1,5 @@
 // Tensor accesses, and matmuls with their buffers.
+#include <array>
 #include <bit>
 #include <set>
 
@@ -266,30 +267,46 @@ class Accesses {
       diagnostics_.require(apart, "{}: the swizzle does not split into one for the thread and one for the register",
                            to_string(s.sweep.layout));
     }
-    const bool as_matrices = buffer.form == SharedForm::panels && bytes == 16 && s.sweep.vector == 8 &&
-                             s.sweep.layout == wgmma_accumulator_layout(s.sweep.shape, role_->warps / 4);
-    diagnostics_.require(s.by != StoreShared::By::matrix || as_matrices, "{} is not the layout of wgmma accumulators",
-                         to_string(s.sweep.layout));
+    if (s.by != StoreShared::By::matrix && s.by != StoreShared::By::matrix_transposed) return;
+    const bool transposed = s.by == StoreShared::By::matrix_transposed;
+    constexpr std::array<std::int64_t, 2> transposition{1, 0};
+    const Layout accumulators = transposed ? s.sweep.layout.permuted(transposition) : s.sweep.layout;
+    const Shape shape = transposed ? Shape{s.sweep.shape[1], s.sweep.shape[0]} : s.sweep.shape;
+    diagnostics_.require(buffer.form == SharedForm::panels && bytes == 16 && s.sweep.vector == 8 &&
+                             accumulators == wgmma_accumulator_layout(shape, role_->warps / 4),
+                         "{} is not the layout of {}wgmma accumulators", to_string(s.sweep.layout),
+                         transposed ? "transposed " : "");
   }
 
-  // Only in the layout of wgmma's left operand, and only for elements of 2 and 4 bytes, is each register known to be at
-  // a constant distance from the thread's first.
+  // Only in the layout of wgmma's left operand is each register known to be at a constant distance from the thread's
+  // first.
   void read_stage(const LoadFragment& s) {
     const Buffer& buffer = plan_.buffers[s.buffer];
     const int bytes = info(buffer.type).bytes;
-    diagnostics_.require(buffer.form == SharedForm::panels && (bytes == 2 || bytes == 4),
-                         "{} does not consist of panels of {}", name_of(plan_, s.buffer), name(buffer.type));
+    const int packed = plan_.storage(s.out).packed;
+    diagnostics_.require(buffer.form == SharedForm::panels && bytes <= 4, "{} does not consist of panels of {}",
+                         name_of(plan_, s.buffer), name(buffer.type));
+    diagnostics_.require(s.by_matrix == (bytes == 1 && (s.transposed || packed > 1)), "{} of {} is read {} by ldmatrix",
+                         name_of(plan_, s.buffer), name(buffer.type), s.by_matrix ? "" : "not");
+    diagnostics_.require(packed == (s.by_matrix && is_left(s, ElementType::i8) ? 4 : 1),
+                         "{} elements are read to a register", packed);
     if (s.sweep.shape.rank() != 2) return diagnostics_.require(false, "a buffer must have two axes");
-    const auto is_left = [&](ElementType type) {
-      return s.sweep.layout == wgmma_operand_layout(s.sweep.shape, std::max(role_->warps / 4, 1), type);
-    };
-    diagnostics_.require(is_left(ElementType::f16) || is_left(ElementType::tf32),
-                         "{} is not the layout of wgmma's left operand", to_string(s.sweep.layout));
+    diagnostics_.require(
+        is_left(s, ElementType::f16) || is_left(s, ElementType::tf32) || (s.by_matrix && is_left(s, ElementType::i8)),
+        "{} is not the layout of wgmma's left operand", to_string(s.sweep.layout));
     for (int axis = 0; axis < 2; ++axis) {
       const int end = s.sweep.origin[static_cast<std::size_t>(axis)] + s.sweep.shape[axis];
       const int extent = (axis == 0) != s.transposed ? buffer.rows : buffer.columns;
       diagnostics_.require(end <= extent, "{} of {} along axis {} of {}", end, extent, axis, name_of(plan_, s.buffer));
     }
+  }
+
+  // A thread's rows are those that the read gives it: neighbors only if the tile is transposed, as ldmatrix needs them.
+  bool is_left(const LoadFragment& s, ElementType type) const {
+    return std::ranges::any_of(row_orders, [&](RowOrder order) {
+      const bool may = !s.by_matrix || (order == RowOrder::paired) == s.transposed;
+      return may && s.sweep.layout == wgmma_operand_layout(s.sweep.shape, std::max(role_->warps / 4, 1), type, order);
+    });
   }
 
   void fetch(const Fetch& s) {

@@ -2,6 +2,7 @@
 #include <bit>
 #include <set>
 
+#include "codegen/plan/verify/part_places.hpp"
 #include "codegen/plan/verify/verify.hpp"
 
 namespace tessera::internal::codegen {
@@ -39,9 +40,10 @@ class Values {
     diagnostics_.require(storage.storage_class != StorageClass::variable || storage.registers == 1,
                          "{} is a variable, but has {} elements", name, storage.registers);
     diagnostics_.require(
-        !storage.pairs || (storage.storage_class == StorageClass::registers && info(storage.type).bytes == 2 &&
-                           value.layout.rank() > 0 && value.layout.run(value.layout.rank() - 1) == 2),
-        "{} does not hold pairs of 16-bit elements in registers", name);
+        storage.packed == 1 ||
+            (storage.storage_class == StorageClass::registers && info(storage.type).bytes * storage.packed == 4 &&
+             value.layout.rank() > 0 && value.layout.run(value.layout.rank() - 1) == storage.packed),
+        "{} does not hold {} elements in each register", name, storage.packed);
     const bool in_memory =
         storage.storage_class == StorageClass::shared || storage.storage_class == StorageClass::workspace;
     diagnostics_.require(!in_memory || (storage.vector >= 1 && storage.registers % storage.vector == 0),
@@ -129,6 +131,7 @@ class Values {
     if (const DeclareAccumulator* reserve = step.action.as<DeclareAccumulator>(); reserve && !reserve->zeroed)
       reserved_.insert(plan_.values[reserve->value].storage);
     if (const Compute* compute = step.action.as<Compute>()) reserved_.erase(plan_.values[compute->out].storage);
+    if (const LoadFragment* load = step.action.as<LoadFragment>()) reserved_.erase(plan_.values[load->out].storage);
     if (const Wgmma* matmul = step.action.as<Wgmma>()) {
       const bool was = reserved_.erase(plan_.values[matmul->out].storage) != 0;
       diagnostics_.require(!matmul->overwrites_first || counters_.contains(matmul->overwrites_first),
@@ -160,8 +163,10 @@ class Values {
             [&](const Compute& s) {
       expression(s.sweep, plan_.storage(s.out).type);
       same(s.sweep, s.out);
-      diagnostics_.require(!plan_.storage(s.out).pairs || (s.sweep.vector == 2 && s.sweep.reads.empty()),
-                           "pairs are computed {} at a time, from {} tiles", s.sweep.vector, s.sweep.reads.size());
+      const int packed = plan_.storage(s.out).packed;
+      diagnostics_.require(packed == 1 || (packed == 2 && s.sweep.vector == 2 && s.sweep.reads.empty()),
+                           "{} elements for a register are computed {} at a time, from {} tiles", packed,
+                           s.sweep.vector, s.sweep.reads.size());
       const Layout& layout = plan_.values[s.out].layout;
       diagnostics_.require(
           (s.zero_lanes & ~layout.lane_copies()) == 0 && (s.zero_warps & ~layout.warp_copies(role_->warps)) == 0,
@@ -247,7 +252,13 @@ class Values {
             [&](const LoadFragment& s) {
       shape_of(s.sweep);
       same(s.sweep, s.out);
-      of_type(plan_.buffers[s.buffer].type, plan_.storage(s.out).type);
+      const ElementType from = plan_.buffers[s.buffer].type, to = plan_.storage(s.out).type;
+      const bool bytes = from == ElementType::i8 || from == ElementType::u8;
+      if (s.to_reals)
+        diagnostics_.require(bytes && info(to).kind == ElementKind::real && host_type(to) == HostType::f32,
+                             "{} become {}", name(from), name(to));
+      else
+        of_type(from, to);
       diagnostics_.require(s.sweep.origin == plan_.values[s.out].origin, "{} is another part of the tile",
                            name_of(plan_, s.out));
     },
@@ -398,11 +409,15 @@ class Values {
     if (operand.kind != Operand::Kind::value) return;
     const Value& value = plan_.values[operand.value];
     rolled(sweep, operand.value);
-    diagnostics_.require(!plan_.storages[value.storage].pairs, "{} holds pairs, of which only wgmma may read elements",
+    diagnostics_.require(plan_.storages[value.storage].packed == 1,
+                         "{} has several elements in a register, which only wgmma may read",
                          name_of(plan_, operand.value));
     if (value.layout.rank() > sweep.layout.rank())
       return diagnostics_.require(false, "{} has more axes than the sweep", name_of(plan_, operand.value));
-    if (sweep.part) return part(sweep, operand, value);
+    if (sweep.part)
+      return diagnostics_.require(reads_own_places(plan_, sweep, operand), "registers of {} are mapped to wrong ones",
+                                  name_of(plan_, operand.value));
+    diagnostics_.require(!operand.twice, "{} is half a part", name_of(plan_, operand.value));
     for (int i = 1; i <= value.shape.rank(); ++i) {
       const int extent = value.shape[value.shape.rank() - i];
       diagnostics_.require(extent == 1 || extent == sweep.shape[sweep.shape.rank() - i],
@@ -414,27 +429,6 @@ class Values {
                          to_string(value.layout), to_string(sweep.layout));
     diagnostics_.require(operand.map == register_map(value.layout, sweep.layout),
                          "registers of {} are mapped to wrong ones", name_of(plan_, operand.value));
-  }
-
-  // Each register of a sweep over a part of a tile must map to the element at the same place of the tile.
-  void part(const Sweep& sweep, const Operand& operand, const Value& value) {
-    const auto number = [](const std::vector<Digit>& digits, int index) {
-      int sum = 0;
-      for (const Digit& digit : digits) sum += index / digit.unit % digit.size * digit.scale;
-      return sum;
-    };
-    const int shift = sweep.shape.rank() - value.shape.rank();
-    bool same = true;
-    for (int axis = 0; axis < value.shape.rank(); ++axis) {
-      if (value.shape[axis] == 1) continue;
-      const auto in_value = value.layout.register_digits(axis), in_sweep = sweep.layout.register_digits(axis + shift);
-      same &= value.layout.thread_digits(axis) == sweep.layout.thread_digits(axis + shift);
-      for (int r = 0; r < sweep.layout.registers(); ++r)
-        same &=
-            value.origin[static_cast<std::size_t>(axis)] + number(in_value, operand.first + number(operand.map, r)) ==
-            sweep.origin[static_cast<std::size_t>(axis + shift)] + number(in_sweep, r);
-    }
-    diagnostics_.require(same, "registers of {} are mapped to wrong ones", name_of(plan_, operand.value));
   }
 
   // --- accesses

@@ -32,6 +32,14 @@ __device__ inline void store_matrix(void* to_shared, u32 a, u32 b, u32 c, u32 d)
                : "memory");
 }
 
+// The same for the transposes of the matrices.
+__device__ inline void store_matrix_transposed(void* to_shared, u32 a, u32 b, u32 c, u32 d) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared::cta.b16 [%0], {%1, %2, %3, %4};" ::"r"(
+                   shared_address(to_shared)),
+               "r"(a), "r"(b), "r"(c), "r"(d)
+               : "memory");
+}
+
 // Keeps the compiler from moving accesses to these registers of a left operand across this point.
 template <int count>
 __device__ inline void fragment_fence(u32 (&a)[count]) {

@@ -1,6 +1,5 @@
-#include "codegen/schedule/widen_fp8.hpp"
+#include "codegen/forms/widen_fp8.hpp"
 
-#include <algorithm>
 #include <array>
 
 #include "graph/rewrite.hpp"
@@ -23,11 +22,6 @@ class Fp8Widener final : public Rewriter {
 };
 
 }  // namespace
-
-bool multiplies_fp8(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes,
-                             [&](const Node& node) { return node.op == Op::mma && is_fp8(graph[node.in[0]].type); });
-}
 
 Graph widen_fp8(const Graph& graph) { return Fp8Widener(graph).run(); }
 

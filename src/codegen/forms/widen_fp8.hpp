@@ -4,8 +4,6 @@
 
 namespace tessera::internal {
 
-bool multiplies_fp8(const Graph& graph);
-
 /// The graph with mma of fp8 as mma of f16, which represents all values of fp8: for kernels in which wgmma does not
 /// take fp8 operands as they are, and for other architectures. The products are exact, and their sums are f32.
 Graph widen_fp8(const Graph& graph);
