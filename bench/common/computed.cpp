@@ -137,7 +137,7 @@ Row linear_i8(const MatmulShape& e, std::optional<MatmulTiles> tiles) {
 }
 
 Row linear_i4(const MatmulShape& e, std::optional<MatmulTiles> tiles) {
-  constexpr int group = 128;
+  constexpr int group = 64;
   const Normal numbers(2, 20, 128), scales(3, static_cast<float>(0.2 / std::sqrt(static_cast<double>(e.k))));
   const std::int64_t groups = (e.k + group - 1) / group;
   return dequantized<u8>(
