@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "codegen/forms/swap_operands.hpp"
 #include "codegen/forms/widen_fp8.hpp"
 #include "codegen/passes.hpp"
@@ -30,10 +28,6 @@ bool run_passes(Planning& planning, bool verifies, const AfterPass& after) {
     }
   }
   return true;
-}
-
-bool multiplies(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == Op::mma; });
 }
 
 }  // namespace

@@ -124,6 +124,10 @@ bool only_unit_axes(const Shape& from, const Shape& to) {
   }
 }
 
+bool multiplies(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == Op::mma; });
+}
+
 bool multiplies_fp8(const Graph& graph) {
   return std::ranges::any_of(graph.nodes,
                              [&](const Node& node) { return node.op == Op::mma && is_fp8(graph[node.in[0]].type); });

@@ -73,7 +73,8 @@ class GraphAnalysis {
   int vector_of(Id id, const GraphAccess& access) const;
 };
 
-/// Does a matmul multiply fp8?
+/// Does the graph have a matmul; does one multiply fp8?
+bool multiplies(const Graph& graph);
 bool multiplies_fp8(const Graph& graph);
 
 /// Can a reshape be done by renaming axes? It can if only axes of extent 1 come or go.

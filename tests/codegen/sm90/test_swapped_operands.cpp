@@ -67,7 +67,7 @@ template <class M>
 constexpr auto itself = [](const auto& p) { return Tile<M, 2>(cast<M>(p.tile())); };
 const auto weight = [](double w, double) { return w; };
 
-/// Of each group of a k-iteration, a scale; and the number that stands for zero.
+/// With a scale for each group of a k-iteration, and a number that stands for zero.
 template <class M>
 constexpr auto scaled = [](const auto& p) { return Tile<M, 2>(cast<M>((cast<f32>(p.tile()) - 2.0f) * p.of_group())); };
 const auto scaled_weight = [](double w, double scale) { return (w - 2) * scale; };
