@@ -314,7 +314,7 @@ void load_matrices(Writer& w, const LoadFragment& read) {
   const Sweep& sweep = read.sweep;
   const Storage& to = w.plan.storage(read.out);
   const bool packed = to.packed > 1;
-  const int rows = sweep.shape[0], blocks = rows / 16 / w.role.warps, panel = from.panel_bytes(),
+  const int rows = sweep.shape[0], blocks = rows / 16 / w.role.warps, panel = static_cast<int>(from.panel_bytes()),
             columns = from.panel_columns(), chunk = 16;
   const int registers = to.registers / blocks;  // elements of a block
   const bool pairs = packed || sweep.layout.run(1) == 2;

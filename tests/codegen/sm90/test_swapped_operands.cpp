@@ -328,6 +328,42 @@ TEST_CASE("swapped operands: several matmuls of a loop", "[cpu]") {
   CHECK(difference(less, numbers, [](double w, double) { return 1024 * w + 1; }) == "");
 }
 
+// Two matmuls with weights of 4 bits, interleaved in either order: both need to know which k are odd.
+TEST_CASE("swapped operands: several matmuls of 4-bit weights", "[cpu]") {
+  const auto k = kernel("gated_four_bits", [](In<bf16, 2> x, In<u8, 2> w, Out<f32, 2> y, Out<f32, 2> z) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 128));
+    Var low_first = zeros<f32>({64, 128}), high_first = zeros<f32>({64, 128});
+    for (Index k : range(cdiv(x.extent(1), 64))) {
+      const Tile left = load(x, {m, k}, {64, 64});
+      const Tile pairs = cast<i32>(load(w, {k, n}, {32, 128}));
+      low_first = mma(left, cast<bf16>(interleave(pairs & 15, pairs >> 4, 0)), low_first);
+      high_first = mma(left, cast<bf16>(interleave(pairs >> 4, pairs & 15, 0)), high_first);
+    }
+    store(y, {m, n}, low_first);
+    store(z, {m, n}, high_first);
+  });
+  const Plan plan = plan_with(k.graph());
+  INFO(why_not(plan));
+  CHECK(has_roles(plan));
+  const Sizes of{72, 144, 144};
+  const Numbers<bf16, u8> numbers(of, 64);
+  std::vector<u8> packed(numbers.w.size() / 2);
+  for (int l = 0; l < of.k; ++l)
+    for (int j = 0; j < of.n; ++j) {
+      u8& both = packed[static_cast<std::size_t>(l / 2 * of.n + j)];
+      both = static_cast<u8>(both | static_cast<int>(numbers.weight_at(l, j)) << l % 2 * 4);
+    }
+  Numbers<bf16, u8> exchanged = numbers;
+  for (int l = 0; l < of.k; ++l)
+    for (int j = 0; j < of.n; ++j)
+      exchanged.w[static_cast<std::size_t>(l * of.n + j)] = static_cast<u8>(numbers.weight_at(l ^ 1, j));
+  const auto y = tensor<f32, 2>({of.m, of.n}, nines<f32>(of)), z = tensor<f32, 2>({of.m, of.n}, nines<f32>(of));
+  launch(test_device().stream(), k, tensor<bf16, 2>({of.m, of.k}, numbers.x), tensor<u8, 2>({of.k / 2, of.n}, packed),
+         y, z);
+  CHECK(difference(y.to_vector(), numbers, weight) == "");
+  CHECK(difference(z.to_vector(), exchanged, weight) == "");
+}
+
 // The right operand is a value from before the loop.
 TEST_CASE("swapped operands: one that is the same in all k-iterations", "[cpu]") {
   const auto k = kernel("fixed", [](In<bf16, 2> x, In<f32, 2> w, Out<f32, 2> y) {

@@ -36,7 +36,7 @@ bool TmaStores::store(Id id) const {
   const Id about = pipelines_.how.matmuls[0].id;
   const Buffer& buffer = steps_.plan.buffers[buffers_[0]];
   const TensorMapId map = tma_tensors_of(pipelines_.analysis, steps_.plan, id, 0, buffer, TmaUse::store);
-  const int panels = buffer.columns / buffer.panel_columns(), panel_bytes = buffer.panel_bytes();
+  const int panels = buffer.columns / buffer.panel_columns(), panel_bytes = static_cast<int>(buffer.panel_bytes());
   const int before = static_cast<int>(found - stores.begin()) * parts_, all = static_cast<int>(stores.size()) * parts_;
   for (int part = 0; part < parts_; ++part) {
     const int number = before + part;
