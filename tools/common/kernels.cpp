@@ -101,7 +101,7 @@ class Table {
       add_typed("gemm_kn-" + of + "x32-tf32", [=] { return kernels::linear<tf32, f32>({m, n, 32}); }, {});
       add_typed("linear_i8-" + of + "x64-bf16", [=] { return kernels::linear_i8({m, n, 64}, false); }, {});
       add_typed("linear_i8_nk-" + of + "x128-bf16", [=] { return kernels::linear_i8({m, n, 128}, true); }, {});
-      add_typed("linear_i4-" + of + "x64-bf16", [=] { return kernels::linear_i4({m, n, 64}); }, {});
+      if (n < 256) add_typed("linear_i4-" + of + "x64-bf16", [=] { return kernels::linear_i4({m, n, 64}); }, {});
     }
     for (const auto& [heads, width, seen] : {std::tuple{12, 64, 512}, {12, 64, 2048}, {8, 128, 512}, {8, 128, 4096}}) {
       const auto [queries, keys] = attention_tiles(

@@ -81,6 +81,13 @@ class Classifier {
     how_.groups = groups;
     how_.consumer_groups = groups == 1 && how_.split_k == SplitK::none ? 2 : 1;
     how_.pipelines[0].stages = stages();
+    // Pieces of halves are twice as large for 128 rows of a warp group, and ptxas spills.
+    if (matmul().shape[0] > 64 * groups && reads_halves()) {
+      if (groups == 2 && result.candidates.empty())
+        result.why_not = fmt::format("halves of bytes for {} rows do not fit in registers", matmul().shape[0]),
+        result.where = how_.matmuls[0].id;
+      return;
+    }
     if (how_.pipelines[0].stages < 2) {
       if (result.candidates.empty())
         result.why_not = "two stages do not fit into shared memory", result.where = how_.matmuls[0].id;
@@ -103,6 +110,11 @@ class Classifier {
       if (how.multicast && !tile.left) tile.clipped = false;  // the CTAs load equal parts
     if (debug_) how.tma_stores.clear();  // TMA does not check the elements that it stores
     return how;
+  }
+  bool reads_halves() const {
+    return std::ranges::any_of(how_.computed, [](const auto& one) {
+      return std::ranges::any_of(one.second.tiles, &ReadTile::repeated);
+    });
   }
   // Registers of a thread for the accumulators of a tile that `groups` warp groups share.
   int sums_of(int groups) const {

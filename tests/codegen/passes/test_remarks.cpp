@@ -265,7 +265,7 @@ TEST_CASE("remarks explain attention, matmuls and decoding as docs/speed.md has 
       {"weights of i8, 128x128x64", hopper, [] { return weights_of_i8(128, 128, 64); }, "wgmma", passed,
        "128x128x64 bf16 by wgmma, 2 consumer groups of 1 warp group"},
       {"weights of 4 bits, 128x128x64", hopper, [] { return weights_of_four_bits(128, 128, 64); }, "wgmma", passed,
-       "128x128x64 bf16 by wgmma, 2 consumer groups of 1 warp group"},
+       "128x128x64 bf16 by wgmma, 1 consumer group of 2 warp groups"},
       {"LSTM, 4 matmuls in each of 2 loops, 64x64x64", hopper, [] { return lstm(64, 64, 64); }, "wgmma", missed,
        "the kernel has several matmuls, which differ"},
       {"matmul 256x256x64", hopper, [] { return matmul(256, 256, 64); }, "wgmma", missed,
