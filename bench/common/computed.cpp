@@ -30,8 +30,8 @@ Row computed(std::string op, const MatmulShape& e, std::optional<MatmulTiles> ti
       for (std::int64_t k = 0; k < e.k; ++k) sum += operand(k) * static_cast<float>(bf16(right[k * e.n + index % e.n]));
       return sum;
     };
-    const MatmulTiles chosen =
-        tiles ? *tiles : choose<bf16>(MatmulFamily::plain, {e.m, e.n, e.k, false, false, true}, device);
+    const MatmulShape shape{.m = e.m, .n = e.n, .k = e.k, .computes_x = true};
+    const MatmulTiles chosen = tiles ? *tiles : choose<bf16>(MatmulFamily::plain, shape, device);
     return std::make_unique<Captured>(
         device, turns,
         [=, call = make_call(chosen, device)](const Stream& stream, int i) { call(stream, x[i], w[i], y[i]); },
@@ -95,7 +95,7 @@ Row dequantized(std::string op, const MatmulShape& e, std::array<std::int64_t, 2
           .bytes = 2 * real(e.m * e.k) + real(of_w[0] * of_w[1]) + 2 * real(e.m * e.n),
           .allowed = allowed<bf16>,
           .tiled = true};
-  const MatmulShape shape{e.m, e.n, e.k, e.nk, true};
+  const MatmulShape shape{.m = e.m, .n = e.n, .k = e.k, .nk = e.nk, .computes_w = true};
   row.make = [=](const Device& device, const Turns& turns) {
     const Normal left(1);
     const auto x = operands<bf16, 2>(device, turns, {e.m, e.k}, left);

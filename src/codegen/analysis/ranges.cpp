@@ -13,10 +13,10 @@ class Ranges {
   explicit Ranges(const GraphAnalysis& analysis) : analysis_(analysis) {}
 
   Range of(Id id) {
-    // A value that is used twice is visited twice, and recursion is as deep as a chain of values is long: both are
-    // limited.
     const Node& at = analysis_[id];
     if (is_narrow(at.type)) return of_type(at.type);
+    // A value that is used twice is visited twice, and recursion is as deep as a chain of values is long: both are
+    // limited.
     if (++visited_ > 64 || at.type != ElementType::i32) return any;
     if (at.op == Op::constant) return {at.number().i32, at.number().i32};
     if (at.op == Op::iota) return {0, at.shape[at.axis()] - 1};
@@ -39,7 +39,7 @@ class Ranges {
     return {tensor.has_elements ? 1 : 0, is_small ? std::int64_t{1} << 30 : any.most};
   }
   static bool is_narrow(ElementType type) {
-    return info(type).kind == ElementKind::integer && info(type).bytes < 4 && type != ElementType::pred;
+    return info(type).kind == ElementKind::integer && info(type).bytes < 4;
   }
   static Range of_type(ElementType type) {
     const bool has_sign = type == ElementType::i8 || type == ElementType::i16;

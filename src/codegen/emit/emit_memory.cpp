@@ -307,8 +307,8 @@ void emit(Writer& w, const StoreShared& stage) {
 
 namespace {
 
-// By ldmatrix: each lane passes the address of 16 bytes of a row. A matrix of a transposed tile gives a lane two
-// neighbors from each of two rows: rows that are neighbors, or four apart if a register has one element along k.
+// By ldmatrix, a transposed tile: each lane passes the address of 16 bytes of a row. A matrix gives a lane two neighbors
+// from each of two rows: rows that are neighbors, or four apart if a register has one element along k.
 void load_matrices(Writer& w, const LoadFragment& read) {
   const Buffer& from = w.buffer(read.buffer);
   const Sweep& sweep = read.sweep;
@@ -323,11 +323,6 @@ void load_matrices(Writer& w, const LoadFragment& read) {
     const IndexExpression row = w.warp() / 4 * (16 * 4 * blocks) + b * 64 + w.warp() % 4 * 16;
     w.unrolled("s", sweep.shape[1] / step, [&](const IndexExpression& s) {
       const IndexExpression k = s * step + sweep.origin[1], out = b * registers + s * of_step;
-      if (!read.transposed) {
-        w.line("load_matrix_x4({}, left_row<8>({}, {}, {}));", beyond(w.name(read.out), out / 4),
-               beyond("panels", k / columns * panel), row, k % columns / chunk);
-        return;
-      }
       const std::string tile = beyond("panels", row / columns * panel + k * 128);
       const IndexExpression at = row % columns / chunk;
       if (packed) {

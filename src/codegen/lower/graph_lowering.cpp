@@ -291,12 +291,13 @@ class GraphLowering::Nodes {
   }
 
   std::vector<ValueId> for_next(Id id, const std::vector<Id>& nodes, const Iterations& range, bool first) {
+    if (nodes.empty()) return {};
     const Id argument = body_of(id).arguments[0];
     const ElementType type = node(argument).type;
     const std::set<Id> needed = needed_in(node(id).body(), nodes);
     std::vector<ValueId> values;
     steps_.apart([&] {
-      const Operand zero = literal(0), from = range.first ? element_of(steps_.plan, range.first, Layout(0)) : zero;
+      const Operand from = range.first ? element_of(steps_.plan, range.first, Layout(0)) : literal(0);
       Term index = first ? Term{Op::broadcast, type, type, {from}}
                          : Term{Op::add, type, type, {steps_.scalar(argument), literal(1)}};
       const ValueId at =

@@ -1,17 +1,12 @@
 #include "codegen/lower/lower_fragments.hpp"
 
-#include <algorithm>
-
 namespace tessera::internal::lowering {
 
 // 64 bytes of k for 64 rows per warp group, less for more rows: 8 registers of a thread. A k-iteration has an even
 // number of pieces, so the two register sets alternate across k-iterations, too.
 int Fragments::piece_of_k(const Steps& steps, Id operand) const {
   const Node& node = steps.node(operand);
-  const int piece = 64 / info(node.type).bytes * 64 * groups_ / node.shape[0];
-  // A transposed tile of half as many columns is read 16 rows at a time.
-  const bool halves = std::ranges::any_of(operands_.at(operand).tiles, &ReadTile::repeated);
-  return halves ? std::max(piece, 32) : piece;
+  return 64 / info(node.type).bytes * 64 * groups_ / node.shape[0];
 }
 
 namespace {
@@ -33,7 +28,7 @@ Sweep Fragments::piece(const Steps& steps, Id operand, int first) const {
   return sweep;
 }
 
-// A register of a pair for each element.
+// A lane has the elements of its registers of the operand, one for each pair: as if they had 32 bits.
 Sweep Fragments::half_piece(const Steps& steps, Id operand, int first) const {
   const Shape shape{steps.node(operand).shape[0], piece_of_k(steps, operand) / 2};
   Sweep sweep{.shape = shape, .layout = wgmma_operand_layout(shape, groups_, ElementType::tf32, order_)};
@@ -58,7 +53,7 @@ void Fragments::mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmul
   const int piece = piece_of_k(steps, operands_.begin()->first);
   const auto push = [&](auto step) { steps.push(id, std::move(step)); };
   // ptxas keeps an element that is read and only rounded to tf32 in one register, that of the operand. It must be free
-  // before the read; otherwise ptxas makes each wgmma wait for the one before (C7513).
+  // before the read; otherwise ptxas makes each wgmma wait for the one before (C7513). 8-bit operands are read there.
   const bool in_place = any.type == ElementType::tf32 || info(any.type).bytes == 1;
   // Waits until all but the previous piece are multiplied: then the registers of the piece before that are free.
   const auto wait = [&] { push(WgmmaWait{1}); };
@@ -102,7 +97,7 @@ std::vector<ValueId> Fragments::read(Steps& steps, Id operand, int first, Pipeli
     steps.push(tile, LoadFragment{.buffer = staged.buffer,
                                   .state = state,
                                   .transposed = staged.transposed,
-                                  .by_matrix = info(type).bytes == 1 && (staged.transposed || !computed),
+                                  .by_matrix = info(type).bytes == 1 && staged.transposed,
                                   .to_reals = to_reals,
                                   .out = out,
                                   .sweep = std::move(sweep)});

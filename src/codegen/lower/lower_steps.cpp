@@ -276,8 +276,7 @@ Operand SweepBuilder::operand(Id id) {
 
 namespace {
 
-// f32 holds such integers beside a number of 2^23: an addition converts them, four times as fast as an instruction for
-// all integers.
+// f32 holds such integers beside a number of 2^23: two additions convert them, without a conversion instruction.
 bool converts_small(const GraphAnalysis& analysis, const Node& cast) {
   const bool to_real = info(cast.type).kind == ElementKind::real && host_type(cast.type) == HostType::f32,
              from_integer = info(analysis[cast.in[0]].type).kind == ElementKind::integer &&

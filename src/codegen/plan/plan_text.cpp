@@ -117,8 +117,9 @@ class StepText {
                        expression(s.sweep));
   }
   std::string operator()(const LoadFragment& s) const {
-    return fmt::format("{} = {} at {}, k from {}{}", of(s.out), of(s.buffer), of(s.state), s.sweep.origin[1],
-                       s.transposed ? ", transposed" : "");
+    return fmt::format("{} = {} at {}, k from {}{}{}{}", of(s.out), of(s.buffer), of(s.state), s.sweep.origin[1],
+                       s.transposed ? ", transposed" : "", s.by_matrix ? ", by ldmatrix" : "",
+                       s.to_reals ? ", as reals" : "");
   }
   std::string operator()(const ZeroFill& s) const { return fmt::format("{} = 0", of(s.buffer)); }
   std::string operator()(const Fetch& s) const {

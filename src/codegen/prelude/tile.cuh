@@ -141,8 +141,7 @@ __device__ inline u32 without_signs(T, u32 word) {
   return T(-1) < T(0) ? word ^ 0x80808080u : word;
 }
 
-// An element of such a word as a float: its byte behind the exponent of 2^23, which is subtracted. A conversion
-// instruction would take four times as long.
+// An element of such a word as a float: its byte behind the exponent of 2^23, which is subtracted.
 template <class T>
 __device__ inline float byte_to_real(T, u32 word, int byte) {
   return float_of(select_bytes(word, 0x4b000000u, 0x7440u + byte)) - (T(-1) < T(0) ? 8388736.0f : 8388608.0f);

@@ -11,7 +11,7 @@ namespace {
 struct Form {
   std::string_view type, ptx;   ///< our name of the operands' type, and that of PTX
   int k;                        ///< of an instruction
-  std::string_view left;        ///< type of the registers that hold the left operand
+  std::string_view left;        ///< type of the registers that hold the left operand; empty: only memory holds it
   std::span<const int> widths;  ///< n of the instructions that schedules choose from
 
   bool has_transposed() const { return k == 16; }  ///< other operands are K-major
@@ -23,8 +23,8 @@ constexpr int widths_of_16_bits[] = {64, 96, 128, 160, 176, 192, 256};
 constexpr int widths_of_tiles[] = {64, 96, 128, 192, 256};
 constexpr int widths_of_fp8[] = {32, 48, 64, 96, 128};
 constexpr Form forms[] = {{"bf16", "bf16", 16, "u32", widths_of_16_bits}, {"f16", "f16", 16, "u32", widths_of_16_bits},
-                          {"tf32", "tf32", 8, "float", widths_of_tiles},  {"f8e4m3", "e4m3", 32, "u32", widths_of_fp8},
-                          {"f8e5m2", "e5m2", 32, "u32", widths_of_fp8},   {"i8", "s8", 32, "u32", widths_of_tiles},
+                          {"tf32", "tf32", 8, "float", widths_of_tiles},  {"f8e4m3", "e4m3", 32, "", widths_of_fp8},
+                          {"f8e5m2", "e5m2", 32, "", widths_of_fp8},      {"i8", "s8", 32, "u32", widths_of_tiles},
                           {"u8", "u8", 32, "u32", widths_of_tiles}};
 
 /// item(first), item(first + 1), ..., `count` of them, in lines of eight that end and begin as `indent` has it.
@@ -81,7 +81,8 @@ std::string wgmma_items() {
   std::string text;
   for (const bool left : {false, true})
     for (const Form& form : forms)
-      for (const int n : form.widths) text += (text.empty() ? "" : "\n\n") + item(form, n, left);
+      if (!left || !form.left.empty())
+        for (const int n : form.widths) text += (text.empty() ? "" : "\n\n") + item(form, n, left);
   return text + "\n";
 }
 

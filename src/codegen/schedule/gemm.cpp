@@ -81,7 +81,8 @@ class Classifier {
     how_.groups = groups;
     how_.consumer_groups = groups == 1 && how_.split_k == SplitK::none ? 2 : 1;
     how_.pipelines[0].stages = stages();
-    // Pieces of halves are twice as large for 128 rows of a warp group, and ptxas spills.
+    // A piece of 128 rows of a warp group has 16 of k: 8 rows of a half tile, of which ldmatrix reads 16 here. With
+    // pieces twice as large ptxas spills.
     if (matmul().shape[0] > 64 * groups && reads_halves()) {
       if (groups == 2 && result.candidates.empty())
         result.why_not = fmt::format("halves of bytes for {} rows do not fit in registers", matmul().shape[0]),

@@ -91,14 +91,12 @@ class AccumulatingConsumer : ConsumerRole {
     if (how_.promotes()) promoted_.declare();
     const Iterations range = k_iterations();
     const std::vector<Id> rows = how_.fetches_rows ? loaded_rows(analysis_, how_) : std::vector<Id>{};
-    const std::vector<ValueId> held =
-        rows.empty() ? std::vector<ValueId>{} : graph_.for_next(how_.loop, rows, range, true);
+    const std::vector<ValueId> held = graph_.for_next(how_.loop, rows, range, true);
     for (const ValueId row : held) steps_.plan.storage(row).changes = true;
     if (takes_turns()) push(NamedBarrier{.id = turns_, .threads = 2 * steps_.threads});
     const LoopId counter = graph_.count(how_.loop);
     graph_.iterate(how_.loop, counter, range, [&] {
-      std::vector<ValueId> next;
-      if (!rows.empty()) next = graph_.for_next(how_.loop, rows, range, false);
+      const std::vector<ValueId> next = graph_.for_next(how_.loop, rows, range, false);
       for (std::size_t i = 0; i < rows.size(); ++i) steps_.values.set(rows[i], held[i]);
       const auto is_held = [&](Id id) { return std::ranges::count(rows, id) > 0; };
       k_iteration([&](Id id) { matmul(id, counter); }, [&](Id id) { is_held(id) ? void() : graph_.node(id); });

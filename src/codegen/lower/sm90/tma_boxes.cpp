@@ -67,8 +67,7 @@ std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int pan
     at.push_back({.index = steps.scalar(axis.index),
                   .scale = axis.extent,
                   .offset = at.empty() ? panel * buffer.panel_columns()
-                            : i == 0   ? first_of(steps.analysis, axis) + first_row
-                                       : first_of(steps.analysis, axis),
+                                       : first_of(steps.analysis, axis) + (i == 0 ? first_row : 0),
                   .far = !is_near(steps.analysis, loop, axis)});
   }
   return at;
