@@ -380,6 +380,20 @@ TEST_CASE("swapped operands: one that is the same in all k-iterations", "[cpu]")
   CHECK(difference(y.to_vector(), numbers, [](double w, double) { return 2 * w; }) == "");
 }
 
+// The loop needs them as they are.
+TEST_CASE("swapped operands: not where a loop also reads its accumulators", "[plan]") {
+  const auto k = kernel("read", [](In<bf16, 2> x, In<i8, 2> w, Out<f32, 2> y, Out<f32, 2> z) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 128));
+    Var acc = zeros<f32>({64, 128});
+    for (Index k : range(cdiv(x.extent(1), 64))) {
+      store(z, {m, n}, acc);
+      acc = mma(load(x, {m, k}, {64, 64}), cast<bf16>(load(w, {k, n}, {64, 128})), acc);
+    }
+    store(y, {m, n}, acc);
+  });
+  CHECK(why_not(plan_with(k.graph())) == "the loop carries more than the accumulators");
+}
+
 TEST_CASE("swapped operands: which rows of a warp a lane has", "[plan]") {
   const auto order_of = [](const Plan& plan) {
     const Value& sums = plan.values[the<Wgmma>(const_cast<Plan&>(plan)).out];
