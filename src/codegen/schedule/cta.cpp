@@ -25,9 +25,7 @@ using namespace lowering;
 // The hinted number of warps first, then the rule's and twice as many; at last with large values in memory.
 ScheduleMatch cta_matmul(const GraphAnalysis& analysis, bool) {
   ScheduleMatch match;
-  const Id first = first_matmul(analysis);
-  // Only wgmma takes fp8 as it is.
-  if (first == no_id || multiplies_fp8(analysis.graph)) return match;
+  if (first_matmul(analysis) == no_id) return match;
   const MatmulPlans matmuls = plan_matmuls(analysis, 1);
   const auto add = [&](int warps, int most) { match.candidates.push_back(std::make_shared<CtaSchedule>(warps, most)); };
   if (const int hinted = analysis.hints.warps) add(hinted, 128);

@@ -54,6 +54,7 @@ TEST_CASE("large matmuls get the tiles that were the fastest when measured", "[j
   CHECK(tf32_of(4096, 4096, 4096) == "128x256x32");
   CHECK(tf32_of(8192, 3072, 768) == "128x192x32");
   CHECK(tf32_of(64, 2304, 768) == "64x64x64");
+  CHECK(tf32_of(64, 3072, 3072) == "64x128x32");  // as of 16 bits, [64,64] would be chosen
   CHECK(chosen({8192, 768, 768}, MatmulFamily::activated) == "128x192x64");  // two waves, not three
 }
 
@@ -83,6 +84,8 @@ TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f8e4m3) == plain);
   CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x256x128");
   CHECK(chosen({8192, 768, 3072, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x192x128");
+  // Rates without promotion would choose 128x192x128.
+  CHECK(chosen({2048, 6400, 768, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x128x256");
   CHECK(chosen({4096, 4096, 4104, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x128x64");  // not by TMA
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f64) == "64x64x16");
   // The next tile's loads overlap another tile's matmul.
