@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/computed.hpp"
+#include "common/scaled_products.hpp"
 #include "common/tier.hpp"
 #include "common/typed.hpp"
 #include "jit/launch/matmul_tiles.hpp"
@@ -30,22 +31,6 @@ auto gemm_kernel(MatmulTiles tiles, bool nk) {
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
       acc = mma(cast<M>(load(x, {m, k}, {tiles.m, tiles.k})), cast<M>(load(right, {k, n}, {tiles.k, tiles.n})), acc);
     store(y, {m, n}, cast<Result<T>>(acc));
-  });
-}
-
-/// y [m,n] = scale_x scale_w x [m,k] w [n,k] of fp8: one scale for each operand, or one for each of its rows.
-auto scaled_kernel(MatmulTiles tiles, bool by_row) {
-  return kernel("scaled_mm",
-                [=](In<f8e4m3, 2> x, In<f8e4m3, 2> w, In<f32, 2> scale_x, In<f32, 2> scale_w, Out<bf16, 2> y) {
-    require(x.extent(1) == w.extent(1), "inner extents agree");
-    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    Var acc = zeros<f32>({tiles.m, tiles.n});
-    for (Index k : range(cdiv(x.extent(1), tiles.k)))
-      acc = mma(load(x, {m, k}, {tiles.m, tiles.k}), transpose(load(w, {n, k}, {tiles.n, tiles.k})), acc);
-    if (by_row)
-      store(y, {m, n}, cast<bf16>(acc * load(scale_x, {m, 0}, {tiles.m, 1}) * load(scale_w, {0, n}, {1, tiles.n})));
-    else
-      store(y, {m, n}, cast<bf16>(acc * load(scale_x, {0, 0}, {1, 1}) * load(scale_w, {0, 0}, {1, 1})));
   });
 }
 
@@ -157,7 +142,7 @@ Row scaled_mm(Setup setup) {
     const auto scales = [&](std::int64_t rows, std::int64_t columns, std::size_t seed) {
       return tensor_of<f32, 2>(device, {rows, columns}, Normal(seed, scale));
     };
-    return [kernel = scaled_kernel(tiles, by_row), scale_x = scales(by_row ? m : 1, 1, 3),
+    return [kernel = kernels::scaled_mm(tiles, by_row), scale_x = scales(by_row ? m : 1, 1, 3),
             scale_w = scales(1, by_row ? n : 1, 4)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, scale_x, scale_w, y);
     };

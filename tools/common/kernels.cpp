@@ -6,6 +6,7 @@
 #include "common/computed_products.hpp"
 #include "common/declared.hpp"
 #include "common/lessons.hpp"
+#include "common/scaled_products.hpp"
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/kernels.hpp"
 #include "model/tiles.hpp"
@@ -103,6 +104,14 @@ class Table {
       add_typed("linear_i8_nk-" + of + "x128-bf16", [=] { return kernels::linear_i8({m, n, 128}, true); }, {});
       if (n < 256) add_typed("linear_i4-" + of + "x64-bf16", [=] { return kernels::linear_i4({m, n, 64}); }, {});
     }
+    for (const auto& [m, n] : {std::pair{128, 256}, {128, 192}, {128, 128}, {128, 64}, {64, 256}, {64, 128}, {64, 64}})
+      for (const bool by_row : {false, true})
+        add_typed(
+            fmt::format("scaled_mm{}-{}x{}x128-f8e4m3", by_row ? "_rows" : "", m, n),
+            [=] {
+          return kernels::scaled_mm({m, n, 128}, by_row);
+            },
+            {});
     for (const auto& [heads, width, seen] : {std::tuple{12, 64, 512}, {12, 64, 2048}, {8, 128, 512}, {8, 128, 4096}}) {
       const auto [queries, keys] = attention_tiles(
           {.gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = width, .seen = seen});

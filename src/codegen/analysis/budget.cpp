@@ -10,13 +10,14 @@ namespace {
 
 // Index registers. An element that is moved on its own takes an index; but not in scatters and atomics, where each
 // access is behind a condition. Panels take addresses: the swizzle leaves no constant distance between the eight chunks
-// of a row.
+// of a row, of which ldmatrix reads two at a time. A transposed matrix of bytes is unpacked, too.
 int indices(const Plan& plan, const Step& step) {
   const auto of = [&](const Sweep& sweep, const TileAccess& access) {
     return sweep.unrolled && access.vector == 1 ? sweep.layout.registers() * (plan.variant.index64 ? 2 : 1) : 0;
   };
   if (const Load* load = step.action.as<Load>()) return of(load->sweep, load->access);
-  if (const LoadFragment* read = step.action.as<LoadFragment>()) return read->by_matrix ? 16 : 8;
+  if (const LoadFragment* read = step.action.as<LoadFragment>())
+    return !read->by_matrix ? 8 : read->transposed ? 16 : 4;
   const Store* const store = step.action.as<Store>();
   return store && store->kind == Store::Kind::store ? of(store->sweep, store->access) : 0;
 }

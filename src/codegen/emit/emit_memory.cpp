@@ -323,6 +323,11 @@ void load_matrices(Writer& w, const LoadFragment& read) {
     const IndexExpression row = w.warp() / 4 * (16 * 4 * blocks) + b * 64 + w.warp() % 4 * 16;
     w.unrolled("s", sweep.shape[1] / step, [&](const IndexExpression& s) {
       const IndexExpression k = s * step + sweep.origin[1], out = b * registers + s * of_step;
+      if (!read.transposed) {
+        w.line("load_matrix_x4({}, left_row<8>({}, {}, {}));", beyond(w.name(read.out), out / 4),
+               beyond("panels", k / columns * panel), row, k % columns / chunk);
+        return;
+      }
       const std::string tile = beyond("panels", row / columns * panel + k * 128);
       const IndexExpression at = row % columns / chunk;
       if (packed) {

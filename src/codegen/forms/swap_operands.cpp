@@ -171,11 +171,7 @@ std::optional<Graph> swap_operands(const GraphAnalysis& analysis) {
     for (const Id id : region)
       if (analysis[id].op == Op::mma) matmuls.push_back(id);
   const auto reads = [&](Id id) { return why_not_as_it_is(analysis, analysis[id].in[1], false).empty(); };
-  // Sums of fp8 are promoted beside two operands in shared memory.
-  const auto has_units = [&](Id id) {
-    const ElementType type = analysis[analysis[id].in[0]].type;
-    return has_wgmma(type) && !is_fp8(type);
-  };
+  const auto has_units = [&](Id id) { return has_wgmma(analysis[analysis[id].in[0]].type); };
   const auto accumulates = [&](Id id) { return only_accumulates(analysis, id); };
   if (!std::ranges::all_of(matmuls, has_units) || std::ranges::all_of(matmuls, reads) ||
       !std::ranges::all_of(matmuls, accumulates))

@@ -2,11 +2,11 @@
 
 namespace tessera::internal::lowering {
 
-// 64 bytes of k for 64 rows per warp group, less for more rows: 8 registers of a thread. A k-iteration has an even
-// number of pieces, so the two register sets alternate across k-iterations, too.
+// Less of k for more rows. A k-iteration has an even number of pieces of 64 bytes, so that two sets of registers
+// alternate across k-iterations, too.
 int Fragments::piece_of_k(const Steps& steps, Id operand) const {
   const Node& node = steps.node(operand);
-  return 64 / info(node.type).bytes * 64 * groups_ / node.shape[0];
+  return pieces_.bytes / info(node.type).bytes * 64 * groups_ / node.shape[0];
 }
 
 namespace {
@@ -17,7 +17,7 @@ bool is_computed(const Node& operand) { return info(operand.type).bytes > 1; }
 }  // namespace
 
 StorageId Fragments::registers_of(const Steps& steps, Id operand, int first) const {
-  return registers_.at(operand)[static_cast<std::size_t>(first / piece_of_k(steps, operand) % 2)];
+  return registers_.at(operand)[static_cast<std::size_t>(first / piece_of_k(steps, operand)) % pieces_.sets];
 }
 
 Sweep Fragments::piece(const Steps& steps, Id operand, int first) const {
@@ -39,9 +39,9 @@ Sweep Fragments::half_piece(const Steps& steps, Id operand, int first) const {
 
 void Fragments::reserve(Steps& steps) {
   for (const auto& [operand, computed] : operands_)
-    for (StorageId& storage : registers_[operand]) {
+    for (std::size_t set = 0; set < pieces_.sets; ++set) {
       const ValueId value = steps.values.add_part(operand, piece(steps, operand, 0));
-      storage = steps.plan.values[value].storage;
+      const StorageId storage = registers_[operand].emplace_back(steps.plan.values[value].storage);
       steps.plan.storages[storage].changes = true;
       steps.plan.storages[storage].packed = 4 / info(steps.node(operand).type).bytes;
       steps.push(operand, DeclareAccumulator{value});
@@ -52,21 +52,10 @@ void Fragments::mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmul
   const Wgmma& any = matmuls.front().wgmma;
   const int piece = piece_of_k(steps, operands_.begin()->first);
   const auto push = [&](auto step) { steps.push(id, std::move(step)); };
-  // ptxas keeps an element that is read and only rounded to tf32 in one register, that of the operand. It must be free
-  // before the read; otherwise ptxas makes each wgmma wait for the one before (C7513). 8-bit operands are read there.
-  const bool in_place = any.type == ElementType::tf32 || info(any.type).bytes == 1;
   // Waits until all but the previous piece are multiplied: then the registers of the piece before that are free.
   const auto wait = [&] { push(WgmmaWait{1}); };
   for (int first = 0; first < any.k; first += piece) {
-    if (in_place) wait();
-    std::map<Id, std::vector<ValueId>> tiles;
-    for (const auto& [operand, computed] : operands_) tiles[operand] = read(steps, operand, first, any.b_state);
-    if (!in_place) wait();
-    std::map<Id, ValueId> made;
-    for (const auto& [operand, computed] : operands_)
-      push(RegisterFence{made[operand] = is_computed(steps.node(operand))
-                                             ? compute(steps, operand, first, tiles[operand])
-                                             : tiles[operand][0]});
+    const std::map<Id, ValueId> made = take(steps, first, any.b_state, wait);
     push(WgmmaFence{});
     for (const PendingWgmma& matmul : matmuls) {
       Wgmma wgmma = matmul.wgmma;
@@ -79,6 +68,25 @@ void Fragments::mma(Steps& steps, Id id, const std::vector<PendingWgmma>& matmul
     push(WgmmaCommit{});
     for (const PendingWgmma& matmul : matmuls) push(RegisterFence{matmul.wgmma.out});
   }
+}
+
+std::map<Id, ValueId> Fragments::take(Steps& steps, int first, PipelineStateId state,
+                                      const std::function<void()>& wait) {
+  // ptxas keeps an element that is read and only rounded to tf32 in one register, that of the operand. It must be free
+  // before the read; otherwise ptxas makes each wgmma wait for the one before (C7513). 8-bit operands are read there.
+  const ElementType type = steps.node(operands_.begin()->first).type;
+  const bool in_place = type == ElementType::tf32 || info(type).bytes == 1;
+  if (in_place) wait();
+  std::map<Id, std::vector<ValueId>> tiles;
+  for (const auto& [operand, computed] : operands_) tiles[operand] = read(steps, operand, first, state);
+  if (!in_place) wait();
+  std::map<Id, ValueId> made;
+  for (const auto& [operand, computed] : operands_) {
+    made[operand] =
+        is_computed(steps.node(operand)) ? compute(steps, operand, first, tiles[operand]) : tiles[operand][0];
+    steps.push(operand, RegisterFence{made[operand]});
+  }
+  return made;
 }
 
 std::vector<ValueId> Fragments::read(Steps& steps, Id operand, int first, PipelineStateId state) const {
@@ -97,7 +105,7 @@ std::vector<ValueId> Fragments::read(Steps& steps, Id operand, int first, Pipeli
     steps.push(tile, LoadFragment{.buffer = staged.buffer,
                                   .state = state,
                                   .transposed = staged.transposed,
-                                  .by_matrix = info(type).bytes == 1 && staged.transposed,
+                                  .by_matrix = info(type).bytes == 1 && (staged.transposed || !computed),
                                   .to_reals = to_reals,
                                   .out = out,
                                   .sweep = std::move(sweep)});

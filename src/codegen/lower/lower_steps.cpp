@@ -91,11 +91,12 @@ void Steps::group(StoreShared& stage) const {
       if (read.fast + 1 == sweep.shape.rank()) read.run = sweep.vector;
     return;
   }
-  const bool as_matrices = info(to.type).bytes == 2;
   // A thread has neighbors along the first axis of transposed accumulators; a matrix has rows in their natural order.
-  if (stage.sweep.layout.run(1) == 1) {
-    const bool natural = stage.sweep.layout.axis(1).back().place == Place::lane;
-    if (as_matrices && natural) stage.by = StoreShared::By::matrix_transposed, stage.sweep.vector = 8;
+  const bool transposed = stage.sweep.layout.run(1) == 1,
+             natural = stage.sweep.layout.axis(transposed ? 1 : 0).back().place == Place::lane,
+             as_matrices = info(to.type).bytes == 2 && natural;
+  if (transposed) {
+    if (as_matrices) stage.by = StoreShared::By::matrix_transposed, stage.sweep.vector = 8;
     return;
   }
   stage.by = as_matrices ? StoreShared::By::matrix : StoreShared::By::vector;

@@ -179,7 +179,7 @@ struct LoadFragment {
   BufferId buffer;
   PipelineStateId state;
   bool transposed = false;  ///< the buffer's rows run along the tile's first axis, not its second
-  bool by_matrix = false;   ///< transposed 8-bit elements, 16 bytes of a row at a time, by ldmatrix
+  bool by_matrix = false;   ///< 8-bit elements, 16 bytes of a row at a time, by ldmatrix
   bool to_reals = false;    ///< 8-bit integers become reals
   ValueId out;
   Sweep sweep;

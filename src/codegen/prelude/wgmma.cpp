@@ -23,8 +23,8 @@ constexpr int widths_of_16_bits[] = {64, 96, 128, 160, 176, 192, 256};
 constexpr int widths_of_tiles[] = {64, 96, 128, 192, 256};
 constexpr int widths_of_fp8[] = {32, 48, 64, 96, 128};
 constexpr Form forms[] = {{"bf16", "bf16", 16, "u32", widths_of_16_bits}, {"f16", "f16", 16, "u32", widths_of_16_bits},
-                          {"tf32", "tf32", 8, "float", widths_of_tiles},  {"f8e4m3", "e4m3", 32, "", widths_of_fp8},
-                          {"f8e5m2", "e5m2", 32, "", widths_of_fp8},      {"i8", "s8", 32, "u32", widths_of_tiles},
+                          {"tf32", "tf32", 8, "float", widths_of_tiles},  {"f8e4m3", "e4m3", 32, "u32", widths_of_fp8},
+                          {"f8e5m2", "e5m2", 32, "u32", widths_of_fp8},   {"i8", "s8", 32, "u32", widths_of_tiles},
                           {"u8", "u8", 32, "u32", widths_of_tiles}};
 
 /// item(first), item(first + 1), ..., `count` of them, in lines of eight that end and begin as `indent` has it.

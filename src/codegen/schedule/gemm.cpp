@@ -15,9 +15,9 @@ namespace {
 constexpr int most_accumulators = 192;  // registers of a thread
 
 // Columns of parts of 64 rows of accumulators, an even number of parts in each stage: two are in registers beside the
-// accumulators. wgmma reads the left operand again for each, so that narrow parts are bound by shared memory.
+// accumulators.
 std::vector<int> promoted_parts_of(int matmuls, int n, int k) {
-  const int most = matmuls * n > 192 ? 64 : matmuls * n > 128 ? 96 : 128;
+  const int most = matmuls * n > 192 ? 64 : 96;
   int parts = (n + most - 1) / most;
   if (parts * matmuls * k / codegen::most_fp8_products % 2) parts *= 2;
   return std::vector(static_cast<std::size_t>(parts), n / parts);
@@ -221,7 +221,8 @@ class Classifier {
     const Source source = find_source(analysis_.graph, operand);
     const std::string why = why_not_as_it_is(analysis_, operand, left);
     where_ = end_of_source(analysis_.graph, operand);
-    if (!why.empty() && left && !is_fp8(type())) return computed(operand);
+    // wgmma multiplies an fp8 left operand by several parts of the right one, and would read it for each from memory.
+    if (left && (!why.empty() || is_fp8(type()))) return computed(operand);
     if (!why.empty()) {
       swappable_ = !left;
       return fmt::format("the {} operand {}", left ? "left" : "right", why);

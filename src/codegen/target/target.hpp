@@ -31,7 +31,7 @@ struct Target {
   int registers_ahead = 32;            ///< registers, per tile, of epilogue loads that ptxas hoists
   int registers_of_epilogue = 32;      ///< accumulators on their way to memory, besides data that was read ahead
   int registers_of_parts = 58;         ///< partials that come from other CTAs
-  int registers_of_stream_k = 12;      ///< state of a CTA's iteration over its stream-K range
+  int registers_of_stream_k = 6;       ///< state of a CTA's iteration over its stream-K range
   int registers_of_reads = 0;          ///< consecutive reads with more registers stay in order; 0: ptxas decides
   int unrolled_k = 2;                  ///< unrolled k-steps of a matmul on FMA units
   std::int64_t shared_bytes_besides = 4096;  ///< bytes of shared memory that staging leaves for exchanges

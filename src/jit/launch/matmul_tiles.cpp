@@ -65,7 +65,7 @@ double cycles(const MachineModel::Tile& tile, MatmulFamily family, const MatmulS
 bool suits_wgmma(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
   if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1 || !has_wgmma(operands)) return false;
   const int step = 16 / info(operands).bytes;
-  return shape.k % step == 0 && (shape.nk || (shape.n % step == 0 && !is_fp8(operands)));
+  return shape.k % step == 0 && (shape.nk || shape.n % step == 0);
 }
 
 /// wgmma reads only 16-bit operands in any order: it computes the transpose of the result then, so that the right
@@ -74,8 +74,10 @@ bool swaps_operands(const MatmulShape& shape, ElementType operands) {
   return shape.computes_w || (!shape.nk && !is_half(operands));
 }
 /// Are the right operand's rows made of panels, which have 128 bytes? Computed operands may have a byte an element.
-bool has_panels(const MachineModel::Tile& tile, const MatmulShape& shape, ElementType operands) {
-  return tile.extents.m * (shape.computes_w ? 1 : info(operands).bytes) % 128 == 0;
+/// The sums that fp8 promotes leave fewer registers for it.
+bool may_be_swapped(const MachineModel::Tile& tile, const MatmulShape& shape, ElementType operands) {
+  const bool fits = !is_fp8(operands) || (tile.extents.n <= 128 && tile.extents.k == 64);
+  return fits && tile.extents.m * (shape.computes_w ? 1 : info(operands).bytes) % 128 == 0;
 }
 
 MatmulTiles of_type(MatmulTiles tiles, ElementType operands) {
@@ -138,7 +140,7 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
   MatmulShape as_halves = swaps ? MatmulShape{shape.n, shape.m, shape.k, true} : shape;
   as_halves.k = in_halves(shape.k, operands);
   const auto time = [&](const MachineModel::Tile& tile) {
-    if (swaps && !has_panels(tile, shape, operands)) return std::numeric_limits<double>::infinity();
+    if (swaps && !may_be_swapped(tile, shape, operands)) return std::numeric_limits<double>::infinity();
     return cycles(tile, family, as_halves, operands, target);
   };
   MatmulTiles tiles = tiles_of(

@@ -388,6 +388,16 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_left_f16_n176<0>(d, a, matrix, true);
   wgmma_left_f16_n192<0>(d, a, matrix, true);
   wgmma_left_f16_n256<1>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n32<0>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n48<0>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n64<0>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n96<0>(d, a, matrix, true);
+  wgmma_left_f8e4m3_n128<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n32<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n48<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n64<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n96<0>(d, a, matrix, true);
+  wgmma_left_f8e5m2_n128<0>(d, a, matrix, true);
   float e[4] = {1, 2, 3, 4};
   register_fence(e);
   wgmma_left_tf32_n64<0>(d, e, matrix, true);

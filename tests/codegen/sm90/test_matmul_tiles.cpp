@@ -81,7 +81,8 @@ TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
           "128x128x64");
   }
   CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::i8) == "128x256x128");
-  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f8e4m3) == plain);
+  // Sums of a wider tile leave no registers for a left operand that is transposed.
+  CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f8e4m3) == "128x128x128");
   CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x256x128");
   CHECK(chosen({8192, 768, 3072, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x192x128");
   // Rates without promotion would choose 128x192x128.
@@ -151,8 +152,7 @@ TEST_CASE("tiles suit every extent and device", "[jit]") {
             CHECK((tiles.n >= 16 && tiles.k >= 1));
             // A part of a k-iteration may be empty if there are half as many of them, or if rows of 128 bytes do not
             // divide it.
-            const bool as_bytes = info(operands).bytes == 1 && target.has_wgmma() && (nk || !is_fp8(operands)) &&
-                                  m > 1 && k % 16 == 0;
+            const bool as_bytes = info(operands).bytes == 1 && target.has_wgmma() && m > 1 && k % 16 == 0;
             if (k % 64 == 0)
               CHECK((k % tiles.k == 0 || as_bytes || (target.has_wgmma() && tiles.k * info(operands).bytes == 256)));
             if (!target.gpu) continue;

@@ -192,6 +192,41 @@ TEST_CASE("swapped operands: integers of 8 bits that are not contiguous along k"
   check<i8, i8, i8, f32>({128, 128, 128}, {16, 16, 128 * 7 + 48}, itself<i8>, weight);
 }
 
+TEST_CASE("swapped operands: fp8 that is not contiguous along k", "[cpu]") {
+  Cases cases(4);
+  for (const MatmulTiles& tiles : {MatmulTiles{128, 128, 128}, {64, 128, 128}, {64, 128, 256}, {96, 128, 128}}) {
+    const Sizes of{tiles.m + 40, tiles.n + 32, 2 * tiles.k + 16};
+    if (!cases.skip()) check<f8e4m3, f8e4m3, f8e4m3, f32>(tiles, of, itself<f8e4m3>, weight);
+  }
+  check<f8e5m2, f8e5m2, f8e5m2, bf16>({128, 128, 128}, {16, 144, 128 * 7 + 48}, itself<f8e5m2>, weight);
+}
+
+TEST_CASE("left operands of 8 bits that are not contiguous along k come from registers", "[cpu]") {
+  const auto check = []<class T, class O>(T, O, const MatmulTiles& tiles, const Sizes& of) {
+    INFO(fmt::format("tiles of [{},{}] by {}, {}", tiles.m, tiles.n, tiles.k, name(element_type<T>)));
+    const auto k = kernel("left_km", [=](In<T, 2> x, In<T, 2> w, Out<O, 2> y) {
+      auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
+      Var acc = zeros<Sum<T>>({tiles.m, tiles.n});
+      for (Index k : range(cdiv(w.extent(1), tiles.k)))
+        acc = mma(transpose(load(x, {k, m}, {tiles.k, tiles.m})), transpose(load(w, {n, k}, {tiles.n, tiles.k})), acc);
+      store(y, {m, n}, cast<O>(acc));
+    });
+    const Plan plan = plan_with(k.graph());
+    INFO(why_not(plan));
+    CHECK(has_roles(plan));
+    const Numbers<T, T> numbers(of, tiles.k);
+    std::vector<T> columns;
+    for (int l = 0; l < of.k; ++l)
+      for (int i = 0; i < of.m; ++i) columns.push_back(numbers.x[static_cast<std::size_t>(i) * of.k + l]);
+    const auto y = tensor<O, 2>({of.m, of.n}, nines<O>(of));
+    launch(test_device().stream(), k, tensor<T, 2>({of.k, of.m}, columns), tensor<T, 2>({of.n, of.k}, numbers.w), y);
+    CHECK(difference(y.to_vector(), numbers, weight) == "");
+  };
+  check(f8e4m3(), f32(), {128, 128, 128}, {208, 144, 272, true});
+  check(f8e5m2(), bf16(), {128, 128, 128}, {144, 200, 400, true});
+  check(i8(), i32(), {128, 128, 128}, {144, 136, 400, true});
+}
+
 TEST_CASE("swapped operands: weights of 8 bits that are dequantized", "[cpu]") {
   Cases cases(12);
   for (const MatmulTiles& tiles : {MatmulTiles{128, 128, 64}, {256, 128, 64}, {64, 128, 64}, {128, 256, 64}}) {

@@ -443,7 +443,7 @@ TEST_CASE("warp-specialized matmul: errors of fp8", "[cpu]") {
 
 // --- plans
 
-TEST_CASE("matmuls of 8 bits are warp-specialized where both operands run along k and TMA loads them", "[plan]") {
+TEST_CASE("matmuls of 8 bits are warp-specialized where one operand runs along k and TMA loads both", "[plan]") {
   const auto check = []<class T>(T) {
     const std::string type(name(element_type<T>));
     INFO(type);
@@ -451,10 +451,11 @@ TEST_CASE("matmuls of 8 bits are warp-specialized where both operands run along 
       return why_not(plain<T, f32>(tiles).graph(), change);
     };
     CHECK(of({128, 128, 128}) == "");
-    const std::string along_k = " is not contiguous along k, as wgmma requires for " + type;
-    const bool fp8 = is_fp8(element_type<T>);  // others come from registers
-    CHECK(of({128, 128, 128}, along(0, 0)) == (fp8 ? "the left operand" + along_k : ""));
-    CHECK(of({128, 128, 128}, along(1, 0)) == (fp8 ? "the right operand" + along_k : ""));
+    CHECK(of({128, 128, 128}, along(0, 0)) == "");
+    CHECK(of({128, 128, 128}, along(1, 0)) == "");  // swapped
+    CHECK(of({128, 128, 128}, [](Variant& variant) { along(0, 0)(variant), along(1, 0)(variant); }) ==
+          fmt::format("the right operand {0}; with its operands swapped, the right operand {0}",
+                      "is not contiguous along k, as wgmma requires for " + type));
     const std::string by_tma = " cannot be loaded by TMA, as rows of 8-bit elements must be for wgmma";
     CHECK(of({128, 128, 128}, unaligned(0)) == "the left operand" + by_tma);
     CHECK(of({128, 128, 128}, unaligned(1)) == "the right operand" + by_tma);
@@ -478,7 +479,7 @@ TEST_CASE("matmuls of 8 bits are warp-specialized where both operands run along 
   check(f8e4m3()), check(f8e5m2()), check(i8()), check(u8());
 }
 
-TEST_CASE("a right operand of 8 bits runs along k in any form", "[plan]") {
+TEST_CASE("a right operand of 8 bits may have any form", "[plan]") {
   static constexpr MatmulTiles tiles{64, 128, 128};
   using Make = std::function<Tile<f8e4m3, 2>(const In<f8e4m3, 2>& w, const Index& k, const Index& n)>;
   const auto of = [](const Make& make, const Changes& change = {}) {
@@ -495,7 +496,7 @@ TEST_CASE("a right operand of 8 bits runs along k in any form", "[plan]") {
     return load(w, {k, n}, {tiles.k, tiles.n});
   };
   CHECK(of(as_it_is, along(1, 0)) == "");
-  CHECK(of(as_it_is) == "the right operand is not contiguous along k, as wgmma requires for f8e4m3");
+  CHECK(of(as_it_is) == "");
   CHECK(of([](const auto& w, const Index& k, const Index& n) {
     return load(w.permute({1, 0}), {k, n}, {tiles.k, tiles.n});
   }) == "");
@@ -521,13 +522,13 @@ TEST_CASE("operands of 8 bits come from memory as they are", "[plan]") {
   const auto narrow = [](const auto& x) { return B(cast<f8e4m3>(x)); };
   CHECK(of([](const auto& a, const auto& b, const auto&, const auto&) { return std::pair<B, B>(a, b); }) == "");
   CHECK(of([=](const auto& a, const auto& b, const auto&, const auto&) { return std::pair<B, B>(twice(a), b); }) ==
-        "the left operand comes from 'mul'");
+        "the left operand is computed as f8e4m3");
   CHECK(of([=](const auto& a, const auto& b, const auto&, const auto&) { return std::pair<B, B>(a, twice(b)); }) ==
-        "the right operand comes from 'mul'");
+        "the right operand comes from 'mul'; with its operands swapped, the left operand is computed as f8e4m3");
   CHECK(of([=](const auto&, const auto& b, const auto& c, const auto&) { return std::pair<B, B>(narrow(c), b); }) ==
-        "the left operand is bf16 in memory");
+        "the left operand is computed as f8e4m3");
   CHECK(of([=](const auto& a, const auto&, const auto&, const auto& d) { return std::pair<B, B>(a, narrow(d)); }) ==
-        "the right operand is bf16 in memory");
+        "the right operand is bf16 in memory; with its operands swapped, the left operand is computed as f8e4m3");
 }
 
 namespace {
@@ -538,10 +539,12 @@ struct Promotion {
   std::vector<int> columns;  ///< of the parts of a stage
   int stages;
 };
-int registers_of_sets(const Plan& plan) {
+/// Registers of a left operand, or of the sets of sums, which begin with zeros.
+int registers_of(const Plan& plan, bool sums) {
   int registers = 0;
   for (const StepPlace& place : places_of<DeclareAccumulator>(const_cast<Plan&>(plan)))
-    registers += plan.storage(place.step().action.get<DeclareAccumulator>().value).registers;
+    if (const auto& declared = place.step().action.get<DeclareAccumulator>(); declared.zeroed == sums)
+      registers += plan.storage(declared.value).registers / plan.storage(declared.value).packed;
   return registers;
 }
 const std::string promoted = ", sums of 128 products promoted to f32";
@@ -555,13 +558,13 @@ TEST_CASE("sums of fp8 are promoted in parts, from two sets of registers", "[pla
                               {{64, 64, 512}, {64}, 3},
                               {{64, 96, 128}, {48, 48}, 9},
                               {{64, 128, 128}, {64, 64}, 8},
-                              {{64, 128, 256}, {128}, 4},
+                              {{64, 128, 256}, {64, 64}, 4},
                               {{64, 192, 128}, {96, 96}, 6},
                               {{64, 192, 256}, {96, 96}, 3},
                               {{64, 256, 128}, {64, 64, 64, 64}, 4},
                               {{128, 64, 128}, {32, 32}, 8},
                               {{128, 128, 128}, {64, 64}, 6},
-                              {{128, 128, 256}, {128}, 3},
+                              {{128, 128, 256}, {64, 64}, 3},
                               {{128, 192, 128}, {96, 96}, 4},
                               {{128, 256, 128}, {64, 64, 64, 64}, 4}}) {
     const Plan plan = plan_with(plain<f8e4m3, f32>(of.tiles).graph());
@@ -575,12 +578,14 @@ TEST_CASE("sums of fp8 are promoted in parts, from two sets of registers", "[pla
     const int parts = static_cast<int>(of.columns.size()) * of.tiles.k / 128;
     CHECK(count<Wgmma>(plan) == parts);
     CHECK(count<PromoteSums>(plan) == parts + 1);  // the last stage's last part, after the loop
-    CHECK(count<DeclareAccumulator>(plan) == 2);
-    CHECK(registers_of_sets(plan) == of.columns[0]);
+    CHECK(count<DeclareAccumulator>(plan) == 3);
+    CHECK(registers_of(plan, true) == of.columns[0]);
+    CHECK(registers_of(plan, false) == 16);  // 64 rows by 128 of k
+    CHECK(count<LoadFragment>(plan) == of.tiles.k / 128);
     std::vector<int> columns;
     for (const StepPlace& place : places_of<Wgmma>(const_cast<Plan&>(plan))) {
       const Wgmma& wgmma = place.step().action.get<Wgmma>();
-      CHECK((wgmma.m == of.tiles.m && wgmma.k == 128 && wgmma.overwrites && !wgmma.overwrites_first));
+      CHECK((wgmma.m == of.tiles.m && wgmma.k == 128 && wgmma.overwrites && !wgmma.overwrites_first && wgmma.left));
       columns.push_back(wgmma.n);
     }
     std::vector<int> expected;
@@ -588,9 +593,10 @@ TEST_CASE("sums of fp8 are promoted in parts, from two sets of registers", "[pla
     CHECK(columns == expected);
     const int groups = of.tiles.m / 64;
     CHECK(notes(plan)[0] ==
-          fmt::format("warp-specialized: {}x{}x{} f8e4m3 by wgmma, {} of {}, {} stages{}, 1 store by TMA", of.tiles.m,
+          fmt::format("warp-specialized: {}x{}x{} f8e4m3 by wgmma, {} of {}, {} stages{}{}, 1 store by TMA", of.tiles.m,
                       of.tiles.n, of.tiles.k, groups == 1 ? "2 consumer groups" : "1 consumer group",
-                      groups == 1 ? "1 warp group" : "2 warp groups", of.stages, promoted));
+                      groups == 1 ? "1 warp group" : "2 warp groups", of.stages, promoted,
+                      ", left operands from registers"));
     CHECK(plan.waits_for_previous());
   }
 }
@@ -611,8 +617,10 @@ TEST_CASE("the text of a plan shows how sums are promoted", "[plan]") {
       if (one.kind == remark_kind::wgmma && one.message.find(" x [") != std::string::npos) found.push_back(one.message);
     return fmt::format("{}", fmt::join(found, "; "));
   };
-  CHECK(remark(wide) == "[128,128] x [128,256] of f8e5m2" + promoted);
-  CHECK(remark(plan_with(plain<f8e4m3, f32>({64, 64, 512}).graph())) == "[64,512] x [512,64] of f8e4m3" + promoted);
+  const std::string from_registers = ", the left operand from registers";
+  CHECK(remark(wide) == "[128,128] x [128,256] of f8e5m2" + from_registers + promoted);
+  CHECK(remark(plan_with(plain<f8e4m3, f32>({64, 64, 512}).graph())) ==
+        "[64,512] x [512,64] of f8e4m3" + from_registers + promoted);
   CHECK(remark(plan_with(plain<i8, i32>({64, 64, 512}).graph())) == "[64,512] x [512,64] of i8");
   CHECK(notes(plan_with(gated<f8e4m3>({64, 128, 128}).graph()))[0].find(
             "64x128x128 f8e4m3 by wgmma, 2 matmuls, 2 consumer groups of 1 warp group") != std::string::npos);
@@ -639,7 +647,7 @@ TEST_CASE("two fp8 matmuls of a loop share the sets of registers", "[plan]") {
   CHECK(count<Wgmma>(plan) == 4);
   CHECK(count<PromoteSums>(plan) == 5);
   CHECK(count<DeclareAccumulator>(plan) == 2);
-  CHECK(registers_of_sets(plan) == 64);
+  CHECK(registers_of(plan, true) == 64);
   // With parts of all columns, a thread has no registers for both.
   CHECK(has_roles(plan_with(gated<f8e4m3>({64, 128, 256}).graph())));
   // Both may have the same operands.
@@ -749,41 +757,45 @@ PromoteSums& promotion(Plan& plan, std::size_t nth) { return the<PromoteSums>(pl
 
 // In the loop, the stage before's last part is promoted first, then each part but the last.
 TEST_CASE("the verifier reports errors of promoted sums", "[plan]") {
-  const PlantedFault faults[] = {
-      {"sums are not promoted", [](Plan& p) { place_of<PromoteSums>(p, 1).drop(); },
-       "it overwrites sums that are not promoted"},
-      {"the sums of the stage before are not promoted", [](Plan& p) { place_of<PromoteSums>(p, 0).drop(); },
-       "it overwrites sums that are not promoted"},
-      {"the last sums are not promoted", [](Plan& p) { place_of<PromoteSums>(p, 4).drop(); },
-       "sums of fp8 products are not promoted"},
-      {"sums are promoted twice", [](Plan& p) { repeat<PromoteSums>(p, 1); }, "are promoted already"},
-      {"the last sums are promoted twice", [](Plan& p) { repeat<PromoteSums>(p, 4); }, "are promoted already"},
-      {"sums are promoted before the wait for them", [](Plan& p) { place_of<PromoteSums>(p, 1).move(-2); },
-       "is the accumulator of a wgmma in flight"},
-      {"the last sums are promoted before the wait for them",
-       [](Plan& p) {
+  const PlantedFault faults[] =
+      {
+          {"sums are not promoted", [](Plan& p) { place_of<PromoteSums>(p, 1).drop(); },
+           "it overwrites sums that are not promoted"},
+          {"the sums of the stage before are not promoted", [](Plan& p) { place_of<PromoteSums>(p, 0).drop(); },
+           "it overwrites sums that are not promoted"},
+          {"the last sums are not promoted", [](Plan& p) { place_of<PromoteSums>(p, 4).drop(); },
+           "sums of fp8 products are not promoted"},
+          {"sums are promoted twice", [](Plan& p) { repeat<PromoteSums>(p, 1); }, "are promoted already"},
+          {"the last sums are promoted twice", [](Plan& p) { repeat<PromoteSums>(p, 4); }, "are promoted already"},
+          {"sums are promoted before the wait for them", [](Plan& p) { place_of<PromoteSums>(p, 1).move(-2); },
+           "is the accumulator of a wgmma in flight"},
+          {"the last sums are promoted before the wait for them",
+           [](Plan& p) {
     const StepPlace last = place_of<PromoteSums>(p, 4), wait = place_of<WgmmaWait>(p, 4);
     REQUIRE(last.body == wait.body);
     last.move(static_cast<std::ptrdiff_t>(wait.index) - static_cast<std::ptrdiff_t>(last.index));
-  }, "is the accumulator of a wgmma in flight"},
-      {"sums are promoted after they are overwritten",
-       [](Plan& p) {
+           },
+           "is the accumulator of a wgmma in flight"},
+          {"sums are promoted after they are overwritten",
+           [](Plan& p) {
     const StepPlace first = place_of<PromoteSums>(p, 1), next = place_of<Wgmma>(p, 2);
     first.move(static_cast<std::ptrdiff_t>(next.index) - static_cast<std::ptrdiff_t>(first.index));
-  }, "it overwrites sums that are not promoted"},
-      {"sums are promoted to other columns", [](Plan& p) { promotion(p, 1).sums = promotion(p, 3).sums; },
-       "are sums of other columns"},
-      {"sums are promoted to more columns than there are",
-       [](Plan& p) { p.values[promotion(p, 3).sums].origin[1] = 224; }, "are not columns of"},
-      {"sums are promoted to sums", [](Plan& p) { promotion(p, 2).accumulators = promotion(p, 1).sums; },
-       "are not columns of"},
-      {"sums are added up by wgmma", [](Plan& p) { the<Wgmma>(p, 1).overwrites = false; },
-       "it adds up more than 128 products of fp8"},
-      {"wgmma adds to the sums of the stage before",
-       [](Plan& p) {
+           },
+           "it overwrites sums that are not promoted"},
+                     {"sums are promoted to other columns",
+                      [](Plan& p) { promotion(p, 1).sums = promotion(p, 3).sums; }, "are sums of other columns"},
+                     {"sums are promoted to more columns than there are",
+                      [](Plan& p) { p.values[promotion(p, 3).sums].origin[1] = 224; }, "are not columns of"},
+                     {"sums are promoted to sums", [](Plan& p) { promotion(p, 2).accumulators = promotion(p, 1).sums; },
+                      "are not columns of"},
+                     {"sums are added up by wgmma", [](Plan& p) { the<Wgmma>(p, 1).overwrites = false; },
+                      "it adds up more than 128 products of fp8"},
+                     {"wgmma adds to the sums of the stage before",
+                      [](Plan& p) {
     the<Wgmma>(p, 1).overwrites = false;
     the<Wgmma>(p, 1).overwrites_first = the<Loop>(p, 2).loop;
-  }, "it adds up more than 128 products of fp8"},
+                      },
+                      "it adds up more than 128 products of fp8"},
       {"the last columns are left out", [](Plan& p) { drop_part(p, 3); }, "only 192 of 256 columns are multiplied"},
       {"columns in between are left out", [](Plan& p) { drop_part(p, 1); },
        "only 128 of 128 along k, and columns up to 64, are multiplied"},
@@ -805,8 +817,9 @@ TEST_CASE("the verifier reports errors of promoted sums", "[plan]") {
     const StepPlace released = release_of(p, 0), wait = place_of<WgmmaWait>(p, 0);
     REQUIRE(released.body == wait.body);
     released.move(static_cast<std::ptrdiff_t>(wait.index) - static_cast<std::ptrdiff_t>(released.index));
-  }, "wgmma that read the stage are in flight"},
-      {"the last stage is released before the wait", [](Plan& p) { release_of(p, 1).move(-1); },
+       },
+       "wgmma that read the stage are in flight"},
+      {"the last stage is released before the wait", [](Plan& p) { release_of(p, 1).move(-2); },
        "wgmma that read the stage are in flight"},
       {"the stage that is being read is released",
        [](Plan& p) { release_of(p, 0).step().action.get<ElectOne>().body[0].action.get<ArriveEmpty>().behind = 0; },
@@ -816,22 +829,30 @@ TEST_CASE("the verifier reports errors of promoted sums", "[plan]") {
     const StorageId one = p.values[the<Wgmma>(p, 0).out].storage, other = p.values[the<Wgmma>(p, 1).out].storage;
     for (Value& value : p.values)
       if (value.storage == other) value.storage = one;
-  }, "is the accumulator of a wgmma in flight"},
-      {"a set of registers that is not zero at first", [](Plan& p) { the<DeclareAccumulator>(p, 1).zeroed = false; },
+       },
+       "is the accumulator of a wgmma in flight"},
+      {"a set of registers that is not zero at first", [](Plan& p) { the<DeclareAccumulator>(p, 2).zeroed = false; },
        "is read before it is set"},
-      {"a set of registers that is not declared", [](Plan& p) { place_of<DeclareAccumulator>(p, 1).drop(); },
+      {"a set of registers that is not declared", [](Plan& p) { place_of<DeclareAccumulator>(p, 2).drop(); },
        "before it is defined"},
       {"no fence before wgmma", [](Plan& p) { place_of<WgmmaFence>(p, 0).drop(); }, "no fence precedes it"},
       {"a wgmma that is not committed", [](Plan& p) { place_of<WgmmaCommit>(p, 1).drop(); }, "are not committed"},
       {"operands of another type", [](Plan& p) { the<Wgmma>(p, 0).type = ElementType::f8e5m2; },
        "is not stored as wgmma reads f8e5m2"},
-      {"a left operand along m", [](Plan& p) { the<Wgmma>(p, 1).a_k_major = false; },
-       "wgmma reads f8e4m3 only k-major"},
+      {"a left operand that is not read", [](Plan& p) { place_of<LoadFragment>(p, 0).drop(); },
+       "is read before it is set"},
+      {"a left operand that is read before the wait",
+       [](Plan& p) {
+    const StepPlace read = place_of<LoadFragment>(p, 0), wait = place_of<WgmmaWait>(p, 0);
+    REQUIRE(read.body == wait.body);
+    read.move(static_cast<std::ptrdiff_t>(wait.index) - static_cast<std::ptrdiff_t>(read.index));
+       },
+       "is the left operand of a wgmma in flight"},
       {"a right operand along n", [](Plan& p) { the<Wgmma>(p, 1).b_k_major = false; },
        "wgmma reads f8e4m3 only k-major"},
       {"a k that is no multiple of 32", [](Plan& p) { the<Wgmma>(p, 0).k = 48; }, "no wgmma instruction has shape"},
       {"half of k", [](Plan& p) { the<Wgmma>(p, 0).k = 64; }, "only 64 of 128 along k"},
-  };
+      };
   check_reported(plan_with(plain<f8e4m3, f32>({128, 256, 128}).graph()), faults);
 
   const PlantedFault of_k[] = {

@@ -74,6 +74,56 @@ __device__ inline void wgmma_left_f16_n256(float* d, const u32* a, u64 b, bool a
 }
 
 template <int transposed_b>
+__device__ inline void wgmma_left_f8e4m3_n32(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e4m3, 32, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f8e4m3_n48(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e4m3, 48, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f8e4m3_n64(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e4m3, 64, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f8e4m3_n96(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e4m3, 96, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f8e4m3_n128(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e4m3, 128, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f8e5m2_n32(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e5m2, 32, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f8e5m2_n48(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e5m2, 48, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f8e5m2_n64(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e5m2, 64, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f8e5m2_n96(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e5m2, 96, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f8e5m2_n128(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f8e5m2, 128, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
 __device__ inline void wgmma_left_i8_n64(int* d, const u32* a, u64 b, bool adds) {
   emulated_wgmma_left(emulated_i8, 64, transposed_b, d, a, b, adds);
 }

@@ -14,8 +14,9 @@ class AccumulatingConsumer : ConsumerRole {
  public:
   AccumulatingConsumer(const MatmulPipelines& pipelines, GraphLowering& graph)
       : ConsumerRole(pipelines, graph),
-        fragments_(how_.computed, staged_tiles(pipelines), how_.groups, how_.row_order),
-        promoted_(pipelines, steps_),
+        fragments_(how_.computed, staged_tiles(pipelines), how_.groups, how_.row_order,
+                   how_.promotes() ? PromotedSums::pieces : FragmentPieces{}),
+        promoted_(pipelines, fragments_, steps_),
         stores_(pipelines, graph) {
     if (takes_turns()) turns_ = steps_.plan.allocate_named_barriers(how_.consumer_groups);
   }

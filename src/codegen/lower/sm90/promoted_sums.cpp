@@ -18,7 +18,8 @@ std::vector<PromotedSums::Part> PromotedSums::parts_of_stage() const {
 
 Sweep PromotedSums::sweep_of(const Part& part) const {
   const Shape shape{pipelines_.matmul(pipelines_.how.matmuls[0].id).m, part.columns};
-  Sweep sweep{.shape = shape, .layout = wgmma_accumulator_layout(shape, pipelines_.how.groups)};
+  Sweep sweep{.shape = shape,
+              .layout = wgmma_accumulator_layout(shape, pipelines_.how.groups, pipelines_.how.row_order)};
   sweep.origin[1] = part.first_column;
   return sweep;
 }
@@ -41,10 +42,13 @@ void PromotedSums::declare() {
 // are in flight across the end of an iteration (C7514).
 void PromotedSums::multiply(const std::vector<PendingWgmma>& matmuls, const std::function<void()>& release) {
   open_ = {.accumulators = matmuls.back().wgmma.out, .sums = parts_.back().sums};
+  std::map<Id, ValueId> left;
   for (const Part& part : parts_) {
-    const bool is_first = &part == &parts_.front();
-    if (is_first) push(WgmmaWait{0});
+    const bool is_first = &part == &parts_.front(), is_next_piece = is_first || part.first_k != (&part - 1)->first_k;
+    if (is_next_piece)
+      left = fragments_.take(steps_, part.first_k, matmuls[0].wgmma.b_state, [&] { push(WgmmaWait{0}); });
     Wgmma wgmma = matmuls[part.matmul].wgmma;
+    wgmma.left = left.at(matmuls[part.matmul].left);
     const PromoteSums next{.accumulators = wgmma.out, .sums = part.sums};
     wgmma.out = part.sums;
     wgmma.n = part.columns;

@@ -11,7 +11,11 @@ namespace tessera::internal::lowering {
 
 class PromotedSums {
  public:
-  PromotedSums(const MatmulPipelines& pipelines, Steps& steps) : pipelines_(pipelines), steps_(steps) {}
+  PromotedSums(const MatmulPipelines& pipelines, Fragments& fragments, Steps& steps)
+      : pipelines_(pipelines), fragments_(fragments), steps_(steps) {}
+
+  /// How left operands are read: all products that a part sums up, in one set of registers.
+  static constexpr FragmentPieces pieces{.bytes = codegen::most_fp8_products, .sets = 1};
 
   /// Declares the sets: zeros, which the first k-iteration promotes.
   void declare();
@@ -35,6 +39,7 @@ class PromotedSums {
   }
 
   const MatmulPipelines& pipelines_;
+  Fragments& fragments_;
   Steps& steps_;
   std::vector<Part> parts_;  // of a stage: an even number, so that each begins with the first set
   PromoteSums open_;

@@ -286,7 +286,7 @@ class Accesses {
     const int packed = plan_.storage(s.out).packed;
     diagnostics_.require(buffer.form == SharedForm::panels && bytes <= 4, "{} does not consist of panels of {}",
                          name_of(plan_, s.buffer), name(buffer.type));
-    diagnostics_.require(s.by_matrix == (bytes == 1 && s.transposed), "{} of {} is read {}by ldmatrix",
+    diagnostics_.require(s.by_matrix == (bytes == 1 && (s.transposed || packed > 1)), "{} of {} is read {}by ldmatrix",
                          name_of(plan_, s.buffer), name(buffer.type), s.by_matrix ? "" : "not ");
     diagnostics_.require(packed == (s.by_matrix && is_left(s, ElementType::i8) ? 4 : 1),
                          "{} elements are read to a register", packed);
