@@ -11,7 +11,7 @@ namespace {
 struct Form {
   std::string_view type, ptx;   ///< our name of the operands' type, and that of PTX
   int k;                        ///< of an instruction
-  std::string_view left;        ///< type of the registers that hold the left operand; empty: only memory holds it
+  std::string_view left;        ///< type of the registers that hold the left operand
   std::span<const int> widths;  ///< n of the instructions that schedules choose from
 
   bool has_transposed() const { return k == 16; }  ///< other operands are K-major
@@ -81,8 +81,7 @@ std::string wgmma_items() {
   std::string text;
   for (const bool left : {false, true})
     for (const Form& form : forms)
-      if (!left || !form.left.empty())
-        for (const int n : form.widths) text += (text.empty() ? "" : "\n\n") + item(form, n, left);
+      for (const int n : form.widths) text += (text.empty() ? "" : "\n\n") + item(form, n, left);
   return text + "\n";
 }
 

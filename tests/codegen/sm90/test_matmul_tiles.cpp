@@ -86,7 +86,7 @@ TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
   CHECK(chosen({4096, 4096, 4096, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x256x128");
   CHECK(chosen({8192, 768, 3072, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x192x128");
   // Rates without promotion would choose 128x192x128.
-  CHECK(chosen({2048, 6400, 768, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x128x256");
+  CHECK(chosen({2048, 6400, 3072, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x256x128");
   CHECK(chosen({4096, 4096, 4104, true}, MatmulFamily::plain, ElementType::f8e4m3) == "128x128x64");  // not by TMA
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::f64) == "64x64x16");
   // The next tile's loads overlap another tile's matmul.
