@@ -286,6 +286,17 @@ def linear_i8_nk(shape, dtype, device, sets):
     yield from gemm_nk(shape, dtype, device, sets)
 
 
+def grouped_mm(shape, dtype, device, sets):
+    m, n, k, experts = shape
+    sizes = torch.tensor([expert * 5 % 8 + 1 for expert in range(experts)])
+    ends = (sizes.cumsum(0) * (m // sizes.sum())).to(device, torch.int32)
+    x = [normal((m, k), dtype, device) for _ in range(sets)]
+    w = [normal((experts, k, n), dtype, device) for _ in range(sets)]
+    yield "torch._grouped_mm", lambda i: torch._grouped_mm(x[i], w[i], offs=ends)
+    by_columns = [each.transpose(1, 2).contiguous().transpose(1, 2) for each in w]
+    yield "torch._grouped_mm, by columns", lambda i: torch._grouped_mm(x[i], by_columns[i], offs=ends)
+
+
 def sdpa(shape, dtype, device, sets, causal=True):
     """For [batch, positions, heads, width], with possibly fewer heads of keys and values."""
     batch, positions, heads, width = shape[:4]
@@ -481,7 +492,7 @@ OPS = {
 } | {
     f.__name__: f
     for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn, sort, cumsum, histogram)
-    + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm, linear_i8, linear_i8_nk, linear_i4)
+    + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm, linear_i8, linear_i8_nk, linear_i4, grouped_mm)
     + (attention_causal, attention_full, attention_gqa, attention_window)
 }
 

@@ -67,7 +67,7 @@ class Bench(unittest.TestCase):
         self.assertTrue({"driver", "cuda", "clocks_mhz"}.isdisjoint(figures))  # of a GPU alone
         names = {row["name"].split("-")[0] for row in figures["rows"]}
         self.assertEqual(names, {"copy", "gelu", "layer_norm", "gemm", "linear_gelu", "linear_cast", "linear_norm", "linear_i8",
-                                 "linear_i4", "attention", "decode", "prefill"})
+                                 "linear_i4", "grouped_mm", "attention", "decode", "prefill"})
         for row in figures["rows"]:
             self.assertLessEqual(KEYS, row.keys())
             self.assertGreater(row["ours_ms"], 0)

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "common/computed.hpp"
+#include "common/grouped.hpp"
 #include "common/scaled_products.hpp"
 #include "common/tier.hpp"
 #include "common/typed.hpp"
@@ -215,6 +216,8 @@ std::vector<Row> matmul_rows(const RowSettings& settings) {
   for (const MatmulShape& shape :
        small ? std::vector{tiny} : std::vector<MatmulShape>{{4096, 4096, 4096}, {8192, 3072, 768}})
     rows.push_back(linear_i4(shape, settings.tiles));
+  rows.push_back(
+      grouped_mm(small ? MatmulShape{36 * 128, 40, 32} : MatmulShape{36 * 256, 3072, 768}, 8, settings.tiles));
 
   const std::vector<MatmulShape> matrices =  // by their columns and rows
       small ? std::vector{tiny}

@@ -54,7 +54,8 @@ struct Row {
   std::string group = {};           ///< "sweep": measured only when a pattern that begins with it is given
   std::vector<std::int64_t> shape;  ///< copy, sum, histogram [n]; gelu, cumsum [n] or any; sort, layer_norm and others
                                     ///< on rows [rows,width]; csr_* [rows,nonzeros]; mandelbrot, bilinear
-                                    ///< [height,width]; gemv [n,k]; gemm, linear_* [m,n,k]; attention
+                                    ///< [height,width]; gemv [n,k]; gemm, linear_* [m,n,k]; grouped_mm
+                                    ///< [m,n,k,experts]; attention
                                     ///< [batch,positions,heads,head width], for gqa followed by key-value heads;
                                     ///< decode [batch,cached]; prefill [batch,length]
   Resource resource = Resource::memory;

@@ -22,7 +22,7 @@ class Finder {
   ScheduleMatch run() {
     if (analysis_.target.tier != Target::Tier::wgmma || !feed_each_other() || !why_no_roles(analysis_).empty())
       return {};
-    how_.ahead = known_ahead();
+    how_.ahead = known_ahead(analysis_);
     how_.launch.assign(analysis_.graph.nodes.size(), 0);
     how_.overlap = MatmulOverlap::none;
     for (const auto& rule : {&Finder::loop, &Finder::shapes, &Finder::operands, &Finder::room})
@@ -71,19 +71,6 @@ class Finder {
       open.insert(open.end(), node(id).in.begin(), node(id).in.end());
     }
     return false;
-  }
-
-  // Numbers that follow from the launch, block indices, counters, and single elements of tensors at such places.
-  std::vector<char> known_ahead() const {
-    const auto counted = [&](Id id, RegionId) { return node(id).op == Op::block || analysis_.is_counter(id); };
-    const std::vector<char> counts = analysis_.uniform_values(counted);
-    const auto is_item = [&](Id id) {
-      while (node(id).op == Op::reshape) id = node(id).in[0];
-      if (node(id).op != Op::load || node(id).ordered || node(id).shape.size() != 1) return false;
-      // The view, whose slices are numbers, too, and the indices.
-      return std::ranges::all_of(node(id).in, [&](Id index) { return counts[index] != 0; });
-    };
-    return analysis_.uniform_values([&](Id id, RegionId region) { return counted(id, region) || is_item(id); });
   }
 
   std::string loop() {

@@ -31,8 +31,7 @@ class Classifier {
   ScheduleMatch run() {
     if (analysis_.target.tier != Target::Tier::wgmma || first_matmul(analysis_) == no_id) return {};
     if (std::string why = why_no_roles(analysis_); !why.empty()) return {.why_not = std::move(why)};
-    how_.ahead =
-        analysis_.uniform_values([&](Id id, RegionId) { return node(id).op == Op::block || analysis_.is_counter(id); });
+    how_.ahead = known_ahead(analysis_);
     how_.launch = analysis_.uniform_values([](Id, RegionId) { return false; });
     for (const auto& rule : {&Classifier::matmuls, &Classifier::loop, &Classifier::tile, &Classifier::operands,
                              &Classifier::rounds, &Classifier::epilogue})

@@ -56,6 +56,18 @@ bool starts_from_zeros(const GraphAnalysis& analysis, Id loop, Id argument) {
   return is_zeros(analysis, analysis[loop].in[static_cast<std::size_t>(analysis[argument].position())]);
 }
 
+std::vector<char> known_ahead(const GraphAnalysis& analysis) {
+  const auto counted = [&](Id id, RegionId) { return analysis[id].op == Op::block || analysis.is_counter(id); };
+  const std::vector<char> counts = analysis.uniform_values(counted);
+  const auto is_item = [&](Id id) {
+    while (analysis[id].op == Op::reshape) id = analysis[id].in[0];
+    if (analysis[id].op != Op::load || analysis[id].ordered || analysis[id].shape.size() != 1) return false;
+    // The view, whose slices are numbers, too, and the indices.
+    return std::ranges::all_of(analysis[id].in, [&](Id index) { return counts[index] != 0; });
+  };
+  return analysis.uniform_values([&](Id id, RegionId region) { return counted(id, region) || is_item(id); });
+}
+
 bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecialization& how, Id id) {
   const Node& node = analysis[id];
   if (node.op != Op::load || node.ordered || node.region != 0) return false;

@@ -79,6 +79,10 @@ struct WarpSpecialization {
   bool copies_by_threads() const { return std::ranges::any_of(tiles, &ProducedTile::by_threads); }
 };
 
+/// Numbers that the producer computes itself: those that follow from the launch, block indices, counters, and single
+/// elements of tensors at such places. By node.
+std::vector<char> known_ahead(const GraphAnalysis& analysis);
+
 /// A load of a smaller tile that is broadcast to the accumulators' shape (a bias), from a place known before the loop.
 bool is_read_ahead(const GraphAnalysis& analysis, const WarpSpecialization& how, Id id);
 
