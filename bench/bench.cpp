@@ -76,8 +76,9 @@ Settings parse(CommandLine& line) {
       "the peer is a plain loop on one core, and TESSERA_THREADS says how many cores are ours; t1-, without wgmma, as "
       "with TESSERA_TENSOR_CORES=mma_sync; "
       "gqa-, attention whose queries share heads of keys; window-, attention to the last 1024\n"
-      "positions; chosen-, each tile that choose() might choose: the peer is the best of them, and the ratio its time\n"
-      "by that of the tile chosen; tiles-, each tile for 200 random extents, for scripts/fit.");
+      "positions; cached-, attention of 16 queries to a long cache; chosen-, each tile that choose() might choose: the\n"
+      "peer is the best of them, and the ratio its time by that of the tile chosen; tiles-, each tile for 200 random\n"
+      "extents, for scripts/fit.");
   line.parse();
   if (settings.repetitions < 1) throw Error("--repetitions: measure at least once");
   return settings;

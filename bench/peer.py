@@ -297,12 +297,12 @@ def grouped_mm(shape, dtype, device, sets):
     yield "torch._grouped_mm, by columns", lambda i: torch._grouped_mm(x[i], by_columns[i], offs=ends)
 
 
-def sdpa(shape, dtype, device, sets, causal=True):
-    """For [batch, positions, heads, width], with possibly fewer heads of keys and values."""
+def sdpa(shape, dtype, device, sets, causal=True, queries=None):
+    """For [batch, positions, heads, width], with possibly fewer heads of keys and values, or fewer queries."""
     batch, positions, heads, width = shape[:4]
     of_keys = shape[4] if len(shape) > 4 else heads
-    tensors = lambda count: [normal((batch, count, positions, width), dtype, device) for _ in range(sets)]
-    q, k, v = tensors(heads), tensors(of_keys), tensors(of_keys)
+    tensors = lambda count, rows: [normal((batch, count, rows, width), dtype, device) for _ in range(sets)]
+    q, k, v = tensors(heads, queries or positions), tensors(of_keys, positions), tensors(of_keys, positions)
     grouped = {"enable_gqa": True} if of_keys < heads else {}
 
     def by(backend):
@@ -326,6 +326,10 @@ def attention_full(*row):
 
 def attention_gqa(*row):
     yield from sdpa(*row)
+
+
+def attention_cached(*row):
+    yield from sdpa(*row, causal=False, queries=16)
 
 
 def attention_window(shape, dtype, device, sets):
@@ -492,8 +496,8 @@ OPS = {
 } | {
     f.__name__: f
     for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn, sort, cumsum, histogram)
-    + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm, linear_i8, linear_i8_nk, linear_i4, grouped_mm)
-    + (attention_causal, attention_full, attention_gqa, attention_window)
+    + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm, linear_i8, linear_i8_nk, linear_i4)
+    + (grouped_mm, attention_causal, attention_full, attention_gqa, attention_window, attention_cached)
 }
 
 

@@ -8,10 +8,10 @@ namespace tessera::internal::bench {
 namespace {
 
 constexpr int window = 1024;
-enum class Seen : std::uint8_t { causal, full, window };
+enum class Seen : std::uint8_t { causal, full, window, cached };
 
-/// softmax(q k^T scale) v, online (Dao et al., 2022): q and o are [batch, heads, positions, d]; k and v have fewer
-/// heads, each shared by `group` heads of q.
+/// softmax(q k^T scale) v, online (Dao et al., 2022): q and o are [batch, heads, queries, d]; k and v [batch, heads,
+/// positions, d] have fewer heads, each shared by `group` heads of q.
 auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group) {
   return kernel("attention", [=](In<bf16, 4> q, In<bf16, 4> k, In<bf16, 4> v, Out<bf16, 4> o, Scalar<f32> scale) {
     require(q.extent(3) == d, "heads as wide as the kernel was made for");
@@ -21,12 +21,13 @@ auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group) {
     Tile rows = m * bm + iota({bm, 1}, 0);
     Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
     Tile factor = scale * log2e;
-    Tile length = kind == Seen::full ? Tile(k.extent(2)) : Tile(minimum((m + 1) * bm, k.extent(2)));
+    const bool all = kind == Seen::full || kind == Seen::cached;
+    Tile length = all ? Tile(k.extent(2)) : Tile(minimum((m + 1) * bm, k.extent(2)));
     Tile first = kind == Seen::window ? Tile(maximum(m * bm - (window - 1), 0) / bn) : Tile(0 * m);
     for (Index i : range(cdiv(length, bn) - first)) {
       Tile j = first + i;
       Tile columns = j * bn + iota({1, bn}, 1);
-      Tile seen = kind == Seen::full     ? Tile(columns < k.extent(2))
+      Tile seen = all                    ? Tile(columns < k.extent(2))
                   : kind == Seen::causal ? Tile(columns <= rows)
                                          : Tile((columns <= rows) & (columns > rows - window));
       Tile keys = reshape(load(k, {batch, head / group, j, 0}, {1, 1, bn, d}), {bn, d});
@@ -47,28 +48,31 @@ struct AttentionSetup {
   std::int64_t batch, positions;
   int heads, width;
   Seen kind = Seen::causal;
-  int group = 1;  ///< query heads per key-value head
+  int group = 1;    ///< query heads per key-value head
+  int queries = 0;  ///< per head; 0: as many as positions
   std::string named = {};
   std::optional<MatmulTiles> tiles = {};  ///< m queries, n keys; without it attention_tiles() chooses
 };
 
 Row attention(const AttentionSetup& of) {
-  const auto [batch, positions, heads, width, kind, group, named, given] = of;
-  const double queries = static_cast<double>(batch * heads * positions), count = static_cast<double>(positions);
-  const double seen = kind == Seen::full     ? count
-                      : kind == Seen::causal ? count / 2
-                                             : std::min<double>(window, count / 2);
+  const auto [batch, positions, heads, width, kind, group, few, named, given] = of;
+  const std::int64_t rows = few ? few : positions;
+  const double queries = static_cast<double>(batch * heads * rows), count = static_cast<double>(positions);
+  const bool all = kind == Seen::full || kind == Seen::cached;
+  const double seen = all ? count : kind == Seen::causal ? count / 2 : std::min<double>(window, count / 2);
+  const double bytes = 2.0 * width * (2 * queries + 2.0 / group * static_cast<double>(batch * heads * positions));
   Row row{.op = "attention",
           .type = "bf16",
           .form = kind == Seen::full     ? "full"
+                  : kind == Seen::cached ? "cached"
                   : kind == Seen::window ? "window"
                   : group > 1            ? "gqa"
                                          : "causal",
           .group = named,
           .shape = {batch, positions, heads, width},
-          .resource = Resource::bf16,
-          .work = 4 * queries * seen * width,
-          .bytes = 2.0 * (2 + 2.0 / group) * queries * width,
+          .resource = kind == Seen::cached ? Resource::memory : Resource::bf16,
+          .work = kind == Seen::cached ? bytes : 4 * queries * seen * width,
+          .bytes = bytes,
           .allowed = allowed<bf16>,
           .tiled = true};
   if (group > 1) row.shape.push_back(heads / group);
@@ -79,21 +83,22 @@ Row attention(const AttentionSetup& of) {
                                             .width = heads * width,
                                             .head_width = width,
                                             .seen = static_cast<std::int64_t>(seen)});
+    if (few) tiles = {few, 128};
     if (given) tiles = {given->m, given->n};
     const Normal of_q(1), of_k(2), of_v(3);
-    const auto q = operands<bf16, 4>(device, turns, {batch, heads, positions, width}, of_q);
+    const auto q = operands<bf16, 4>(device, turns, {batch, heads, rows, width}, of_q);
     const auto k = operands<bf16, 4>(device, turns, {batch, heads / group, positions, width}, of_k);
     const auto v = operands<bf16, 4>(device, turns, {batch, heads / group, positions, width}, of_v);
-    const auto o = results<bf16, 4>(device, turns, {batch, heads, positions, width});
+    const auto o = results<bf16, 4>(device, turns, {batch, heads, rows, width});
     const double scale = 1 / std::sqrt(width);
     const auto reference = [=](std::int64_t index) {
-      const std::int64_t column = index % width, query = index / width, row = query % positions;
-      const std::int64_t head = query / positions, sequence = head / heads;
+      const std::int64_t column = index % width, query = index / width, row = query % rows;
+      const std::int64_t head = query / rows, sequence = head / heads;
       const std::int64_t keys = (sequence * (heads / group) + head % heads / group) * positions;
       const auto at = [](const Normal& normal, std::int64_t i) { return static_cast<float>(bf16(normal[i])); };
       double norm = 0, sum = 0;
       const std::int64_t first = kind == Seen::window ? std::max<std::int64_t>(row - window + 1, 0) : 0;
-      for (std::int64_t j = first; j < (kind == Seen::full ? positions : row + 1); ++j) {
+      for (std::int64_t j = first; j < (all ? positions : row + 1); ++j) {
         double score = 0;
         for (int i = 0; i < width; ++i)
           score += static_cast<double>(at(of_q, query * width + i)) * at(of_k, (keys + j) * width + i);
@@ -121,6 +126,7 @@ std::vector<Row> attention_rows(const RowSettings& settings) {
   if (settings.small) {
     add({.batch = 2, .positions = 70, .heads = 2, .width = 16});
     add({.batch = 1, .positions = 70, .heads = 4, .width = 16, .group = 2, .named = "gqa"});
+    add({.batch = 1, .positions = 70, .heads = 2, .width = 16, .kind = Seen::cached, .queries = 16, .named = "cached"});
     return rows;
   }
   constexpr std::int64_t tokens = 16384;
@@ -138,6 +144,14 @@ std::vector<Row> attention_rows(const RowSettings& settings) {
            .group = 4,
            .named = "gqa"});
     add({.batch = 1, .positions = tokens, .heads = 16, .width = width, .kind = Seen::window, .named = "window"});
+    for (const std::int64_t positions : {1024, 8192})
+      add({.batch = 4096 / width * 8192 / positions,
+           .positions = positions,
+           .heads = 8,
+           .width = width,
+           .kind = Seen::cached,
+           .queries = 16,
+           .named = "cached"});
   }
   return rows;
 }

@@ -166,6 +166,10 @@ std::vector<NamedKernel> make_table() {
   table.add_products<f32>(config, "f32");
   table.add_products<tf32>(config, "tf32");
   table.add_products<bf16>(config, "bf16");
+  // Few rows, as when a new token's queries of several heads share keys: warps share the rows.
+  for (const auto& [rows, keys, width] : {std::tuple{16, 128, 64}, {32, 64, 64}, {16, 64, 128}})
+    table.add(fmt::format("attention-{}x{}x{}-bf16", rows, keys, width),
+              [=, rows = rows, keys = keys, width = width] { return kernels::attention<bf16>(12, width, rows, keys); });
   table.add("greedy_parts", [=] { return kernels::greedy_parts(vocab, 2048); });
   table.add("greedy_token", [] { return kernels::greedy_token(25); });
   table.add("sample", [=] { return kernels::sample(vocab); });

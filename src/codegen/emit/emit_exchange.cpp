@@ -120,6 +120,7 @@ void emit(Writer& w, const Reduce& reduce) {
                                        : IndexExpression::always();
     w.line("{}{} = {};", guard(inside), to, combine(reduce.op, type, {to}, value).text);
   });
+  if (reduce.partial) return;
   combine_lanes(w, reduce.op, reduce.out, count, lane_masks(of_sweep.thread_digits(reduce.axis)));
   emit(w, reduce.across);
 }

@@ -49,13 +49,19 @@ Tiles tiles_of(const Mma& mma) {
 
 std::string warp_row(Writer& w, const Matmul& matmul, int rows) {
   if (matmul.warps_m == 1) return "0";
-  return (w.warp() / matmul.warps_n * rows).text();
+  return (w.warp() / (matmul.warps_n * matmul.slices()) * rows).text();
 }
 
 std::string warp_column(Writer& w, const Matmul& matmul, int columns) {
   if (matmul.warps_n == 1) return "0";
-  return (w.warp() % matmul.warps_n * columns).text();
+  return (w.warp() / matmul.slices() % matmul.warps_n * columns).text();
 }
+
+// The position of k-step k of a warp's slice of k.
+void declare_slice(Writer& w, const Matmul& matmul) {
+  if (matmul.slices() > 1) w.line("const int slice = {};", w.warp() % matmul.slices() * matmul.k_steps());
+}
+std::string_view k_step(const Matmul& matmul) { return matmul.slices() > 1 ? "(slice + k)" : "k"; }
 
 // Distance in registers between the four accumulators of one instruction.
 int apart(const Matmul& p) { return p.pairs().columns ? 2 : 1; }
@@ -103,17 +109,17 @@ void left_fragments(Writer& w, const Matmul& p, int count, const std::string& to
   const int chunks = w.buffer(p.a.buffer).chunks(), rows = 16 * 16 * chunks;  // bytes of 16 rows
   if (p.pairs().rows) {
     w.unrolled("i", count, [&](const IndexExpression& i) {
-      w.line("load_bytes_transposed<{}, 1>({}[{}], left + k * {}, {});", chunks, to, i, 2 * rows,
+      w.line("load_bytes_transposed<{}, 1>({}[{}], left + {} * {}, {});", chunks, to, i, k_step(p), 2 * rows,
              IndexExpression::variable("row") / 16 + i);
     });
   } else if (p.a.k_major) {
-    w.line("const char* const at = left_row<{}>(left, row, k * 2);", chunks);
+    w.line("const char* const at = left_row<{}>(left, row, {} * 2);", chunks, k_step(p));
     w.unrolled("i", count,
                [&](const IndexExpression& i) { w.line("load_matrix_x4({}[{}], {});", to, i, beyond("at", i * rows)); });
   } else {
     w.unrolled("i", count, [&](const IndexExpression& i) {
-      w.line("load_matrix_x4_transposed({}[{}], left_row_transposed<{}>(left, {}) + k * {});", to, i, chunks,
-             IndexExpression::variable("row") / 8 + i * 2, rows);
+      w.line("load_matrix_x4_transposed({}[{}], left_row_transposed<{}>(left, {}) + {} * {});", to, i, chunks,
+             IndexExpression::variable("row") / 8 + i * 2, k_step(p), rows);
     });
   }
 }
@@ -123,17 +129,17 @@ void right_fragments(Writer& w, const Matmul& p, int count, const std::string& t
   const int chunks = w.buffer(p.b.buffer).chunks(), rows = 8 * 16 * chunks;  // bytes of 8 rows
   if (p.pairs().columns) {
     return w.unrolled("j", count / 2, [&](const IndexExpression& j) {
-      w.line("load_bytes_transposed<{}, 2>({}[{}], right + k * {}, {});", chunks, to, j * 2, 4 * rows,
+      w.line("load_bytes_transposed<{}, 2>({}[{}], right + {} * {}, {});", chunks, to, j * 2, k_step(p), 4 * rows,
              IndexExpression::variable("column") / 16 + j);
     });
   }
-  if (p.b.k_major) w.line("const char* const from = right_row<{}>(right, column, k * 2);", chunks);
+  if (p.b.k_major) w.line("const char* const from = right_row<{}>(right, column, {} * 2);", chunks, k_step(p));
   const auto read = [&](const IndexExpression& j, int matrices) {
     if (p.b.k_major)
       w.line("load_matrix_x{}({}[{}], {});", matrices, to, j, beyond("from", j * rows));
     else
-      w.line("load_matrix_x{}_transposed({}[{}], right_row_transposed<{}>(right, {}) + k * {});", matrices, to, j,
-             chunks, IndexExpression::variable("column") / 8 + j, 2 * rows);
+      w.line("load_matrix_x{}_transposed({}[{}], right_row_transposed<{}>(right, {}) + {} * {});", matrices, to, j,
+             chunks, IndexExpression::variable("column") / 8 + j, k_step(p), 2 * rows);
   };
   if (count > 3) {
     w.unroll(true);
@@ -190,6 +196,7 @@ void mma_sync_matmul(Writer& w, const Mma& mma) {
   w.line("const char* const right = {};", tile_of(w, p.b));
   if (p.a.buffer) w.line("const int row = {};", warp_row(w, p, t.m * 16));
   w.line("const int column = {};", warp_column(w, p, t.n * 8));
+  declare_slice(w, p);
   if (p.reads_ahead) {
     k_steps_ahead(w, mma, t, k_steps);
   } else {
@@ -246,9 +253,10 @@ void tf32_matmul(Writer& w, const Mma& mma) {
   w.line("const char* const right = {};", tile_of(w, p.b));
   if (p.a.buffer) w.line("const int row = {} + lane / 4;", warp_row(w, p, t.m * 16));
   w.line("const int column = {} + lane / 4;", warp_column(w, p, t.n * 8));
+  declare_slice(w, p);
   w.unroll_by(p.unrolled);
   w.open("for (int k = 0; k < {}; ++k) {{", k_steps);
-  w.line("const int at = k * 8 + lane % 4 * 2;");
+  w.line("const int at = {} * 8 + lane % 4 * 2;", k_step(p));
   w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
   w.unrolled("i", t.m, [&](const IndexExpression& i) { left_fragment_tf32(w, p, k_steps, i); });
   w.unrolled("j", t.n, [&](const IndexExpression& j) {

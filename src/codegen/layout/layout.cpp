@@ -164,6 +164,13 @@ int Layout::run(int axis) const {
   return !factors.empty() && factors.back().place == Place::reg && factors.back().unit == 1 ? factors.back().size : 1;
 }
 
+int Layout::bits_along(int axis, Place place) const {
+  int bits = 0;
+  for (const Factor& factor : this->axis(axis))
+    if (factor.place == place) bits |= (factor.size - 1) * factor.unit;
+  return bits;
+}
+
 int Layout::lane_copies() const {
   int used = 0;
   for (const auto& factors : axes_)
@@ -324,16 +331,16 @@ Layout panels_layout(const Shape& shape, int panel_columns, int vector, int warp
   return layout;
 }
 
-Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pairs) {
+Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pairs, int slices) {
   const int run = pairs.columns ? 4 : 2;  // neighboring columns of a thread
   const int m = ceil_div(shape[0], 16 * warps_m), n = ceil_div(shape[1], 4 * run * warps_n);
   Layout layout(2);
-  layout.add(0, {Place::warp, warps_m, warps_n});
+  layout.add(0, {Place::warp, warps_m, warps_n * slices});
   layout.add(0, {Place::reg, m, 2 * run * n});
   if (!pairs.rows) layout.add(0, {Place::reg, 2, run});
   layout.add(0, {Place::lane, 8, 4});
   if (pairs.rows) layout.add(0, {Place::reg, 2, run});
-  layout.add(1, {Place::warp, warps_n, 1});
+  layout.add(1, {Place::warp, warps_n, slices});
   layout.add(1, {Place::reg, n, 2 * run});
   layout.add(1, {Place::lane, 4, 1});
   layout.add(1, {Place::reg, run, 1});

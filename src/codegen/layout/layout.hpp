@@ -73,6 +73,8 @@ class Layout {
   /// The number of neighbors along an axis that a thread holds in consecutive registers.
   int run(int axis) const;
 
+  /// Bits of the lane or warp indices over which an axis is spread.
+  int bits_along(int axis, Place place) const;
   /// Bits of lane and warp indices that distinguish only copies.
   int lane_copies() const;
   int warp_copies(int warps) const;
@@ -123,8 +125,9 @@ struct Pairs {
   bool rows = false, columns = false;
 };
 /// The accumulators of mma.sync m16n8 (PTX ISA, "Matrix Fragments for mma.m16n8k16") for `warps_m` x `warps_n` warps.
-/// Registers of one instruction are consecutive, or with pairs of columns those of two instructions.
-Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pairs = {});
+/// Registers of one instruction are consecutive, or with pairs of columns those of two instructions. `slices` warps in
+/// a row have the same elements: each may hold the sums of a slice of k.
+Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pairs = {}, int slices = 1);
 /// Is it the accumulator layout for this many warps, and do the four lanes of a row have eight neighbors each to store?
 bool stores_by_quads(const Layout& layout, const Shape& shape, int warps);
 

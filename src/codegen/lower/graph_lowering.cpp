@@ -241,7 +241,7 @@ class GraphLowering::Nodes {
     if (pipelined) steps_.push(id, CpAsyncWait{0});
     // The partial sums that the loop left with each thread are added up.
     for (std::size_t k = 0; k < carried.size(); ++k)
-      if (const Matmul* matmul = partial_matmul(id, k)) add_replicas(steps_, body.yields[k], carried[k], *matmul);
+      if (const PartialSums* sums = partial_sums(id, k)) add_replicas(steps_, body.yields[k], carried[k], *sums);
     end_loop(id, std::move(carried));
   }
 
@@ -388,9 +388,10 @@ class GraphLowering::Nodes {
     steps_.push(argument, Compute{.out = steps_.values.set(argument, out), .sweep = sweep.take()});
   }
 
-  const Matmul* partial_matmul(Id loop, std::size_t k) const {
-    const auto found = matmuls_.find(body_of(loop).yields[k]);
-    return found != matmuls_.end() && found->second.matmul.partial ? &found->second.matmul : nullptr;
+  // The partial sums that a loop leaves with several threads as its result k; nullptr: complete values.
+  const PartialSums* partial_sums(Id loop, std::size_t k) const {
+    const auto found = steps_.layouts.partial.find(body_of(loop).yields[k]);
+    return found != steps_.layouts.partial.end() ? &found->second : nullptr;
   }
 
   ValueId carry(Id loop, std::size_t k) {
@@ -398,9 +399,9 @@ class GraphLowering::Nodes {
     const Layout& layout = steps_.layouts.of[argument];
     Compute start;
     start.sweep = SweepBuilder(steps_, node(argument).shape, layout).express(node(loop).in[k + 1]).take();
-    if (const Matmul* matmul = partial_matmul(loop, k)) {
-      start.zero_lanes = matmul->lanes_k;
-      start.zero_warps = matmul->warps_k;
+    if (const PartialSums* sums = partial_sums(loop, k)) {
+      start.zero_lanes = sums->lanes;
+      start.zero_warps = sums->warps;
     }
     const ValueId out = steps_.values.add(steps_.values.label(argument, "carry"), argument, layout);
     steps_.plan.storage(out).changes = true;

@@ -13,14 +13,6 @@ namespace {
 
 // --- reductions
 
-// Bits of warp indices that distinguish the parts of a result.
-int warps_along(const Layout& layout, int axis) {
-  int bits = 0;
-  for (const Factor& factor : layout.axis(axis))
-    if (factor.place == Place::warp) bits |= (factor.size - 1) * factor.unit;
-  return bits;
-}
-
 /// Partial results of threads, by register. Across warps they go through scratch memory.
 struct Parts {
   Op op{};
@@ -112,7 +104,7 @@ std::pair<Sweep, Parts> reduction(Steps& steps, Id id) {
               .out = steps.values.set(id, steps.values.add(steps.values.label(id, name(at.op)), id, layout)),
               .best = {},
               .registers = layout.registers(),
-              .warps = warps_along(sweep.layout, at.axis())};
+              .warps = sweep.layout.bits_along(at.axis(), Place::warp)};
   return {std::move(sweep), parts};
 }
 
@@ -134,11 +126,13 @@ void largest(Steps& steps, Id id, ValueId best) {
 
 void reduce(Steps& steps, Id id) {
   auto [sweep, parts] = reduction(steps, id);
-  Body across = across_warps(steps, id, parts);
+  const bool partial = steps.layouts.partial.contains(id);
+  Body across = partial ? Body() : across_warps(steps, id, parts);
   steps.push(id, Reduce{.op = parts.op,
                         .axis = steps.node(id).axis(),
                         .out = parts.out,
                         .sweep = std::move(sweep),
+                        .partial = partial,
                         .across = std::move(across)});
 }
 
@@ -157,22 +151,18 @@ void argmax(Steps& steps, Id id, Id max) {
   if (max != no_id) largest(steps, max, parts.best);
 }
 
-void add_replicas(Steps& steps, Id id, ValueId out, const Matmul& matmul) {
+void add_replicas(Steps& steps, Id id, ValueId out, const PartialSums& partial) {
   const Storage& storage = steps.plan.storage(out);
   int kept = storage.registers;
   // Lanes that end up with the same sums share the additions across warps.
-  if (matmul.warps_k && storage.storage_class == StorageClass::registers)
-    for (int lanes = matmul.lanes_k; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
-  Body across = across_warps(steps, id,
-                             {.op = Op::sum,
-                              .type = sum_type(matmul.type),
-                              .out = out,
-                              .best = {},
-                              .registers = kept,
-                              .warps = matmul.warps_k});
+  if (partial.warps && storage.storage_class == StorageClass::registers)
+    for (int lanes = partial.lanes; lanes != 0 && kept % 2 == 0; lanes &= lanes - 1) kept /= 2;
+  Body across = across_warps(
+      steps, id,
+      {.op = Op::sum, .type = storage.type, .out = out, .best = {}, .registers = kept, .warps = partial.warps});
   steps.push(
       id, LaneReduce{
-              .out = out, .lanes = matmul.lanes_k, .warps = matmul.warps_k, .kept = kept, .across = std::move(across)});
+              .out = out, .lanes = partial.lanes, .warps = partial.warps, .kept = kept, .across = std::move(across)});
 }
 
 void scan(Steps& steps, Id id) {

@@ -16,7 +16,7 @@ void reduce(Steps& steps, Id id);
 /// Lowers argmax and, unless `max` is no_id, the max of the same elements in the same sweep.
 void argmax(Steps& steps, Id id, Id max);
 /// Adds up the partial sums of node `id` that lanes and warps hold.
-void add_replicas(Steps& steps, Id id, ValueId out, const Matmul& matmul);
+void add_replicas(Steps& steps, Id id, ValueId out, const PartialSums& partial);
 /// Lowers cumsum and other scans.
 void scan(Steps& steps, Id id);
 /// Lowers reshape, permute and concat.

@@ -118,10 +118,16 @@ int Fetches::stages_for(const std::vector<Id>& loads) const {
   for (Id load : loads)
     for (const Tile& tile : tiles_.at(load)) bytes += steps_.plan.buffers[tile.buffer].stage_bytes();
   const std::int64_t others = bytes_ - bytes;
-  // Accumulators that take half of a multiprocessor's registers leave none for a second CTA.
+  // Accumulators that take half of a multiprocessor's registers leave none for a second CTA. Warps that share few rows
+  // have few, and wait for one another: other CTAs hide that.
   int sums = 0;
-  for (const auto& [id, plan] : matmuls_) sums = std::max(sums, plan.layout.registers());
-  const int blocks = sums < Budget(steps_.analysis.target, steps_.threads, true).limit(2) ? 2 : 1;
+  bool shares_rows = false;
+  for (const auto& [id, plan] : matmuls_) {
+    sums = std::max(sums, plan.layout.registers());
+    shares_rows |= plan.matmul.slices() > 1;
+  }
+  const int few = shares_rows ? 4 : 2;
+  const int blocks = sums < Budget(steps_.analysis.target, steps_.threads, true).limit(2) ? few : 1;
   constexpr int as_we_like = 4;
   const int wanted = steps_.analysis.hints.stages;
   for (int stages = wanted > 0 ? std::min(wanted, most_stages_wanted) : as_we_like; stages > 1; --stages)

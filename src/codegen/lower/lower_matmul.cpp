@@ -42,10 +42,15 @@ class MatmulLowering {
     if (body.yields[c.position() - 1] != id_) return false;
     return steps_.plan.values[steps_.values.of(at_.in[2])].layout == layout_;
   }
+  // Slices of k only scale the carried value: each warp has accumulators of all columns, and no registers for others.
+  bool scales_in_place() const {
+    return matmul_.slices() > 1 && node(at_.in[2]).op == Op::mul && steps_.plan.values[carried()].layout == layout_;
+  }
+  ValueId carried() const { return steps_.values.of(node(at_.in[2]).in[0]); }
   ValueId start() {
     if (in_place()) return steps_.values.set(id_, steps_.values.of(at_.in[2]));
     Sweep sweep = SweepBuilder(steps_, at_.shape, layout_, id_).express(at_.in[2]).take();
-    const ValueId out = steps_.values.set(id_, add("mma"));
+    const ValueId out = steps_.values.set(id_, scales_in_place() ? carried() : add("mma"));
     steps_.plan.storage(out).changes = true;
     steps_.push(id_, Compute{.out = out, .sweep = std::move(sweep)});
     return out;
@@ -82,7 +87,7 @@ class MatmulLowering {
       return;
     }
     if (is_a && stays_in_registers(from)) {
-      operand.value = steps_.value_in(from, left_registers());
+      operand.value = steps_.value_in(from, matmul_.left_layout());
       return;
     }
     // Written in row-major order of the operand.
@@ -103,11 +108,10 @@ class MatmulLowering {
     Sweep sweep = SweepBuilder(steps_, shape, steps_.layouts.of[from]).express(from).take();
     steps_.push(from, StoreShared{.buffer = operand.buffer, .sweep = std::move(sweep)});
   }
-  Layout left_registers() const { return accumulator_layout({matmul_.m, matmul_.k}, matmul_.warps_m, 1); }
   bool stays_in_registers(Id from) const {
-    const Layout registers = left_registers();
+    const Layout registers = matmul_.left_layout();
     return matmul_.kind == MatmulKind::mma_sync && info(matmul_.type).bytes > 1 && matmul_.warps_n == 1 &&
-           matmul_.k % matmul_.depth() == 0 && steps_.layouts.of[from] == registers &&
+           matmul_.k % (matmul_.slices() * matmul_.depth()) == 0 && steps_.layouts.of[from] == registers &&
            !steps_.values.is_large(registers) && !steps_.values.is_in_memory(from) &&
            !steps_.values.left_in_memory(id_) &&
            std::int64_t(matmul_.k) * matmul_.n * 8 <= steps_.analysis.target.shared_bytes;
@@ -126,7 +130,7 @@ class MatmulLowering {
     zero.add({Op::broadcast, type, type, {literal(0)}});
     steps_.push(id_, Compute{.out = sums, .sweep = zero.take()});
     push(sums);
-    add_replicas(steps_, id_, sums, matmul_);
+    add_replicas(steps_, id_, sums, {matmul_.lanes_k, matmul_.warps_k});
     SweepBuilder total(steps_, at_.shape, layout_, id_);
     Operand addend = total.operand(at_.in[2]);
     total.add({Op::add, type, type, {element_of(steps_.plan, sums, layout_), std::move(addend)}});

@@ -23,6 +23,11 @@ std::string matmul_text(const Plan& plan, const Role& role, const Wgmma& s) {
   return text + matrix(plan.buffers[s.b], s.b_k_major);
 }
 
+std::string warps_text(const Matmul& matmul) {
+  const std::string text = fmt::format("{} x {} warps", matmul.warps_m, matmul.warps_n);
+  return matmul.slices() == 1 ? text : fmt::format("{} for each of {} slices of k", text, matmul.slices());
+}
+
 std::string matmul_text(const Plan& plan, const Mma& mma) {
   const Matmul& matmul = mma.matmul;
   constexpr std::string_view kind[] = {"mma.sync", "simt, operands in shared memory", "gemv, operands in registers"};
@@ -33,7 +38,7 @@ std::string matmul_text(const Plan& plan, const Mma& mma) {
   std::string text =
       fmt::format("{} += {} {}: [{},{}] x [{},{}] {}, {}", name_of(plan, mma.out), operand(matmul.a), operand(matmul.b),
                   matmul.m, matmul.k, matmul.k, matmul.n, name(matmul.type), kind[static_cast<int>(matmul.kind)]);
-  if (matmul.kind != MatmulKind::gemv) text += fmt::format(", {} x {} warps", matmul.warps_m, matmul.warps_n);
+  if (matmul.kind != MatmulKind::gemv) text += ", " + warps_text(matmul);
   if (matmul.reads_ahead) text += ", fragments read one k-step ahead";
   if (mma.fetching) text += fmt::format(", fetch of {} inside", name_of(plan, mma.fetching));
   if (mma.holds_last) text += ", last k-step deferred";

@@ -43,7 +43,8 @@ class StepText {
     return s.out ? fmt::format("{} = {}", of(s.out), text) : text;
   }
   std::string operator()(const Reduce& s) const {
-    return fmt::format("{} = {} along {} of {}", of(s.out), name(s.op), s.axis, expression(s.sweep));
+    return fmt::format("{} = {} along {} of {}{}", of(s.out), name(s.op), s.axis, expression(s.sweep),
+                       s.partial ? ", of each thread" : "");
   }
   std::string operator()(const Argmax& s) const {
     return fmt::format("{}, {} = argmax along {} of {}", of(s.out), of(s.best), s.axis, expression(s.sweep));

@@ -38,14 +38,18 @@ struct Matmul {
   MatmulOperand a, b;
   Layout layout_a, layout_b;  ///< gemv; layout_a also for wgmma, if a is in registers
   int warps_m = 1, warps_n = 1;
-  int lanes_k = 0, warps_k = 0;  ///< gemv: bits of lane and warp indices that hold partial sums
-  bool partial = false;          ///< gemv: reduction over lanes and warps is left for after the loop
+  /// Bits of lane and warp indices that hold partial sums: of gemv, and in mma_sync the lowest bits of the warp.
+  int lanes_k = 0, warps_k = 0;
+  bool partial = false;          ///< reduction over lanes and warps is left for after the loop
   int unrolled = 2;              ///< k-steps that are unrolled; 0: all
   bool reads_ahead = false;      ///< mma_sync, all k-steps unrolled: each reads the fragments of the next one
 
-  /// For tensor core instructions: elements of k in one, and the number of k-steps.
+  /// For tensor core instructions: slices of k, each of another warp; elements of k in one; and k-steps of a warp.
+  int slices() const { return kind == MatmulKind::mma_sync ? warps_k + 1 : 1; }
   int depth() const { return depth_of(type); }
-  int k_steps() const { return (k + depth() - 1) / depth(); }
+  int k_steps() const { return (k / slices() + depth() - 1) / depth(); }
+  /// The layout of a left operand in registers.
+  Layout left_layout() const { return accumulator_layout({m, k}, warps_m, slices()); }
   /// Are operands multiplied as they are stored in shared memory? Otherwise elements are converted on the way.
   bool in_stored_order() const { return kind == MatmulKind::mma_sync && type != ElementType::tf32; }
   Pairs pairs() const { return {info(type).bytes == 1 && !a.k_major, info(type).bytes == 1 && !b.k_major}; }
@@ -127,7 +131,8 @@ struct Reduce {
   int axis = 0;
   ValueId out;
   Sweep sweep;
-  Body across;  ///< empty, or CrossWarpReduce
+  bool partial = false;  ///< by each thread only: LaneReduce adds up the sums of lanes and warps
+  Body across;           ///< empty, or CrossWarpReduce
 
   template <class S>
   static void fields(S& s, auto&& f) {

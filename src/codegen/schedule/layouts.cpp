@@ -88,7 +88,7 @@ class Chooser {
         set(analysis_[id].in[1], matmul.layout_b);
       } else if (matmul.kind == MatmulKind::mma_sync && info(matmul.type).bytes > 1 && plan.a.load == no_id &&
                  matmul.warps_n == 1) {
-        set(analysis_[id].in[0], accumulator_layout({matmul.m, matmul.k}, matmul.warps_m, 1));
+        set(analysis_[id].in[0], matmul.left_layout());
       }
     }
     settle();
@@ -250,7 +250,9 @@ class Chooser {
 }  // namespace
 
 Layouts choose_layouts(const GraphAnalysis& analysis, const std::map<Id, MatmulPlan>& matmuls, int warps) {
-  return Chooser(analysis, matmuls, warps).run();
+  Layouts layouts = Chooser(analysis, matmuls, warps).run();
+  layouts.partial = partial_sums(analysis, matmuls, layouts.of);
+  return layouts;
 }
 
 namespace {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "codegen/schedule/matmul_plan.hpp"
+#include "codegen/schedule/partial_sums.hpp"
 
 namespace tessera::internal::lowering {
 namespace {
@@ -11,7 +12,7 @@ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(std::max(n, 1)))); }
 int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(std::max(n, 1)))); }
 
-constexpr int most_thin_registers = 64;
+constexpr int most_thin_registers = 64, most_fused_warps = 8;
 
 // Is the element in memory, without conversion, the one that the matmul takes?
 bool stored_as(const GraphAnalysis& analysis, const Source& source, ElementType type) {
@@ -59,6 +60,34 @@ class Planner {
   // Scores of one matmul that feed another: rows stay with their warp, so that values do not leave its registers.
   bool chained(const MatmulPlan& plan) const { return plan.a.load == no_id; }
 
+  // May warps have slices of k, whose sums are added up after the loop?
+  bool takes_slices(Id id, const MatmulPlan& plan, int slices) const {
+    const Matmul& matmul = plan.matmul;
+    return matmul.kind == MatmulKind::mma_sync && matmul.k % (slices * std::max(matmul.depth(), 16)) == 0 &&
+           only_accumulates(analysis_, id, analysis_[id].in[2]);
+  }
+
+  // Warps beyond one for each block of 16 x 16 accumulators have slices of k. In attention, those that share rows do.
+  int slices_of(Id id, const MatmulPlan& plan, int blocks) const {
+    if (fused_ && !chained(plan)) return 1;
+    const int slices = fused_ ? sharing_ : std::max(warps_ / power_at_most(blocks), 1);
+    return takes_slices(id, plan, slices) ? slices : 1;
+  }
+
+  // The number of warps, up to `most`, that share rows in attention: the scores of each are of other keys, and are its
+  // slice of k, at least 16 long, of the matmul that they feed.
+  int warps_sharing_rows(int most) const {
+    for (int warps = most; warps > 1; warps /= 2) {
+      bool all = true, any = false;
+      for (const auto& [id, plan] : plans_) {
+        all &= plan.matmul.kind == MatmulKind::mma_sync;
+        any |= chained(plan) && takes_slices(id, plan, warps);
+      }
+      if (all && any) return warps;
+    }
+    return 1;
+  }
+
   void choose_warps() {
     bool fused = false;
     int wanted = 1, rows = 1 << 30;
@@ -80,8 +109,14 @@ class Planner {
       }
       wanted = std::max(wanted, power_at_least(static_cast<int>(want)));
     }
-    warps_ = fused ? std::clamp(power_at_most(ceil_div(rows, 16)), 1, 8) : std::max(warps_, wanted);
     fused_ = fused;
+    if (fused) {
+      const int of_rows = std::clamp(power_at_most(ceil_div(rows, 16)), 1, most_fused_warps);
+      sharing_ = warps_sharing_rows(std::clamp(power_at_most(warps_), 4, most_fused_warps) / of_rows);
+      warps_ = of_rows * sharing_;
+    } else {
+      warps_ = std::max(warps_, wanted);
+    }
     for (auto& [id, plan] : plans_) {
       Matmul& matmul = plan.matmul;
       if (matmul.kind != MatmulKind::gemv) continue;
@@ -149,10 +184,11 @@ class Planner {
     describe(plan.b, matmul, matmul.b, 0);
     const int width = matmul.pairs().columns ? 16 : 8;
     const int m = ceil_div(matmul.m, 16), n = ceil_div(matmul.n, width);
+    const int slices = slices_of(id, plan, ceil_div(matmul.m, 16) * ceil_div(matmul.n, 16));
     int best = -1;
-    for (int warps_m = 1; warps_m <= warps_; warps_m *= 2) {
-      const int warps_n = warps_ / warps_m;
-      if (fused_ && warps_n > 1) continue;
+    for (int warps_m = 1; warps_m <= warps_ / slices; warps_m *= 2) {
+      const int warps_n = warps_ / (warps_m * slices);
+      if (fused_ && warps_n * slices != sharing_) continue;
       // Elements that a warp reads for each k-step, and multiplications of padding.
       const int rows = ceil_div(m, warps_m) * 16, columns = ceil_div(n, warps_n) * width;
       const int cost = rows + columns + (rows * columns * warps_ - matmul.m * matmul.n) / 64;
@@ -161,7 +197,9 @@ class Planner {
       matmul.warps_m = warps_m;
       matmul.warps_n = warps_n;
     }
-    plan.layout = accumulator_layout({matmul.m, matmul.n}, matmul.warps_m, matmul.warps_n, matmul.pairs());
+    matmul.warps_k = slices - 1;
+    matmul.partial = slices > 1;
+    plan.layout = accumulator_layout({matmul.m, matmul.n}, matmul.warps_m, matmul.warps_n, matmul.pairs(), slices);
     matmul.reads_ahead = reads_ahead(id, plan);
   }
 
@@ -280,28 +318,13 @@ class Planner {
     add(plan.layout, 1, !along_k, 1);
     matmul.lanes_k = along_k ? lanes_fast - 1 : (lanes_slow - 1) * lanes_fast;
     matmul.warps_k = along_k ? warps_fast - 1 : (warps_slow - 1) * warps_fast;
-    matmul.partial = (matmul.lanes_k || matmul.warps_k) && sums_may_stay_apart(id);
-  }
-
-  // Is the addend a loop's carried value that only this matmul adds to, perhaps scaled by a factor on which all holders
-  // of a partial sum agree? Then the partial sums may stay apart until the loop has ended.
-  bool sums_may_stay_apart(Id id) const {
-    const Node& node = analysis_[id];
-    Id c = node.in[2];
-    if (analysis_[c].op == Op::mul && analysis_.users[c].size() == 1 &&
-        analysis_[analysis_[c].in[0]].op == Op::argument)
-      c = analysis_[c].in[0];
-    const Node& argument = analysis_[c];
-    if (argument.op != Op::argument || argument.position() == 0 || argument.region != node.region) return false;
-    if (!analysis_.in_loop(id)) return false;
-    if (analysis_.users[c].size() != 1 || analysis_.users[id].size() != 1) return false;
-    const Region& body = analysis_.graph.regions[node.region];
-    return body.yields[argument.position() - 1] == id;
+    matmul.partial = (matmul.lanes_k || matmul.warps_k) && only_accumulates(analysis_, id, analysis_[id].in[2]);
   }
 
   const GraphAnalysis& analysis_;
   int warps_;
   bool fused_ = false;
+  int sharing_ = 1;  // warps that share rows, if fused
   std::map<Id, MatmulPlan> plans_;
 };
 

@@ -10,6 +10,7 @@
 #include "codegen/passes/plan/hint_notes.hpp"
 #include "codegen/passes/plan/planning.hpp"
 #include "codegen/plan/effects.hpp"
+#include "codegen/plan/matmul_text.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "graph/host_ops.hpp"
@@ -90,7 +91,7 @@ class Remarker {
     const std::string text = matmul(of.m, of.n, of.k, of.type);
     if (of.kind == MatmulKind::mma_sync) {
       const bool newer = plan_.target.arch.number() >= 90 && plan_.target.tier == Target::Tier::mma_sync;
-      remark(Status::passed, kind::mma_sync, "{}, {} x {} warps{}", text, of.warps_m, of.warps_n,
+      remark(Status::passed, kind::mma_sync, "{}, {}{}", text, warps_text(of),
              newer ? "; wgmma needs sm_90a, and TESSERA_TENSOR_CORES other than mma_sync" : "");
     } else if (of.kind == MatmulKind::gemv) {
       remark(Status::analysis, kind::fma, "{}, by multiply-adds in registers (gemv): so few rows are memory-bound",

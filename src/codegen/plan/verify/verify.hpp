@@ -47,14 +47,6 @@ void each_access(const Step& step, const Each& each) {
   }, step.action);
 }
 
-/// Bits of the lanes or warps that a layout spreads an axis over.
-inline int bits_along(const Layout& layout, int axis, Place place) {
-  int bits = 0;
-  for (const Factor& factor : layout.axis(axis))
-    if (factor.place == place) bits |= (factor.size - 1) * factor.unit;
-  return bits;
-}
-
 /// verify_ids.cpp: every id and every index is valid, and names are unique. Returns false if the plan cannot be checked
 /// further.
 bool check_ids(Diagnostics& diagnostics);

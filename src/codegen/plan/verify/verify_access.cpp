@@ -375,6 +375,7 @@ class Accesses {
                          s.layout.cover(0), s.layout.cover(1), p.m, p.n);
     diagnostics_.require(p.warps_m >= 1 && p.warps_n >= 1 && p.warps_m * p.warps_n <= role_->warps,
                          "{} x {} warps in a role of {}", p.warps_m, p.warps_n, role_->warps);
+    diagnostics_.require(!p.partial || p.lanes_k || p.warps_k, "complete sums are marked as partial");
     const bool unrolled = p.in_stored_order() && p.a.buffer && p.unrolled == 0;
     diagnostics_.require(!p.reads_ahead || unrolled, "it reads fragments ahead, but its k-steps are not all unrolled");
     const Loop* const around = loops_.empty() ? nullptr : loops_.back();
@@ -393,19 +394,22 @@ class Accesses {
       diagnostics_.require(s.layout.cover(0) % (16 * p.warps_m) == 0 && s.layout.cover(1) % (8 * p.warps_n) == 0,
                            "accumulators of [{},{}] are not whole instructions of {} x {} warps", s.layout.cover(0),
                            s.layout.cover(1), p.warps_m, p.warps_n);
-      const Layout left = accumulator_layout({p.m, p.n}, p.warps_m, p.warps_n, p.pairs());
+      const int slices = p.slices();
+      diagnostics_.require(slices == 1 || (std::has_single_bit(unsigned(slices)) && p.k % (slices * p.depth()) == 0),
+                           "{} of k are not {} slices of whole instructions", p.k, slices);
+      const Layout left = accumulator_layout({p.m, p.n}, p.warps_m, p.warps_n, p.pairs(), slices);
       diagnostics_.require(s.layout == left, "accumulators have layout {}, but the instruction's is {}",
                            to_string(s.layout), to_string(left));
-      diagnostics_.require(p.warps_m * p.warps_n == role_->warps, "instructions of {} x {} warps in a role of {}",
-                           p.warps_m, p.warps_n, role_->warps);
+      diagnostics_.require(p.warps_m * p.warps_n * slices == role_->warps,
+                           "instructions of {} x {} x {} warps in a role of {}", p.warps_m, p.warps_n, slices,
+                           role_->warps);
       if (p.a.value) left_registers(p);
     }
   }
   void left_registers(const Matmul& p) {
     const std::string name = name_of(plan_, p.a.value);
-    diagnostics_.require(
-        plan_.values[p.a.value].layout == accumulator_layout({p.m, p.k}, p.warps_m, 1) && p.warps_n == 1,
-        "{} does not have the layout of the left operand", name);
+    diagnostics_.require(plan_.values[p.a.value].layout == p.left_layout() && p.warps_n == 1,
+                         "{} does not have the layout of the left operand", name);
     diagnostics_.require(plan_.storage(p.a.value).type == p.type, "{} is {}, but {} is multiplied", name,
                          tessera::internal::name(plan_.storage(p.a.value).type), tessera::internal::name(p.type));
     diagnostics_.require(info(p.type).bytes > 1,
@@ -435,10 +439,9 @@ class Accesses {
         "{} and {} are multiplied, but the accumulators are {}", to_string(p.layout_a), to_string(p.layout_b),
         to_string(s.layout));
     diagnostics_.require(
-        p.lanes_k == bits_along(p.layout_b, 0, Place::lane) && p.warps_k == bits_along(p.layout_b, 0, Place::warp),
+        p.lanes_k == p.layout_b.bits_along(0, Place::lane) && p.warps_k == p.layout_b.bits_along(0, Place::warp),
         "k is recorded as spread over lanes & {}, warps & {}, but b has layout {}", p.lanes_k, p.warps_k,
         to_string(p.layout_b));
-    diagnostics_.require(!p.partial || p.lanes_k || p.warps_k, "complete sums are marked as partial");
     const auto has_storage_class = [&](ValueId id, auto... storage_classes) {
       return ((plan_.storage(id).storage_class == storage_classes) || ...);
     };

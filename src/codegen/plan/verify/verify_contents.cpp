@@ -110,6 +110,7 @@ class Contents {
     if (const AddScanPrefix* add = step.action.as<AddScanPrefix>()) return void(of(add->out) = {});
     for (ValueId id : operands(step)) whole(id);
     if (const Scan* scan = step.action.as<Scan>()) this->scan(*scan);
+    if (const Reduce* reduce = step.action.as<Reduce>()) this->reduce(*reduce);
   }
   Sums& of(ValueId id) { return sums_[plan_.values[id].storage]; }
   void whole(ValueId id) {
@@ -117,22 +118,24 @@ class Contents {
                          name_of(plan_, id), of(id).lanes, of(id).warps);
   }
 
-  // Partial sums may be copied, and scaled by a factor that all of their threads agree on.
+  // Partial sums may be copied, added to others of the same threads, and scaled by a factor that these agree on.
   void compute(const Compute& s) {
     std::vector<Sums> terms;
     for (const Term& term : s.sweep.expression.terms) {
       Sums parts;
       int some = 0;
+      bool alike = true;
       for (const Operand& operand : term.in) {
         Sums in;
         if (operand.kind == Operand::Kind::term) in = terms[static_cast<std::size_t>(operand.index)];
         if (operand.kind == Operand::Kind::value) in = of(operand.value);
         some += !in.whole();
+        alike &= &operand == term.in.data() || (in.lanes == parts.lanes && in.warps == parts.warps);
         parts.join(in);
       }
-      diagnostics_.require(some == 0 || term.op == Op::broadcast || (term.op == Op::mul && some == 1),
-                           "'{}' takes partial sums of lanes & {}, warps & {}", name(term.op), parts.lanes,
-                           parts.warps);
+      diagnostics_.require(
+          some == 0 || term.op == Op::broadcast || (term.op == Op::mul && some == 1) || (term.op == Op::add && alike),
+          "'{}' takes partial sums of lanes & {}, warps & {}", name(term.op), parts.lanes, parts.warps);
       parts.zero = term.op == Op::broadcast && term.in.size() == 1 && term.in[0].kind == Operand::Kind::literal &&
                    term.in[0].literal == 0;
       terms.push_back(parts);
@@ -146,7 +149,7 @@ class Contents {
   }
   void mma(const Mma& s) {
     const Matmul& p = s.matmul;
-    const int lanes = p.kind == MatmulKind::gemv ? p.lanes_k : 0, warps = p.kind == MatmulKind::gemv ? p.warps_k : 0;
+    const int lanes = p.lanes_k, warps = p.warps_k;
     Sums& out = of(s.out);
     diagnostics_.require(out.zero || (out.lanes == lanes && out.warps == warps),
                          "lanes & {}, warps & {} accumulate, but {} holds partial sums of lanes & {}, warps & {}",
@@ -156,6 +159,11 @@ class Contents {
                          "lanes & {}, warps & {} hold different elements, not partial sums of the same ones", lanes,
                          warps);
     out = {lanes, warps};
+  }
+  void reduce(const Reduce& s) {
+    const Layout& layout = s.sweep.layout;
+    of(s.out) = {};
+    if (s.partial) of(s.out) = {layout.bits_along(s.axis, Place::lane), layout.bits_along(s.axis, Place::warp)};
   }
   // Each warp holds a scan of its own part until the totals of earlier parts are added.
   void scan(const Scan& s) {

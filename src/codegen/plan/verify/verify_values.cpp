@@ -195,7 +195,8 @@ class Values {
       expression(s.sweep, plan_.storage(s.out).type);
       without(s.sweep, s.axis, s.out);
       diagnostics_.require(is_reduction(s.op), "'{}' is not a reduction", name(s.op));
-      across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, {}, s.op,
+      diagnostics_.require(!s.partial || s.op == Op::sum, "partial results of '{}' stay apart", name(s.op));
+      across(s.across, s.partial ? 0 : s.sweep.layout.bits_along(s.axis, Place::warp), s.out, {}, s.op,
              plan_.storage(s.out).registers);
     },
             [&](const Argmax& s) {
@@ -203,7 +204,7 @@ class Values {
       without(s.sweep, s.axis, s.out);
       without(s.sweep, s.axis, s.best);
       of_type(ElementType::i32, plan_.storage(s.out).type);
-      across(s.across, bits_along(s.sweep.layout, s.axis, Place::warp), s.out, s.best, Op::argmax,
+      across(s.across, s.sweep.layout.bits_along(s.axis, Place::warp), s.out, s.best, Op::argmax,
              plan_.storage(s.out).registers);
     },
             [&](const LaneReduce& s) { replicas(s); },
