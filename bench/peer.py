@@ -332,6 +332,11 @@ def attention_cached(*row):
     yield from sdpa(*row, causal=False, queries=16)
 
 
+def attention_packed(*row):
+    """Other kernels choose themselves whether heads that share keys are rows of one tile."""
+    yield from sdpa(*row)
+
+
 def attention_window(shape, dtype, device, sets):
     """The last 1024 positions: by a compiled kernel that skips keys that no query attends to, or by a causal one."""
     batch, positions, heads, width = shape
@@ -497,7 +502,7 @@ OPS = {
     f.__name__: f
     for f in (copy, gelu, gelu_cupy, layer_norm, cross_entropy, gemv, gemv_kn, sort, cumsum, histogram)
     + (gemm, gemm_nk, linear_gelu, linear_gelu_eager, linear_gelu_lt, linear_cast, linear_norm, linear_i8, linear_i8_nk, linear_i4)
-    + (grouped_mm, attention_causal, attention_full, attention_gqa, attention_window, attention_cached)
+    + (grouped_mm, attention_causal, attention_full, attention_gqa, attention_packed, attention_window, attention_cached)
 }
 
 

@@ -11,27 +11,32 @@ constexpr int window = 1024;
 enum class Seen : std::uint8_t { causal, full, window, cached };
 
 /// softmax(q k^T scale) v, online (Dao et al., 2022): q and o are [batch, heads, queries, d]; k and v [batch, heads,
-/// positions, d] have fewer heads, each shared by `group` heads of q.
-auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group) {
+/// positions, d] have fewer heads, each shared by `group` heads of q. Packed: q and o are [batch, queries, heads, d],
+/// and the rows of a tile are queries and the heads of a group (FlashAttention: pack_gqa).
+auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group, bool packed) {
   return kernel("attention", [=](In<bf16, 4> q, In<bf16, 4> k, In<bf16, 4> v, Out<bf16, 4> o, Scalar<f32> scale) {
     require(q.extent(3) == d, "heads as wide as the kernel was made for");
-    const int bm = tiles.queries, bn = tiles.keys;
-    auto [m, head, batch] = blocks(cdiv(q.extent(2), bm), q.extent(1), q.extent(0));
-    Tile queries = reshape(load(q, {batch, head, m, 0}, {1, 1, bm, d}), {bm, d});
-    Tile rows = m * bm + iota({bm, 1}, 0);
+    const int bm = tiles.queries, bn = tiles.keys, positions = packed ? bm / group : bm;
+    auto [m, head, batch] = packed ? blocks(cdiv(q.extent(1), positions), k.extent(1), q.extent(0))
+                                   : blocks(cdiv(q.extent(2), positions), q.extent(1), q.extent(0));
+    Tile queries = reshape(packed ? Tile(load(q, {batch, m, head, 0}, {1, positions, group, d}))
+                                  : Tile(load(q, {batch, head, m, 0}, {1, 1, positions, d})),
+                           {bm, d});
+    Tile rows = packed ? Tile((m * bm + iota({bm, 1}, 0)) / group) : Tile(m * bm + iota({bm, 1}, 0));
     Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
     Tile factor = scale * log2e;
     const bool all = kind == Seen::full || kind == Seen::cached;
-    Tile length = all ? Tile(k.extent(2)) : Tile(minimum((m + 1) * bm, k.extent(2)));
-    Tile first = kind == Seen::window ? Tile(maximum(m * bm - (window - 1), 0) / bn) : Tile(0 * m);
+    Tile length = all ? Tile(k.extent(2)) : Tile(minimum((m + 1) * positions, k.extent(2)));
+    Tile first = kind == Seen::window ? Tile(maximum(m * positions - (window - 1), 0) / bn) : Tile(0 * m);
+    Tile of_keys = packed ? Tile(head) : Tile(head / group);
     for (Index i : range(cdiv(length, bn) - first)) {
       Tile j = first + i;
       Tile columns = j * bn + iota({1, bn}, 1);
       Tile seen = all                    ? Tile(columns < k.extent(2))
                   : kind == Seen::causal ? Tile(columns <= rows)
                                          : Tile((columns <= rows) & (columns > rows - window));
-      Tile keys = reshape(load(k, {batch, head / group, j, 0}, {1, 1, bn, d}), {bn, d});
-      Tile values = reshape(load(v, {batch, head / group, j, 0}, {1, 1, bn, d}), {bn, d});
+      Tile keys = reshape(load(k, {batch, of_keys, j, 0}, {1, 1, bn, d}), {bn, d});
+      Tile values = reshape(load(v, {batch, of_keys, j, 0}, {1, 1, bn, d}), {bn, d});
       Tile s = where(seen, mma(queries, transpose(keys), zeros<f32>({bm, bn})), -inf);
       Tile hi = maximum(top, max(s, 1));
       // The scale is above 0, so the largest scaled score is the scale times the largest score.
@@ -40,7 +45,9 @@ auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group) {
       acc = mma(cast<bf16>(p), values, acc * shrink);
       top = hi;
     }
-    store(o, {batch, head, m, 0}, reshape(cast<bf16>(acc * (1 / norm)), {1, 1, bm, d}));
+    Tile out = cast<bf16>(acc * (1 / norm));
+    packed ? store(o, {batch, m, head, 0}, reshape(out, {1, positions, group, d}))
+           : store(o, {batch, head, m, 0}, reshape(out, {1, 1, positions, d}));
   });
 }
 
@@ -51,11 +58,12 @@ struct AttentionSetup {
   int group = 1;    ///< query heads per key-value head
   int queries = 0;  ///< per head; 0: as many as positions
   std::string named = {};
+  bool packed = false;
   std::optional<MatmulTiles> tiles = {};  ///< m queries, n keys; without it attention_tiles() chooses
 };
 
 Row attention(const AttentionSetup& of) {
-  const auto [batch, positions, heads, width, kind, group, few, named, given] = of;
+  const auto [batch, positions, heads, width, kind, group, few, named, packed, given] = of;
   const std::int64_t rows = few ? few : positions;
   const double queries = static_cast<double>(batch * heads * rows), count = static_cast<double>(positions);
   const bool all = kind == Seen::full || kind == Seen::cached;
@@ -66,6 +74,7 @@ Row attention(const AttentionSetup& of) {
           .form = kind == Seen::full     ? "full"
                   : kind == Seen::cached ? "cached"
                   : kind == Seen::window ? "window"
+                  : packed               ? "packed"
                   : group > 1            ? "gqa"
                                          : "causal",
           .group = named,
@@ -86,15 +95,17 @@ Row attention(const AttentionSetup& of) {
     if (few) tiles = {few, 128};
     if (given) tiles = {given->m, given->n};
     const Normal of_q(1), of_k(2), of_v(3);
-    const auto q = operands<bf16, 4>(device, turns, {batch, heads, rows, width}, of_q);
+    const std::array<std::int64_t, 4> of_queries{batch, packed ? rows : heads, packed ? heads : rows, width};
+    const auto q = operands<bf16, 4>(device, turns, of_queries, of_q);
     const auto k = operands<bf16, 4>(device, turns, {batch, heads / group, positions, width}, of_k);
     const auto v = operands<bf16, 4>(device, turns, {batch, heads / group, positions, width}, of_v);
-    const auto o = results<bf16, 4>(device, turns, {batch, heads, rows, width});
+    const auto o = results<bf16, 4>(device, turns, of_queries);
     const double scale = 1 / std::sqrt(width);
     const auto reference = [=](std::int64_t index) {
-      const std::int64_t column = index % width, query = index / width, row = query % rows;
-      const std::int64_t head = query / rows, sequence = head / heads;
-      const std::int64_t keys = (sequence * (heads / group) + head % heads / group) * positions;
+      const std::int64_t column = index % width, query = index / width, sequence = query / rows / heads;
+      const std::int64_t row = packed ? query / heads % rows : query % rows;
+      const std::int64_t head = packed ? query % heads : query / rows % heads;
+      const std::int64_t keys = (sequence * (heads / group) + head / group) * positions;
       const auto at = [](const Normal& normal, std::int64_t i) { return static_cast<float>(bf16(normal[i])); };
       double norm = 0, sum = 0;
       const std::int64_t first = kind == Seen::window ? std::max<std::int64_t>(row - window + 1, 0) : 0;
@@ -108,9 +119,11 @@ Row attention(const AttentionSetup& of) {
       return sum / norm;
     };
     return std::make_unique<Captured>(
-        device, turns, [=, kernel = attention_kernel(tiles, width, kind, group)](const Stream& stream, int i) {
+        device, turns,
+        [=, kernel = attention_kernel(tiles, width, kind, group, packed)](const Stream& stream, int i) {
       launch(stream, kernel, q[i], k[i], v[i], o[i], scale);
-    }, [=] { return error_of(o.back(), reference); });
+        },
+        [=] { return error_of(o.back(), reference); });
   };
   return row;
 }
@@ -125,7 +138,8 @@ std::vector<Row> attention_rows(const RowSettings& settings) {
   };
   if (settings.small) {
     add({.batch = 2, .positions = 70, .heads = 2, .width = 16});
-    add({.batch = 1, .positions = 70, .heads = 4, .width = 16, .group = 2, .named = "gqa"});
+    for (const bool packed : {false, true})
+      add({.batch = 1, .positions = 70, .heads = 4, .width = 16, .group = 2, .named = "gqa", .packed = packed});
     add({.batch = 1, .positions = 70, .heads = 2, .width = 16, .kind = Seen::cached, .queries = 16, .named = "cached"});
     return rows;
   }
@@ -137,12 +151,14 @@ std::vector<Row> attention_rows(const RowSettings& settings) {
   for (const std::int64_t batch : {8, 2}) add({.batch = batch, .positions = 8192 / batch, .heads = 12, .width = 64});
   for (const int width : {64, 128}) {
     for (const std::int64_t positions : {1024, 4096, 16384})
-      add({.batch = tokens / positions,
-           .positions = positions,
-           .heads = 16,
-           .width = width,
-           .group = 4,
-           .named = "gqa"});
+      for (const bool packed : {false, true})
+        add({.batch = tokens / positions,
+             .positions = positions,
+             .heads = 16,
+             .width = width,
+             .group = 4,
+             .named = "gqa",
+             .packed = packed});
     add({.batch = 1, .positions = tokens, .heads = 16, .width = width, .kind = Seen::window, .named = "window"});
     for (const std::int64_t positions : {1024, 8192})
       add({.batch = 4096 / width * 8192 / positions,

@@ -50,13 +50,14 @@ struct Row {
                                     ///< with the matrix [k,n]; "tensor" and "row" of scaled_mm, by what has scales of
                                     ///< its own, and "_fast" where the peer does not promote; "eager" and "lt" of
                                     ///< linear_gelu, against one of the peer's ways, and "cupy" of gelu, against
-                                    ///< CuPy; "causal", "full", "gqa", "window" and "cached" of attention
+                                    ///< CuPy; "causal", "full", "gqa", "packed" (gqa whose heads are rows
+                                    ///< of a tile), "window" and "cached" of attention
   std::string group = {};           ///< "sweep": measured only when a pattern that begins with it is given
   std::vector<std::int64_t> shape;  ///< copy, sum, histogram [n]; gelu, cumsum [n] or any; sort, layer_norm and others
                                     ///< on rows [rows,width]; csr_* [rows,nonzeros]; mandelbrot, bilinear
                                     ///< [height,width]; gemv [n,k]; gemm, linear_* [m,n,k]; grouped_mm
-                                    ///< [m,n,k,experts]; attention
-                                    ///< [batch,positions,heads,head width], for gqa followed by key-value heads;
+                                    ///< [m,n,k,experts]; attention [batch,positions,heads,head width], for gqa
+                                    ///< and packed followed by key-value heads;
                                     ///< decode [batch,cached]; prefill [batch,length]
   Resource resource = Resource::memory;
   double work = 0;     ///< per call: bytes that must be moved, or floating-point operations

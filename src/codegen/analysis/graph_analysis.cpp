@@ -114,16 +114,6 @@ int GraphAnalysis::vector_of(Id id, const GraphAccess& access) const {
   return std::max(vector, 1);
 }
 
-bool only_unit_axes(const Shape& from, const Shape& to) {
-  int i = 0, j = 0;
-  for (;;) {
-    while (i < from.rank() && from[i] == 1) ++i;
-    while (j < to.rank() && to[j] == 1) ++j;
-    if (i == from.rank() || j == to.rank()) return i == from.rank() && j == to.rank();
-    if (from[i++] != to[j++]) return false;
-  }
-}
-
 bool multiplies(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op == Op::mma; });
 }

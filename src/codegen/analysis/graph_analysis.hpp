@@ -5,16 +5,17 @@
 #include <map>
 
 #include "codegen/plan/plan.hpp"
+#include "graph/merged_axes.hpp"
 
 namespace tessera::internal::lowering {
 
 using namespace tessera::internal::codegen;
 using tessera::internal::codegen::Operand;  // not the DSL's concept of that name
 
-/// Where an operand of a matmul comes from, through casts, permutations and axes of extent 1.
+/// Where an operand of a matmul comes from, through casts, permutations and merged axes.
 struct Source {
-  Id load = no_id;         ///< no_id: the operand is computed
-  int axis[2] = {-1, -1};  ///< the load's axis for axis 0 and 1 of the operand; -1: an extent of 1
+  Id load = no_id;  ///< no_id: the operand is computed
+  Axes axes[2];     ///< those of the load that are axis 0 and 1 of the operand
   std::vector<ElementType> casts;
 };
 
@@ -77,14 +78,13 @@ class GraphAnalysis {
 bool multiplies(const Graph& graph);
 bool multiplies_fp8(const Graph& graph);
 
-/// Can a reshape be done by renaming axes? It can if only axes of extent 1 come or go.
-bool only_unit_axes(const Shape& from, const Shape& to);
-
-/// operand_source.cpp: the operand's axis that axis `axis` of the result of a cast, permute or reshape (of axes of
-/// extent 1) comes from; -1: none, the extent is 1.
-int axis_below(const Graph& graph, const Node& node, int axis);
-/// Follows an operand of a matmul to its load. No load if anything but casts and renamed axes is in between, or if the
-/// load is ordered or padded with another value than 0.
+/// operand_source.cpp: the operand's axes that axis `axis` of the result of a cast, permute or reshape that only merges
+/// axes comes from.
+Axes axes_below(const Graph& graph, const Node& node, int axis);
+/// Are neighbors along merged axes of a tile neighbors in memory, but for those at the end of the innermost axis?
+bool is_along(const GraphAccess& access, const Axes& axes);
+/// Follows an operand of a matmul to its load. No load if anything but casts and renamed or merged axes is in between,
+/// or if the load is ordered or padded with another value than 0.
 Source find_source(const Graph& graph, Id operand);
 /// Does find_source() continue from this node to its operand?
 bool is_seen_through(const Graph& graph, const Node& node);

@@ -55,8 +55,8 @@ void store_quads(Writer& w, const Store& store) {
   const IndexExpression first = IndexExpression::variable("first", store.sweep.layout.registers());
   // The exchange gives a lane eight columns of a row instead of its own two of each eight.
   const int last = store.sweep.shape.rank() - 1;
-  std::vector<IndexExpression> place(static_cast<std::size_t>(last - 1), 0);  // all other axes have an extent of 1
-  place.push_back(coordinate(w, store.sweep, last - 1, first));
+  std::vector<IndexExpression> place;
+  for (int axis = 0; axis < last; ++axis) place.push_back(coordinate(w, store.sweep, axis, first));
   place.push_back(coordinate(w, store.sweep, last, first) + w.lane() % 4 * 6);
   const Spot at = spot(w, access, place);
   const IndexExpression inside = at.inside;
@@ -118,6 +118,53 @@ void emit(Writer& w, const Store& store) {
   w.close();
 }
 
+namespace {
+
+// Axes first to last - 1 of a tile, which are merged into one of its buffer.
+struct MergedAxes {
+  MergedAxes(const TileAccess& access, std::size_t first, std::size_t last)
+      : access(access), outermost(first), last(last) {
+    while (outermost + 1 < last && access.axes[outermost].extent == 1) ++outermost;
+  }
+  // The coordinates of a position of the buffer. Beyond the tile, the outermost one is.
+  void spread(const IndexExpression& position, std::vector<IndexExpression>& at) const {
+    int below = 1;
+    for (std::size_t i = last; i-- > outermost;) {
+      at[i] = i == outermost ? position / below : position / below % access.axes[i].extent;
+      below *= access.axes[i].extent;
+    }
+  }
+
+  // From a position below `step`, are whole steps a distance apart that does not depend on it? They are if no axis ends
+  // within a step.
+  bool ends_with_steps(int step) const {
+    int below = 1;
+    for (std::size_t i = last; i-- > outermost; below *= access.axes[i].extent)
+      if (step % below != 0 && below % step != 0) return false;
+    return true;
+  }
+  // The distance of `count` steps, in elements of the tensor.
+  IndexExpression distance(const Writer& w, const IndexExpression& count, int step) const {
+    IndexExpression distance = 0;
+    int below = 1;
+    for (std::size_t i = last; i-- > outermost; below *= access.axes[i].extent) {
+      const int extent = access.axes[i].extent;
+      if (access.axes[i].tensor_axis < 0 || (i > outermost && step % (below * extent) == 0)) continue;
+      const IndexExpression stride = stride_of(w, access, i);
+      distance = distance + (i > outermost       ? count * step / below % extent * stride
+                             : step % below == 0 ? count * (stride * (step / below))
+                                                 : count * step / below * stride);
+    }
+    return distance;
+  }
+  bool is_one() const { return outermost + 1 == last; }
+
+  const TileAccess& access;
+  std::size_t outermost, last;
+};
+
+}  // namespace
+
 void emit(Writer& w, const Fetch& fetch) {
   w.uses.thread = true;
   const int threads = w.role.threads();
@@ -134,9 +181,11 @@ void emit(Writer& w, const Fetch& fetch) {
     place(w, access, false);
     w.line("char* const tile = {};", stage_of(w, tile.buffer, to.stages > 1 ? fetch.loop : LoopId()));
     std::vector<IndexExpression> at(access.axes.size(), 0);
+    const std::size_t of_rows = access.axes.size() - static_cast<std::size_t>(tile.column_axes);
+    const MergedAxes rows(access, 0, of_rows), columns(access, of_rows, access.axes.size());
     const auto spot_in = [&](const char* row) {
-      at[at.size() - 2] = IndexExpression::variable(row, to.rows);
-      at[at.size() - 1] = IndexExpression::variable("column", to.columns);
+      rows.spread(IndexExpression::variable(row, to.rows), at);
+      columns.spread(IndexExpression::variable("column", to.columns), at);
       Spot spot = codegen::spot(w, access, at);
       spot.inside = both(spot.inside, w.fetched_if);
       return spot;
@@ -146,10 +195,11 @@ void emit(Writer& w, const Fetch& fetch) {
     // Neighbors in memory are in a column of the tile: consecutive lanes follow the column, and each thread stays in
     // one row.
     const int last = static_cast<int>(access.axes.size()) - 1;
-    const bool in_rows = access.fast == last - 1 && tile.copy == Fetch::Copy::async && threads % to.rows == 0 &&
-                         to.permuted() == 1;
+    const bool in_rows = access.fast == last - 1 && tile.column_axes == 1 && rows.is_one() &&
+                         tile.copy == Fetch::Copy::async && threads % to.rows == 0 && to.permuted() == 1;
     // If each thread stays in one column, one address and a stride reach all of its pieces.
-    const bool in_columns = !in_rows && tile.copy == Fetch::Copy::async && threads % per_row == 0;
+    const bool in_columns = !in_rows && tile.copy == Fetch::Copy::async && threads % per_row == 0 &&
+                            rows.ends_with_steps(threads / per_row);
     if (in_rows) {
       const int step = threads / to.rows;
       const bool none = access.axes.back().tensor_axis < 0;
@@ -163,11 +213,9 @@ void emit(Writer& w, const Fetch& fetch) {
     }
     if (in_columns) {
       const int step = threads / per_row;
-      const std::size_t rows = access.axes.size() - 2;
       w.line("const int first = thread / {0}, column = thread % {0}{1};", per_row, by);
       w.line("const {}* const from = {};", type, address(access, spot_in("first")));
-      const IndexExpression stride = access.axes[rows].tensor_axis < 0 ? 0 : stride_of(w, access, rows) * step;
-      from = beyond("from", i * stride);
+      from = beyond("from", rows.distance(w, i, step));
       if (step % 8 == 0 || to.permuted() == 1) {  // the swizzle is the same in all of these rows
         w.line("char* const into = tile + element_offset<{}, {}>(first, column);", type, to.chunks());
         into = beyond("into", i * (step * to.chunks() * 16));
@@ -215,11 +263,16 @@ void emit(Writer& w, const Fetch& fetch) {
 
 namespace {
 
+// The layout of the sweep's tile as a matrix, as which the buffer has it.
+Layout layout_in_buffer(const StoreShared& stage) {
+  return stage.sweep.layout.reshaped(stage.sweep.shape, matrix_shape(stage.sweep.shape)).value();
+}
+
 // Address of an element of the sweep in the buffer.
 std::string staged_at(Writer& w, const StoreShared& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
-  const IndexExpression column = coordinate(w, stage.sweep.layout, 1, index),
-                        row = coordinate(w, stage.sweep.layout, 0, index);
+  const Layout layout = layout_in_buffer(stage);
+  const IndexExpression column = coordinate(w, layout, 1, index), row = coordinate(w, layout, 0, index);
   const bool panels = to.form == SharedForm::panels;
   return fmt::format("reinterpret_cast<{0}*>({1} + {2}_offset<{0}, {3}>({4}, {5}))", memory_type(to.type),
                      name_of(w.plan, stage.buffer), panels ? "panels" : "element", panels ? to.rows : to.chunks(), row,
@@ -230,16 +283,15 @@ std::string staged_at(Writer& w, const StoreShared& stage, const IndexExpression
 // other bits of the row than threads do, so their part of the swizzle is separate and the same for all threads.
 void declare_first(Writer& w, const StoreShared& stage) {
   const Buffer& to = w.buffer(stage.buffer);
-  const int last = stage.sweep.shape.rank() - 1;
-  const IndexExpression column = coordinate(w, stage.sweep.layout, last, 0),
-                        row = coordinate(w, stage.sweep.layout, last - 1, 0);
+  const Layout layout = layout_in_buffer(stage);
+  const IndexExpression column = coordinate(w, layout, 1, 0), row = coordinate(w, layout, 0, 0);
   w.line("const int first = panels_offset<{}, {}>({}, {});", memory_type(to.type), to.rows, row, column);
 }
 std::string from_first(Writer& w, const StoreShared& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
-  const int last = stage.sweep.shape.rank() - 1;
-  const IndexExpression row = digits(stage.sweep.layout.register_digits(last - 1), index),
-                        column = digits(stage.sweep.layout.register_digits(last), index);
+  const Layout layout = layout_in_buffer(stage);
+  const IndexExpression row = digits(layout.register_digits(0), index),
+                        column = digits(layout.register_digits(1), index);
   const std::string permuted =
       fmt::format("{} + (first ^ {})", stage_at(w, stage.buffer, stage.state), grouped(row % 8 * 16));
   return fmt::format("reinterpret_cast<{}*>({})", memory_type(to.type),
@@ -251,7 +303,8 @@ std::string from_first(Writer& w, const StoreShared& stage, const IndexExpressio
 void store_matrices(Writer& w, const StoreShared& stage, const IndexExpression& index) {
   const Buffer& to = w.buffer(stage.buffer);
   const bool transposed = stage.by == StoreShared::By::matrix_transposed;
-  const auto of_registers = [&](int axis) { return digits(stage.sweep.layout.register_digits(axis), index); };
+  const Layout layout = layout_in_buffer(stage);
+  const auto of_registers = [&](int axis) { return digits(layout.register_digits(axis), index); };
   const int of_group = (transposed ? to.columns : to.rows) / (w.role.warps / 4);
   const IndexExpression of_warp = w.warp() / 4 * of_group + w.warp() % 4 * 16;
   // The lane's row and column at this register.

@@ -106,16 +106,69 @@ Layout Layout::permuted(std::span<const std::int64_t> axes) const {
   return layout;
 }
 
-Layout Layout::with_unit_axes(const Shape& from, const Shape& to) const {
-  Layout layout(to.rank());
-  int source = 0;
-  for (int i = 0; i < to.rank(); ++i) {
-    if (to[i] == 1) continue;
-    while (from[source] == 1) ++source;
-    layout.axes_[static_cast<std::size_t>(i)] = axis(source++);
+namespace {
+
+using Digits = std::vector<Factor>;  // outermost first
+
+// Takes the innermost digits, which count to `extent`, splitting the last of them; none if that is not possible. Digits
+// of lanes and warps are bits.
+std::optional<Digits> take_inner(Digits& digits, int extent) {
+  Digits taken;
+  while (extent > 1) {
+    if (digits.empty()) return std::nullopt;
+    Factor& digit = digits.back();
+    const int size = std::min(extent, digit.size);
+    const bool of_bits =
+        digit.place == Place::reg || size == digit.size || std::has_single_bit(static_cast<unsigned>(size));
+    if (extent % size || digit.size % size || !of_bits) return std::nullopt;
+    taken.insert(taken.begin(), {digit.place, size, digit.unit});
+    digit = {digit.place, digit.size / size, digit.unit * size};
+    if (digit.size == 1) digits.pop_back();
+    extent /= size;
   }
-  layout.renumber();
+  return taken;
+}
+
+}  // namespace
+
+// By groups of axes with equal numbers of elements, as few axes as possible. Only the outermost axis of a group may be
+// covered beyond its end.
+std::optional<Layout> Layout::reshaped(const Shape& from, const Shape& to) const {
+  Layout layout(to.rank());
+  for (int source = 0, target = 0; source < from.rank() || target < to.rank();) {
+    const int first = target;
+    Digits digits;
+    std::int64_t elements = 1, made = 1;
+    const auto take = [&] {
+      const int extent = from[source];
+      const bool fits = extent == 1 ? axis(source).empty() : elements == 1 || cover(source) == extent;
+      digits.insert(digits.end(), axis(source).begin(), axis(source).end());
+      elements *= extent;
+      ++source;
+      return fits;
+    };
+    if (source < from.rank() && !take()) return std::nullopt;
+    if (target < to.rank()) made = to[target++];
+    while (elements != made) {
+      if (elements > made)
+        made *= to[target++];
+      else if (!take())
+        return std::nullopt;
+    }
+    int outermost = first;
+    while (outermost < target && to[outermost] == 1) ++outermost;
+    for (int i = target; i-- > outermost;) {
+      const std::optional<Digits> of_axis = i == outermost ? digits : take_inner(digits, to[i]);
+      if (!of_axis) return std::nullopt;
+      for (const Factor& factor : *of_axis) layout.add(i, factor);
+    }
+  }
   return layout;
+}
+
+Shape matrix_shape(const Shape& shape) {
+  const int columns = shape[shape.rank() - 1];
+  return {static_cast<int>(shape.size() / columns), columns};
 }
 
 Layout Layout::with_run(int axis) const {
@@ -348,13 +401,12 @@ Layout accumulator_layout(const Shape& shape, int warps_m, int warps_n, Pairs pa
 }
 
 bool stores_by_quads(const Layout& layout, const Shape& shape, int warps) {
-  const int last = shape.rank() - 1;
-  if (last < 1 || shape.size() != std::int64_t{shape[last - 1]} * shape[last]) return false;
-  const Shape matrix{shape[last - 1], shape[last]};
-  const Layout of_matrix = layout.with_unit_axes(shape, matrix);
-  for (int warps_m = 1; warps_m <= warps; ++warps_m)
-    if (warps % warps_m == 0 && of_matrix.cover(1) % (32 * (warps / warps_m)) == 0 &&
-        of_matrix == accumulator_layout(matrix, warps_m, warps / warps_m))
+  if (shape.rank() < 2) return false;
+  const Shape matrix = matrix_shape(shape);
+  const std::optional<Layout> of_matrix = layout.reshaped(shape, matrix);
+  for (int warps_m = 1; of_matrix && warps_m <= warps; ++warps_m)
+    if (warps % warps_m == 0 && of_matrix->cover(1) % (32 * (warps / warps_m)) == 0 &&
+        *of_matrix == accumulator_layout(matrix, warps_m, warps / warps_m))
       return true;
   return false;
 }

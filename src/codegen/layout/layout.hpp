@@ -58,8 +58,9 @@ class Layout {
   Layout part(int axis, int extent) const;
   /// Axis i of the result is axis axes[i].
   Layout permuted(std::span<const std::int64_t> axes) const;
-  /// The layout of a tile with axes of extent 1 in other places; all other axes and their order are the same.
-  Layout with_unit_axes(const Shape& from, const Shape& to) const;
+  /// The layout of the same elements in the same registers, for their tile of shape `from` as one of shape `to`. None
+  /// if an axis that is merged with an outer one is covered beyond its end, or if a digit cannot be split between axes.
+  std::optional<Layout> reshaped(const Shape& from, const Shape& to) const;
 
   /// The same layout, with registers numbered so that neighbors along an axis are consecutive, if a thread has some.
   Layout with_run(int axis) const;
@@ -87,6 +88,9 @@ class Layout {
   void renumber();
   std::vector<std::vector<Factor>> axes_;
 };
+
+/// The shape of a tile as a matrix, whose rows are merged of all axes but the last. The tile has two axes or more.
+Shape matrix_shape(const Shape& shape);
 
 /// The register of `operand` for a register of `result`, when the operand is broadcast to the result.
 std::vector<Digit> register_map(const Layout& operand, const Layout& result);

@@ -44,22 +44,13 @@ Body across_warps(Steps& steps, Id id, const Parts& parts) {
 
 // --- moves
 
-// No axis of extent 1 is distributed over anything, so it can be dropped.
-bool is_bare(const Layout& layout, const Shape& shape) {
-  for (int axis = 0; axis < shape.rank(); ++axis)
-    if (shape[axis] == 1 && !layout.axis(axis).empty()) return false;
-  return true;
-}
-
-// Does the node only rename axes, with its registers those of its operand?
+// Does the node only rename, merge or split axes, with its registers those of its operand?
 bool is_renamed(const Steps& steps, Id id) {
   const Node& at = steps.node(id);
   if (at.op != Op::reshape && at.op != Op::permute) return false;
   const Layout &of_source = steps.layouts.of[at.in[0]], &wanted = steps.layouts.of[id];
-  const Shape& from = steps.node(at.in[0]).shape;
   if (at.op == Op::permute) return wanted == of_source.permuted(at.permutation());
-  return only_unit_axes(from, at.shape) && is_bare(of_source, from) &&
-         wanted == of_source.with_unit_axes(from, at.shape);
+  return wanted == of_source.reshaped(steps.node(at.in[0]).shape, at.shape);
 }
 
 }  // namespace

@@ -24,9 +24,10 @@ Fetches::Fetches(Steps& steps, const std::map<Id, MatmulPlan>& matmuls) : steps_
       MatmulOperand& operand = side ? matmul.b : matmul.a;
       const Source& source = side ? plan.b : plan.a;
       if (source.load == no_id) continue;
-      const int k_axis = source.axis[side ? 0 : 1], other_axis = source.axis[side], other = plan.layout.cover(side);
-      operand.buffer = operand.k_major ? buffer_for(source.load, other_axis, k_axis, operand.stored, other, k)
-                                       : buffer_for(source.load, k_axis, other_axis, operand.stored, k, other);
+      const Axes &of_k = source.axes[side ? 0 : 1], &of_other = source.axes[side];
+      const int other = plan.layout.cover(side);
+      operand.buffer = operand.k_major ? buffer_for(source.load, of_other, of_k, operand.stored, other, k)
+                                       : buffer_for(source.load, of_k, of_other, operand.stored, k, other);
       // Threads read consecutive rows: if no row is swizzled, they do so at one address and constant offsets.
       if (matmul.kind == MatmulKind::simt && !operand.k_major) steps.plan.buffers[operand.buffer].odd = true;
     }
@@ -37,11 +38,12 @@ Fetches::Fetches(Steps& steps, const std::map<Id, MatmulPlan>& matmuls) : steps_
       [&](Id id, RegionId region) { return steps.analysis.is_counter(id) || steps.node(id).region != region; });
 }
 
-BufferId Fetches::buffer_for(Id load, int row_axis, int column_axis, ElementType stored, int rows, int columns) {
+BufferId Fetches::buffer_for(Id load, const Axes& row_axes, const Axes& column_axes, ElementType stored, int rows,
+                             int columns) {
   columns = round_up(columns, 16 / info(stored).bytes);
   std::vector<Tile>& tiles = tiles_[load];
   for (const Tile& tile : tiles)
-    if (tile.row_axis == row_axis && tile.column_axis == column_axis) {
+    if (tile.rows == row_axes && tile.columns == column_axes) {
       Buffer& buffer = steps_.plan.buffers[tile.buffer];
       buffer.rows = std::max(buffer.rows, rows);
       buffer.columns = std::max(buffer.columns, columns);
@@ -55,7 +57,7 @@ BufferId Fetches::buffer_for(Id load, int row_axis, int column_axis, ElementType
   buffer.type = stored;
   buffer.rows = rows;
   buffer.columns = columns;
-  tiles.push_back({steps_.plan.buffers.add(std::move(buffer)), row_axis, column_axis});
+  tiles.push_back({steps_.plan.buffers.add(std::move(buffer)), row_axes, column_axes});
   return tiles.back().buffer;
 }
 
@@ -85,23 +87,28 @@ Fetch Fetches::fetch(const std::vector<Id>& loads, LoopId loop) {
       TileAccess access = steps_.access_of(load);
       const std::vector<TileAccess::Axis> axes = std::move(access.axes);
       const int fast = access.fast;
-      // Rows second to last, columns last: the buffer's order. An axis that the matmul does not see has an extent of 1,
-      // and so has its place in the buffer.
+      // Rows, then columns: the buffer's order. An axis that the matmul does not see has an extent of 1, and so has its
+      // place in the buffer.
       access.axes.clear();
+      access.fast = -1;
       for (int axis = 0; axis < static_cast<int>(axes.size()); ++axis)
-        if (axis != tile.row_axis && axis != tile.column_axis)
+        if (!std::ranges::count(tile.rows, axis) && !std::ranges::count(tile.columns, axis))
           access.axes.push_back(axes[static_cast<std::size_t>(axis)]);
-      for (int axis : {tile.row_axis, tile.column_axis}) {
+      for (const Axes* of_buffer : {&tile.rows, &tile.columns}) {
         TileAccess::Axis unit;
         unit.tensor_axis = -1;
         unit.index = literal(0);
-        access.axes.push_back(axis >= 0 ? axes[static_cast<std::size_t>(axis)] : unit);
+        if (of_buffer->empty()) access.axes.push_back(unit);
+        for (const int axis : *of_buffer) {
+          if (axis == fast) access.fast = static_cast<int>(access.axes.size());
+          access.axes.push_back(axes[static_cast<std::size_t>(axis)]);
+        }
       }
       const int last = static_cast<int>(access.axes.size()) - 1;
-      access.fast = fast < 0 ? -1 : fast == tile.column_axis ? last : fast == tile.row_axis ? last - 1 : -1;
       if (access.fast != last) access.vector = 1;
       access.vector = std::min(access.vector, 16 / info(steps_.node(load).type).bytes);
-      fetch.tiles.push_back({.buffer = tile.buffer, .access = std::move(access)});
+      const int columns = std::max(static_cast<int>(tile.columns.size()), 1);
+      fetch.tiles.push_back({.buffer = tile.buffer, .access = std::move(access), .column_axes = columns});
     }
   return fetch;
 }

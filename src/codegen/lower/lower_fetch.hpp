@@ -26,9 +26,10 @@ class Fetches {
  private:
   struct Tile {
     BufferId buffer;
-    int row_axis = -1, column_axis = -1;  // of the load, or -1
+    Axes rows, columns;  // of the load
   };
-  BufferId buffer_for(Id load, int row_axis, int column_axis, ElementType stored, int rows, int columns);
+  BufferId buffer_for(Id load, const Axes& row_axes, const Axes& column_axes, ElementType stored, int rows,
+                      int columns);
   bool is_known_ahead(Id id, RegionId region) const;
   int stages_for(const std::vector<Id>& loads) const;
   Fetch fetch(const std::vector<Id>& loads, LoopId loop);

@@ -92,8 +92,9 @@ void Steps::group(StoreShared& stage) const {
     return;
   }
   // A thread has neighbors along the first axis of transposed accumulators; a matrix has rows in their natural order.
-  const bool transposed = stage.sweep.layout.run(1) == 1,
-             natural = stage.sweep.layout.axis(transposed ? 1 : 0).back().place == Place::lane,
+  const Layout layout = stage.sweep.layout.reshaped(stage.sweep.shape, matrix_shape(stage.sweep.shape)).value();
+  const bool transposed = layout.run(1) == 1,
+             natural = layout.axis(transposed ? 1 : 0).back().place == Place::lane,
              as_matrices = info(to.type).bytes == 2 && natural;
   if (transposed) {
     if (as_matrices) stage.by = StoreShared::By::matrix_transposed, stage.sweep.vector = 8;

@@ -59,16 +59,22 @@ class Bounds {
   // The largest of one is below the smallest of the other, and neither wraps.
   std::optional<Operand> ordered(Op op, Id low, Id high) {
     if (steps_.node(low).type != ElementType::i32) return {};
+    dividends_.clear();
     const auto least = bound(low, false), most = bound(low, true), above = bound(high, false), end = bound(high, true);
     if (!least || !most || !above || !end) return {};
-    const auto compare = [&](Op how, const Operand& a, const Operand& b) {
-      return std::optional(term(how, ElementType::pred, ElementType::i64, {a, b}));
-    };
-    using Limits = std::numeric_limits<std::int32_t>;
-    const auto starts = compare(Op::less_equal, literal(Limits::min()), *least),
-               ends = compare(Op::less_equal, *end, literal(Limits::max()));
-    const auto inside = both(starts, ends);
+    const auto starts = fits(*least, false), ends = fits(*end, true);
+    auto inside = both(starts, ends);
+    for (const auto& dividend : dividends_) inside = both(inside, dividend);
     return both(compare(op, *most, *above), inside);
+  }
+  std::optional<Operand> compare(Op how, const Operand& a, const Operand& b) {
+    return term(how, ElementType::pred, ElementType::i64, {a, b});
+  }
+  // Is the largest or the smallest element one of 32 bits?
+  std::optional<Operand> fits(const Operand& bound, bool largest) {
+    using Limits = std::numeric_limits<std::int32_t>;
+    return largest ? compare(Op::less_equal, bound, literal(Limits::max()))
+                   : compare(Op::less_equal, literal(Limits::min()), bound);
   }
   // The largest or the smallest of all elements of the tile.
   std::optional<Operand> bound(Id id, bool largest) {
@@ -78,14 +84,27 @@ class Bounds {
     if (at.op == Op::constant) return literal(at.number().i32);
     if (at.op == Op::iota) return literal(largest ? at.shape[at.axis()] - 1 : 0);
     if (at.shape.rank() == 0) return term(Op::cast, ElementType::i64, ElementType::i32, {steps_.scalar(id)});
+    if (at.op == Op::floor_div || at.op == Op::modulo) return quotient(at, largest);
     if (at.op != Op::add && at.op != Op::sub) return {};
     const auto a = bound(at.in[0], largest), b = bound(at.in[1], largest == (at.op == Op::add));
     if (!a || !b) return {};
     return term(at.op, ElementType::i64, ElementType::i64, {*a, *b});
   }
 
+  // A quotient or a remainder by a constant. A sum that wraps before it is divided is not in order.
+  std::optional<Operand> quotient(const Node& at, bool largest) {
+    const Node& divisor = steps_.node(behind(at.in[1]));
+    if (divisor.op != Op::constant || divisor.number().i32 < 1) return {};
+    if (at.op == Op::modulo) return literal(largest ? divisor.number().i32 - 1 : 0);
+    const auto dividend = bound(at.in[0], largest);
+    if (!dividend) return {};
+    dividends_.push_back(fits(*dividend, largest));
+    return term(Op::floor_div, ElementType::i64, ElementType::i64, {*dividend, literal(divisor.number().i32)});
+  }
+
   Steps& steps_;
   Expression expression_;
+  std::vector<std::optional<Operand>> dividends_;  // of a comparison: do they not wrap?
   int visited_ = 0;
 };
 

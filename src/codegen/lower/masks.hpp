@@ -8,7 +8,8 @@
 namespace tessera::internal::lowering {
 
 /// May a tile's condition be false for some of its elements? A number that follows from the launch, the grid tile and
-/// the iteration, for node `about`; none if the condition does not consist of comparisons of sums of indices.
+/// the iteration, for node `about`; none if the condition does not consist of comparisons of sums and quotients of
+/// indices.
 std::optional<ValueId> fails_somewhere(Steps& steps, Id condition, Id about);
 
 }  // namespace tessera::internal::lowering

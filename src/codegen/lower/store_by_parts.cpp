@@ -3,9 +3,11 @@
 namespace tessera::internal::lowering {
 namespace {
 
+// Is a tile held as the accumulators, perhaps with their rows in several axes?
 bool is_held_as(const Steps& steps, Id tile, Id accumulators) {
-  return steps.node(tile).shape == steps.node(accumulators).shape &&
-         steps.layouts.of[tile] == steps.layouts.of[accumulators];
+  const Shape& shape = steps.node(tile).shape;
+  return shape.rank() >= 2 && matrix_shape(shape) == steps.node(accumulators).shape &&
+         steps.layouts.of[tile].reshaped(shape, matrix_shape(shape)) == steps.layouts.of[accumulators];
 }
 
 // The number of tiles of the accumulators' shape that the store reads.
@@ -18,8 +20,7 @@ int reads_of(const Steps& steps, const RoleRules& rules, Id store) {
     open.pop_back();
     if (steps.values.of(at) || !seen.insert(at).second) continue;
     const Node& node = steps.node(at);
-    reads +=
-        node.op == Op::load && rules.read_where_used.contains(at) && node.shape == steps.node(rules.accumulators).shape;
+    reads += node.op == Op::load && rules.read_where_used.contains(at) && node.shape == steps.node(store).shape;
     if (is_elementwise(node.op)) open.insert(open.end(), node.in.begin(), node.in.end());
   }
   return reads;
@@ -44,10 +45,11 @@ bool store_by_parts(Steps& steps, const RoleRules& rules, Id store) {
   const int reads = reads_of(steps, rules, store);
   if (reads == 0) return false;
   const Sweep whole = sweep_of(steps.analysis, steps.layouts, store);
-  const int all = whole.shape[1], columns = columns_of_part(all, reads * whole.layout.registers());
+  const int axis = whole.shape.rank() - 1, all = whole.shape[axis],
+            columns = columns_of_part(all, reads * whole.layout.registers());
   for (int first = 0; first < all; first += columns) {
     SweepBuilder builder(steps, whole, store);
-    Sweep sweep = builder.part(1, first, columns).reading_first().express(steps.node(store).in[0]).take();
+    Sweep sweep = builder.part(axis, first, columns).reading_first().express(steps.node(store).in[0]).take();
     leave_rounding_to_memory(sweep.expression);
     steps.push(store, Store{.kind = Store::Kind::store, .sweep = std::move(sweep), .access = steps.access_of(store)});
   }

@@ -158,12 +158,14 @@ struct TensorMap {
   TmaTensor tensor;
   bool store = false;
 
-  /// Bytes of one box, whose elements have the tensor's type.
-  std::int64_t box_bytes(ElementType type) const {
-    std::int64_t bytes = info(type).bytes;
-    for (int extent : tensor.box) bytes *= extent;
-    return bytes;
+  /// A box consists of rows along the tensor's contiguous axis, in the order of all other axes.
+  std::int64_t rows() const {
+    std::int64_t rows = 1;
+    for (std::size_t i = 1; i < tensor.box.size(); ++i) rows *= tensor.box[i];
+    return rows;
   }
+  /// Bytes of one box, whose elements have the tensor's type.
+  std::int64_t box_bytes(ElementType type) const { return rows() * tensor.box[0] * info(type).bytes; }
 };
 
 /// Which grid tiles a CTA processes.

@@ -213,9 +213,10 @@ struct Fetch {
   enum class Copy : std::uint8_t { async, element, vector };
   struct Tile {
     BufferId buffer;
-    TileAccess access;
-    Copy copy{};       ///< async: cp.async, followed by CpAsyncCommit and CpAsyncWait
-    int unrolled = 0;  ///< unrolled copies; 0: all
+    TileAccess access;    ///< its last axes are merged into the buffer's columns, all others into its rows
+    int column_axes = 1;  ///< the number of these last axes
+    Copy copy{};          ///< async: cp.async, followed by CpAsyncCommit and CpAsyncWait
+    int unrolled = 0;     ///< unrolled copies; 0: all
   };
   LoopId loop;  ///< whose later iteration uses it; none: used at once
   std::vector<Tile> tiles;

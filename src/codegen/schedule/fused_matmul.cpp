@@ -127,15 +127,12 @@ class Finder {
     const bool as_it_is =
         load.type == type && std::ranges::all_of(source.casts, [&](ElementType to) { return to == type; });
     if (!as_it_is) return fmt::format("an operand is {} in memory", name(load.type));
-    const int k = source.axis[left ? 1 : 0], other = source.axis[left ? 0 : 1];
-    if (k < 0 || other < 0) return "an operand has a single row or column";
+    const OperandAxes axes = operand_axes(analysis_, source, left);
+    if (std::string why = why_no_panels(analysis_, source.load, axes); !why.empty()) return why;
     const GraphAccess access = analysis_.access(source.load);
-    operand.k_major = is_k_major(access, other);
-    const ProducedTile tile{.load = source.load,
-                            .rows = operand.k_major ? other : k,
-                            .columns = operand.k_major ? k : other,
-                            .type = type,
-                            .left = left};
+    operand.k_major = axes.k_major;
+    const ProducedTile tile{
+        .load = source.load, .rows = axes.rows(), .columns = axes.columns()[0], .type = type, .left = left};
     const auto found = std::ranges::find(how_.tiles, tile.load, &ProducedTile::load);
     operand.tile = static_cast<int>(found - how_.tiles.begin());
     if (found == how_.tiles.end()) {
@@ -145,10 +142,9 @@ class Finder {
     }
     return found->rows == tile.rows && found->columns == tile.columns ? "" : "a tile is also read along other axes";
   }
-  // Can TMA load it, from a place that is known ahead, as panels?
+  // Can TMA load it, from a place that is known ahead?
   std::string boxes(const GraphAccess& access, ProducedTile& tile) const {
     const auto is_known = [&](const GraphAccess::Axis& axis) { return how_.ahead[axis.index] != 0; };
-    const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
     if (!analysis_.variant.tensors[static_cast<std::size_t>(access.parameter)].tma_addressable ||
         access.fast != tile.columns || !sliced(access, tile))
       return fmt::format("TMA cannot address parameter {}",
@@ -156,9 +152,6 @@ class Finder {
     if (!std::ranges::all_of(access.axes, is_known))
       return fmt::format("the tile coordinates of parameter {} depend on computed values",
                          argument_number(analysis_.graph.parameters, access.parameter));
-    const Shape& shape = node(tile.load).shape;
-    if (std::string why = why_no_panels(shape[tile.rows], shape[tile.columns], type); !why.empty()) return why;
-    if (shape[tile.rows] > 256) return fmt::format("{} rows are more than a TMA box has", shape[tile.rows]);
     return {};
   }
 
@@ -170,7 +163,7 @@ class Finder {
       if (axis.slices.empty()) continue;
       const GraphAccess::Slice& slice = axis.slices[0];
       const bool starts = node(slice.start).op == Op::constant && node(slice.start).number().i32 >= 0;
-      if (axis.slices.size() > 1 || i != tile.rows || node(tile.load).region == 0 || !axis.positive || !starts ||
+      if (axis.slices.size() > 1 || tile.rows != Axes{i} || node(tile.load).region == 0 || !axis.positive || !starts ||
           !how_.ahead[slice.extent])
         return false;
       tile.slice_extent = slice.extent;

@@ -249,62 +249,52 @@ class Classifier {
     how_.computed.emplace(operand, std::move(computed));
     return {};
   }
-  // The axes of an operand's load.
-  struct Axes {
-    int k, other, rows, columns;
-    bool k_major;
-  };
-  Axes axes_of(const Source& source, bool left) const {
-    const int k = source.axis[left ? 1 : 0], other = source.axis[left ? 0 : 1];
-    const bool k_major = is_k_major(analysis_.access(source.load), other);
-    return {k, other, k_major ? other : k, k_major ? k : other, k_major};
-  }
-  // Threads copy words of two elements or more.
+  // Threads copy words of two elements or more, and rows along one axis.
   std::string why_not_staged(const Source& source, bool left) const {
-    const Axes axes = axes_of(source, left);
+    const OperandAxes axes = operand_axes(analysis_, source, left);
     const GraphAccess access = analysis_.access(source.load);
-    if (info(node(source.load).type).bytes == 1 && !is_addressed(analysis_, access, axes.columns))
-      return fmt::format("the {} operand cannot be loaded by TMA, as rows of 8-bit elements must be for wgmma",
-                         left ? "left" : "right");
-    return panels(access, axes.rows, axes.columns);
+    const bool of_bytes = info(node(source.load).type).bytes == 1;
+    if ((of_bytes || axes.rows().size() > 1) && !is_addressed(analysis_, access, axes.columns().back()))
+      return fmt::format("the {} operand cannot be loaded by TMA, as rows of {} must be for wgmma",
+                         left ? "left" : "right", of_bytes ? "8-bit elements" : "several axes");
+    if (!is_known(access))
+      return fmt::format("the tile coordinates of parameter {} depend on computed values",
+                         argument_number(analysis_.graph.parameters, access.parameter));
+    return why_no_panels(analysis_, source.load, axes);
   }
   // The tile of an operand, as elements of `type`. Operands that have the same one share its buffer.
   WgmmaOperand produced(const Source& source, bool left, ElementType type) {
-    const Axes axes = axes_of(source, left);
-    const bool by_threads = !is_addressed(analysis_, analysis_.access(source.load), axes.columns);
+    const OperandAxes axes = operand_axes(analysis_, source, left);
+    const Axes& rows = axes.rows();
+    const int columns = axes.columns()[0];
+    const bool by_threads = !is_addressed(analysis_, analysis_.access(source.load), columns);
     const auto is_it = [&](const ProducedTile& tile) {
-      return tile.load == source.load && tile.left == left && tile.type == type && tile.rows == axes.rows &&
-             tile.columns == axes.columns;
+      return tile.load == source.load && tile.left == left && tile.type == type && tile.rows == rows &&
+             tile.columns == columns;
     };
     auto found = std::ranges::find_if(how_.tiles, is_it);
     const int number = static_cast<int>(found - how_.tiles.begin());
     if (found == how_.tiles.end()) {
       how_.tiles.push_back({.load = source.load,
-                            .rows = axes.rows,
-                            .columns = axes.columns,
+                            .rows = rows,
+                            .columns = columns,
                             .type = type,
                             .left = left,
                             .by_threads = by_threads,
-                            .clipped = !by_threads});
+                            .clipped = !by_threads && rows.size() == 1});
       how_.pipelines[0].tiles.push_back(number);
     }
     return {.tile = number, .k_major = axes.k_major};
   }
-  // Is the tile's place known ahead, and does it consist of panels that a swizzle permutes?
-  std::string panels(const GraphAccess& access, int row_axis, int column_axis) const {
-    const ElementType type = analysis_.graph.parameters[static_cast<std::size_t>(access.parameter)].type;
+  // Is the tile's place known ahead?
+  bool is_known(const GraphAccess& access) const {
     const auto is_known = [&](const GraphAccess::Slice& slice) {
       return how_.ahead[slice.start] && how_.ahead[slice.extent];
     };
-    bool known = access.member == no_id || how_.ahead[access.member];
-    for (const GraphAccess::Axis& axis : access.axes)
-      known &= how_.ahead[axis.index] && std::ranges::all_of(axis.slices, is_known);
-    if (!known)
-      return fmt::format("the tile coordinates of parameter {} depend on computed values",
-                         argument_number(analysis_.graph.parameters, access.parameter));
-    const int rows = access.axes[static_cast<std::size_t>(row_axis)].extent,
-              columns = access.axes[static_cast<std::size_t>(column_axis)].extent;
-    return why_no_panels(rows, columns, type);
+    return (access.member == no_id || how_.ahead[access.member]) &&
+           std::ranges::all_of(access.axes, [&](const GraphAccess::Axis& axis) {
+             return how_.ahead[axis.index] && std::ranges::all_of(axis.slices, is_known);
+           });
   }
 
   // The epilogue stays with the threads that hold the accumulators; those of a row are in one warp.
@@ -332,14 +322,16 @@ class Classifier {
     std::optional<ElementType> type;
     for (const Id id : analysis_.order[0]) {
       const Node& at = node(id);
-      if (at.op != Op::store || node(at.in[0]).shape != result_shape()) continue;
+      if (at.op != Op::store || at.shape.rank() < 2 || matrix_shape(at.shape) != result_shape()) continue;
+      const std::vector<Axes> axes = *merged_axes(at.shape, result_shape());
+      if (how_.transposed && axes[0].size() > 1) continue;  // parts of the rows are stored
       const GraphAccess access = analysis_.access(id);
       const int parameter = access.parameter;
       const Parameter& tensor = analysis_.graph.parameters[static_cast<std::size_t>(parameter)];
       const int bytes = info(tensor.type).bytes;
       if (tensor.access != Access::out || (bytes != 2 && bytes != 4) || type.value_or(tensor.type) != tensor.type ||
-          !is_addressed(analysis_, access, 1) || !panels(access, 0, 1).empty() || writes(parameter) != 1 ||
-          !whole_rows(parameter))
+          !is_addressed(analysis_, access, axes[1].back()) || !is_known(access) ||
+          !why_no_panels(analysis_, id, {axes[1], axes[0]}).empty() || writes(parameter) != 1 || !whole_rows(parameter))
         continue;
       type = tensor.type;
       how_.tma_stores.push_back(id);
@@ -381,8 +373,8 @@ class Classifier {
       constexpr int swizzled_rows = 8;
       if (tile.left) return true;
       const GraphAccess access = analysis_.access(tile.load);
-      return node(tile.load).shape[tile.rows] % (multicast_ctas * swizzled_rows) == 0 && is_same(access.member) &&
-             std::ranges::all_of(access.axes, is_same, &GraphAccess::Axis::index);
+      return tile.rows.size() == 1 && node(tile.load).shape[tile.rows[0]] % (multicast_ctas * swizzled_rows) == 0 &&
+             is_same(access.member) && std::ranges::all_of(access.axes, is_same, &GraphAccess::Axis::index);
     };
     const auto is_early_effect = [&](Id id) {
       const Op op = node(id).op;  // the host checks requirements

@@ -172,8 +172,7 @@ class Chooser {
     if (is_elementwise(node.op) || node.op == Op::broadcast) {
       for (Id in : node.in) set(in, layout.of_operand(analysis_[in].shape, node.shape));
     } else if (node.op == Op::reshape) {
-      if (only_unit_axes(analysis_[node.in[0]].shape, node.shape))
-        set(node.in[0], layout.with_unit_axes(node.shape, analysis_[node.in[0]].shape));
+      if (const auto same = through_reshape(layout, node.shape, analysis_[node.in[0]].shape)) set(node.in[0], *same);
     } else if (node.op == Op::permute) {
       set(node.in[0], layout.permuted(inverse(node.permutation())));
     } else if (node.op == Op::gather) {
@@ -199,8 +198,7 @@ class Chooser {
     } else if (is_scan(node.op)) {
       set(user, layout);
     } else if (node.op == Op::reshape) {
-      if (only_unit_axes(analysis_[id].shape, node.shape))
-        set(user, layout.with_unit_axes(analysis_[id].shape, node.shape));
+      if (const auto same = through_reshape(layout, analysis_[id].shape, node.shape)) set(user, *same);
     } else if (node.op == Op::permute) {
       set(user, layout.permuted(node.permutation()));
     } else if (node.op == Op::scatter && node.in[0] == id) {
@@ -214,6 +212,20 @@ class Chooser {
       if (const auto carried = carried_.extract({user, id}))
         for (std::size_t k : carried.mapped()) to_carried(user, k, id);
     }
+  }
+
+  // The same registers, if the last axis stays, along which most tiles are accessed: a layout that suits an access
+  // along a part of it, or along more, need not suit the other's.
+  static std::optional<Layout> through_reshape(const Layout& layout, const Shape& from, const Shape& to) {
+    const auto innermost = [](const Shape& shape) {
+      int last = 1;
+      for (const int extent : shape)
+        if (extent != 1) last = extent;
+      return last;
+    };
+    const bool stays = innermost(from) == innermost(to) ||
+                       (from.rank() > 0 && to.rank() > 0 && from[from.rank() - 1] == to[to.rank() - 1]);
+    return stays ? layout.reshaped(from, to) : std::nullopt;
   }
 
   // For an atomic or a scatter of elements: its tiles, and the old values.

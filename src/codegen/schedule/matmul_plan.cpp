@@ -209,7 +209,7 @@ class Planner {
     if (source.load != no_id) {
       const GraphAccess access = analysis_.access(source.load);
       for (const int axis : {0, 1})
-        if (source.axis[axis] >= 0 && access.fast == source.axis[axis])
+        if (is_along(access, source.axes[axis]))
           return axis == k_axis && !is_transposed(matmul, analysis_[source.load].type);
     }
     return k_axis == 1;
@@ -283,8 +283,8 @@ class Planner {
     int vector = 1;
     if (plan.b.load != no_id) {
       const GraphAccess access = analysis_.access(plan.b.load);
-      along_k = access.fast >= 0 && access.fast == plan.b.axis[0];
-      if (access.fast >= 0 && (along_k || access.fast == plan.b.axis[1])) vector = access.vector;
+      along_k = is_along(access, plan.b.axes[0]);
+      if (along_k || is_along(access, plan.b.axes[1])) vector = access.vector;
     }
     const int fast = along_k ? matmul.k : matmul.n, slow = along_k ? matmul.n : matmul.k;
     const int lanes_fast = std::min(32, power_at_least(ceil_div(fast, vector)));

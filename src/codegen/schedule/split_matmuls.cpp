@@ -12,6 +12,7 @@
 #include "codegen/schedule/split_matmuls.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <set>
 
@@ -37,7 +38,12 @@ struct Operands {
     for (int side : {0, 1}) source[side] = find_source(graph, in[side]);
   }
   static int k_axis(int side) { return 1 - side; }
-  bool loaded() const { return source[0].load != no_id && source[1].load != no_id; }
+  /// Are both loaded, along one axis of k?
+  bool loaded() const {
+    return std::ranges::all_of(std::array{0, 1}, [&](int side) {
+      return source[side].load != no_id && source[side].axes[k_axis(side)].size() == 1;
+    });
+  }
 
   Id in[2];
   Source source[2];
@@ -139,7 +145,7 @@ bool fills_loop(const Graph& graph, const std::vector<std::vector<Id>>& order, I
     const Node& load = graph[source.load];
     for (int axis = 0; axis < load.shape.rank(); ++axis) {
       const bool counted = load.in[static_cast<std::size_t>(axis) + 1] == body.arguments[0];
-      if (counted != (axis == source.axis[Operands::k_axis(side)])) return false;
+      if (counted != (Axes{axis} == source.axes[Operands::k_axis(side)])) return false;
     }
     for (Id at = operands.in[side]; at != source.load; at = graph[at].in[0]) known.insert(at);
     known.insert(source.load);
@@ -151,16 +157,17 @@ bool fills_loop(const Graph& graph, const std::vector<std::vector<Id>>& order, I
 /// adds to the graph are appended, not yet in order.
 void lengthen_loop(Graph& graph, Id loop, Id id, int count) {
   const Operands operands(graph, id);
-  const int strip = graph[operands.in[0]].shape[Operands::k_axis(0)] / count;  // also for a tile that is both operands
+  const int strip = graph[operands.in[0]].shape[Operands::k_axis(0)] / count;
+  std::vector<std::pair<Id, int>> along_k;  // axes of nodes; one may be part of both operands
   for (int side : {0, 1}) {
     int axis = Operands::k_axis(side);
-    for (Id at = operands.in[side];; at = graph[at].in[0]) {
-      const int below = at == operands.source[side].load ? -1 : axis_below(graph, graph[at], axis);
-      graph.nodes[at].shape[axis] = strip;
-      if (below < 0) break;
-      axis = below;
+    for (Id at = operands.in[side]; at != operands.source[side].load; at = graph[at].in[0]) {
+      along_k.emplace_back(at, axis);
+      axis = axes_below(graph, graph[at], axis)[0];
     }
+    along_k.emplace_back(operands.source[side].load, axis);
   }
+  for (const auto& [at, axis] : along_k) graph.nodes[at].shape[axis] = strip;
   const auto append = [&](Op op, std::vector<Id> in, std::vector<std::int64_t> attr) {
     Node node;
     node.op = op;
@@ -204,7 +211,7 @@ class Splitter final : public Rewriter {
     std::vector<std::pair<Node, int>> above;  // nodes between load and matmul, with the strip's axis
     for (; made(id).op != Op::load; id = above.back().first.in[0]) {
       above.emplace_back(made(id), axis);
-      axis = axis_below(builder().graph(), above.back().first, axis);
+      axis = axes_below(builder().graph(), above.back().first, axis)[0];
     }
     Node load = made(id);
     Id& index = load.in[static_cast<std::size_t>(axis) + 1];

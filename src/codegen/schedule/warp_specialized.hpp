@@ -9,8 +9,8 @@ namespace tessera::internal::lowering {
 /// A tile that the producer copies and matmuls read, in a buffer of its own.
 struct ProducedTile {
   Id load = no_id;
-  int rows = 0,
-      columns = 0;          ///< axes of the load: those of the buffer's rows and columns, whatever they are to a matmul
+  Axes rows;                ///< axes of the load: those of the buffer's rows, whatever they are to a matmul;
+  int columns = 0;          ///< and that of its columns
   ElementType type{};       ///< of its elements in the buffer
   bool left = false;        ///< matmuls read it as their left operand
   bool by_threads = false;  ///< TMA cannot address it

@@ -6,11 +6,24 @@
 
 namespace tessera::internal::lowering {
 
-bool is_k_major(const GraphAccess& access, int other) { return access.fast != other; }
+OperandAxes operand_axes(const GraphAnalysis& analysis, const Source& source, bool left) {
+  const Axes &k = source.axes[left ? 1 : 0], &other = source.axes[left ? 0 : 1];
+  return {k, other, std::ranges::count(other, analysis.access(source.load).fast) == 0};
+}
 
-std::string why_no_panels(int rows, int columns, ElementType type) {
-  if (columns * info(type).bytes % panel_bytes == 0 && rows % 8 == 0) return {};
-  return fmt::format("[{},{}] {} cannot be divided into panels of 8 rows of 128 bytes", rows, columns, name(type));
+std::string why_no_panels(const GraphAnalysis& analysis, Id access, const OperandAxes& axes) {
+  constexpr int most_of_box = 256;
+  const Shape& shape = analysis[access].shape;
+  const int parameter = analysis.access(access).parameter;
+  const ElementType type = analysis.graph.parameters[static_cast<std::size_t>(parameter)].type;
+  const int rows = merged_extent(shape, axes.rows()), columns = merged_extent(shape, axes.columns());
+  if (axes.columns().size() != 1)
+    return fmt::format("a reshape makes the columns of [{},{}] of several axes of {}", rows, columns, to_string(shape));
+  if (columns * info(type).bytes % panel_bytes != 0 || rows % 8 != 0)
+    return fmt::format("[{},{}] {} cannot be divided into panels of 8 rows of 128 bytes", rows, columns, name(type));
+  for (const int axis : axes.rows())
+    if (shape[axis] > most_of_box) return fmt::format("{} rows are more than a TMA box has", shape[axis]);
+  return {};
 }
 
 bool is_addressed(const GraphAnalysis& analysis, const GraphAccess& access, int columns) {
@@ -27,8 +40,7 @@ std::string why_not_as_it_is(const GraphAnalysis& analysis, Id operand, bool lef
   const bool rounds = type == ElementType::tf32 && stored == ElementType::f32;
   if ((stored != type && !rounds) || std::ranges::any_of(source.casts, [&](ElementType to) { return to != type; }))
     return fmt::format("is {} in memory", name(stored));
-  const GraphAccess access = analysis.access(source.load);
-  if (info(type).bytes != 2 && !is_k_major(access, source.axis[left ? 0 : 1]))
+  if (info(type).bytes != 2 && !operand_axes(analysis, source, left).k_major)
     return fmt::format("is not contiguous along k, as wgmma requires for {}", name(type));
   return {};
 }

@@ -8,14 +8,19 @@ namespace tessera::internal::lowering {
 
 inline constexpr int panel_bytes = 128;  ///< bytes of a panel's row: those of the swizzle
 
-/// Do the rows of an operand's buffer run along k? They do unless its neighbors in memory are along `other`, the axis
-/// of its load that is not k.
-bool is_k_major(const GraphAccess& access, int other);
+/// The axes of an operand's load: those of k and the others, and those of its buffer's rows and columns.
+struct OperandAxes {
+  Axes k, other;
+  bool k_major = true;  ///< the buffer's rows run along k: they do unless neighbors in memory are along the other axes
+  const Axes& rows() const { return k_major ? other : k; }
+  const Axes& columns() const { return k_major ? k : other; }
+};
+OperandAxes operand_axes(const GraphAnalysis& analysis, const Source& source, bool left);
 
-/// Why a tile of `rows` and `columns` cannot be stored in panels, in a few words; "": it can.
-std::string why_no_panels(int rows, int columns, ElementType type);
+/// Why a load or a store cannot have its tile in panels of a buffer with these axes, in a few words; "": it can.
+std::string why_no_panels(const GraphAnalysis& analysis, Id access, const OperandAxes& axes);
 
-/// Can TMA move the tile of a load or a store whose axis `columns` is that of a matrix's columns?
+/// Can TMA move the tile of a load or a store, with a matrix's columns along axis `columns`?
 bool is_addressed(const GraphAnalysis& analysis, const GraphAccess& access, int columns);
 
 /// Why wgmma cannot read an operand from shared memory in the order and type that global memory has, in a few words;

@@ -214,13 +214,18 @@ TEST_CASE("why a matmul is not warp-specialized: its operands", "[plan]") {
                   for (I k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {64, 64}), b, acc);
                   store(y, {m, 0}, acc);
                 }).graph()) == "");
-  CHECK(why_not(kernel("reshaped", [&](In<bf16, 3> x, X w, Y y) {
-                  auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 64));
-                  Var acc = zeros<f32>({128, 64});
-                  for (I k : range(cdiv(x.extent(2), 64)))
-                    acc = mma(reshape(load(x, {m, 0, k}, {2, 64, 64}), {128, 64}), right(w, k, n), acc);
-                  store(y, {m, n}, acc);
-                }).graph()) == "the left operand comes from 'reshape'");
+  const auto reshaped = [&](int a, int b, int c) {
+    return why_not(kernel("reshaped", [&](In<bf16, 3> x, X w, Y y) {
+                     auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 64));
+                     Var acc = zeros<f32>({128, 64});
+                     for (I k : range(cdiv(x.extent(2), c)))
+                       acc = mma(reshape(load(x, {m, 0, k}, {a, b, c}), {128, 64}), right(w, k, n), acc);
+                     store(y, {m, n}, acc);
+                   }).graph());
+  };
+  CHECK(reshaped(2, 64, 64) == "");
+  CHECK(reshaped(128, 2, 32) == "a reshape makes the columns of [128,64] of several axes of [128,2,32]");
+  CHECK(reshaped(2, 32, 128) == "the left operand comes from 'reshape'");
   CHECK(why_not(with_operands([&](const X& x, const X& w, const I& m, const I& n, const I& k) {
           const Tile<i32, 1> rows = m * 64 + iota({64}, 0);
           return std::pair(B(gather(x, rows, {k}, {64})), right(w, k, n));

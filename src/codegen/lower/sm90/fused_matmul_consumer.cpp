@@ -188,7 +188,8 @@ class FusedMatmulConsumer : ConsumerRole {
       const ProducedTile& of = pipelines_.produced(tile);
       const Id load = of.load;
       const Operand rows = element_of(steps_.plan, filled_rows(of), Layout(0));
-      const Term ends{Op::less, ElementType::pred, ElementType::i32, {rows, literal(analysis_[load].shape[of.rows])}};
+      const Term ends{
+          Op::less, ElementType::pred, ElementType::i32, {rows, literal(analysis_[load].shape[of.rows[0]])}};
       const ValueId some = steps_.number(load, steps_.values.label(load, "ends"), ElementType::pred, ends);
       Branch branch{.condition = element_of(steps_.plan, some, Layout(0)), .body = {}};
       steps_.within(branch.body, [&] {
@@ -202,7 +203,7 @@ class FusedMatmulConsumer : ConsumerRole {
   // The number of the tile's rows that are in its slice; computed in 64 bits, since the slice may end anywhere.
   ValueId filled_rows(const ProducedTile& tile) const {
     const GraphAccess access = analysis_.access(tile.load);
-    const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(tile.rows)];
+    const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(tile.rows[0])];
     Expression expression;
     const auto term = [&](Op op, ElementType type, ElementType of, std::vector<Operand> in) {
       expression.terms.push_back({op, type, of, std::move(in)});

@@ -23,7 +23,10 @@ void WarpSpecializedSchedule::lower(const GraphAnalysis& analysis, const MatmulP
   WarpSpecialization how = how_;
   // The buffers of stores have the layout of the accumulators.
   const Layout sums = layout_of_result(matmuls.plans.at(how.matmuls[0].id).layout, how.transposed);
-  std::erase_if(how.tma_stores, [&](Id store) { return layouts.of[analysis[store].in[0]] != sums; });
+  std::erase_if(how.tma_stores, [&](Id store) {
+    const Id tile = analysis[store].in[0];
+    return layouts.of[tile].reshaped(analysis[tile].shape, matrix_shape(analysis[tile].shape)) != sums;
+  });
   Phase& phase = plan.phases.back();
   phase.schedule = {.kind = Schedule::Kind::tiles,
                     .split_k = how.split_k,

@@ -42,7 +42,7 @@ MatmulPipelines::MatmulPipelines(const GraphAnalysis& analysis, const WarpSpecia
       if (tile.clipped)
         pipeline.clipped.push_back({.buffer = made.buffer,
                                     .argument = access.parameter,
-                                    .axis = access.axes[static_cast<std::size_t>(tile.rows)].tensor_axis});
+                                    .axis = access.axes[static_cast<std::size_t>(tile.rows[0])].tensor_axis});
     }
     pipeline.full_arrivals = (pipeline.bytes > 0 ? 1 : 0) + (by_threads ? 128 : 0);
     pipelines.push_back(plan.pipelines.add(std::move(pipeline)));
@@ -55,7 +55,7 @@ MatmulPipelines::Tile MatmulPipelines::make(const ProducedTile& tile, int pipeli
                              (tile.type == ElementType::tf32 ? "_tf32" : "");
   Buffer buffer{.label = {.stem = "tile", .number = analysis.number[tile.load], .suffix = suffix},
                 .type = tile.type,
-                .rows = shape[tile.rows],
+                .rows = merged_extent(shape, tile.rows),
                 .columns = shape[tile.columns],
                 .stages = how.pipelines[static_cast<std::size_t>(pipeline)].stages,
                 .form = SharedForm::panels};

@@ -94,7 +94,8 @@ class Producer : WarpRole {
       const ProducedTile& of = pipelines_.produced(tile);
       if (of.by_threads || !std::invoke(which, of)) continue;
       const Buffer& buffer = steps_.plan.buffers[pipelines_.tiles[static_cast<std::size_t>(tile)].buffer];
-      load_panels(tile, at, [&](int panel) { return place_of_panel(steps_, how_.loop, of.load, panel, buffer); });
+      load_panels(tile, at,
+                  [&](int panel) { return place_of_panel(steps_, how_.loop, of.load, of.rows, panel, buffer); });
     }
   }
   // `place(panel)` is where a panel begins in the tensor.
@@ -139,16 +140,17 @@ class Producer : WarpRole {
       });
   }
 
-  // Rows and columns of the buffer become the last axes of the tile; all others have an extent of 1.
+  // Rows and columns of the buffer, an axis each, become the last axes of the tile; all others have an extent of 1.
   void copy(int tile, PipelineStateId at) const {
     const ProducedTile& of = pipelines_.produced(tile);
     const BufferId to = pipelines_.tiles[static_cast<std::size_t>(tile)].buffer;
     const Buffer& buffer = steps_.plan.buffers[to];
     TileAccess access = steps_.access_of(of.load);
     const int rank = static_cast<int>(access.axes.size());
-    const TileAccess::Axis rows = access.axes[static_cast<std::size_t>(of.rows)],
+    const int row_axis = of.rows[0];
+    const TileAccess::Axis rows = access.axes[static_cast<std::size_t>(row_axis)],
                            columns = access.axes[static_cast<std::size_t>(of.columns)];
-    for (int i : {std::max(of.rows, of.columns), std::min(of.rows, of.columns)})
+    for (int i : {std::max(row_axis, of.columns), std::min(row_axis, of.columns)})
       access.axes.erase(access.axes.begin() + i);
     access.axes.insert(access.axes.end(), {rows, columns});
     access.fast = access.fast == of.columns ? rank - 1 : -1;

@@ -10,15 +10,15 @@ enum class TmaUse : std::uint8_t {
   clipped,  ///< a load of no more rows than the tensor has
   store,
 };
-/// The tensor map of a load or a store: rows of the tile are along its axis `rows`, and columns along the tensor's
-/// contiguous axis.
-TensorMapId tma_tensors_of(const GraphAnalysis& analysis, Plan& plan, Id id, int rows, const Buffer& buffer,
+/// The tensor map of a load or a store: rows of the buffer are along axes `rows` of the tile, and columns along the
+/// tensor's contiguous axis. All other axes have an extent of 1.
+TensorMapId tma_tensors_of(const GraphAnalysis& analysis, Plan& plan, Id id, const Axes& rows, const Buffer& buffer,
                            TmaUse use);
-/// The coordinate of a box along the tile's axis `axis`.
-int box_axis(const GraphAnalysis& analysis, Id id, int axis);
+/// The coordinate of a box along the outermost axis of its rows.
+int box_axis(const GraphAnalysis& analysis, Id id, const Axes& rows);
 /// Where panel `panel` of the tile begins, in an iteration of `loop` or after it; of a store, the panel from row
 /// `first_row` of the tile on.
-std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, int panel, const Buffer& buffer,
-                                           int first_row = 0);
+std::vector<TileCoordinate> place_of_panel(Steps& steps, Id loop, Id id, const Axes& rows, int panel,
+                                           const Buffer& buffer, int first_row = 0);
 
 }  // namespace tessera::internal::lowering

@@ -9,7 +9,7 @@ namespace tessera::internal::lowering {
 // A part of the result fills a buffer: a panel's columns of all rows. The warp groups share the rows of accumulators;
 // where these are columns of the result, a part has a panel of each 128 bytes of all columns, and as many rows.
 TmaStores::TmaStores(const MatmulPipelines& pipelines, GraphLowering& graph)
-    : pipelines_(pipelines), steps_(graph.steps()), axis_(pipelines.how.transposed ? 0 : 1) {
+    : pipelines_(pipelines), steps_(graph.steps()) {
   const WarpSpecialization& how = pipelines.how;
   if (how.tma_stores.empty()) return;
   const Matmul& matmul = pipelines.matmul(how.matmuls[0].id);
@@ -35,7 +35,7 @@ bool TmaStores::store(Id id) const {
   if (found == stores.end()) return false;
   const Id about = pipelines_.how.matmuls[0].id;
   const Buffer& buffer = steps_.plan.buffers[buffers_[0]];
-  const TensorMapId map = tma_tensors_of(pipelines_.analysis, steps_.plan, id, 0, buffer, TmaUse::store);
+  const TensorMapId map = tma_tensors_of(pipelines_.analysis, steps_.plan, id, rows_of(id), buffer, TmaUse::store);
   const int panels = buffer.columns / buffer.panel_columns(), panel_bytes = static_cast<int>(buffer.panel_bytes());
   const int before = static_cast<int>(found - stores.begin()) * parts_, all = static_cast<int>(stores.size()) * parts_;
   for (int part = 0; part < parts_; ++part) {
@@ -45,7 +45,7 @@ bool TmaStores::store(Id id) const {
     const int pending = number == 0 && all % 2 ? 0 : 1;
     // Its reads are in flight while it waits for the buffer.
     SweepBuilder builder(steps_, sweep_of(steps_.analysis, steps_.layouts, id), id);
-    Sweep sweep = builder.part(axis_, part * extent_, extent_).express(steps_.node(id).in[0]).take();
+    Sweep sweep = builder.part(axis_of(id), part * extent_, extent_).express(steps_.node(id).in[0]).take();
     leave_rounding_to_memory(sweep.expression);
     steps_.elect(about, steps_.threads, [&] { steps_.push(about, TmaStoreWait{pending}); });
     steps_.push(about, Barrier{});
@@ -62,9 +62,14 @@ bool TmaStores::store(Id id) const {
 }
 
 std::vector<TileCoordinate> TmaStores::place_of(Id store, int part, int panel, BufferId buffer) const {
-  const bool by_rows = axis_ == 0;
-  return place_of_panel(steps_, pipelines_.how.loop, store, by_rows ? panel : part, steps_.plan.buffers[buffer],
-                        by_rows ? part * extent_ : 0);
+  const bool by_rows = pipelines_.how.transposed;
+  return place_of_panel(steps_, pipelines_.how.loop, store, rows_of(store), by_rows ? panel : part,
+                        steps_.plan.buffers[buffer], by_rows ? part * extent_ : 0);
+}
+
+Axes TmaStores::rows_of(Id store) const {
+  const Shape& shape = steps_.node(store).shape;
+  return merged_axes(shape, matrix_shape(shape))->at(0);
 }
 
 void TmaStores::wait() const {

@@ -16,11 +16,14 @@ class TmaStores {
 
  private:
   std::vector<TileCoordinate> place_of(Id store, int part, int panel, BufferId buffer) const;
+  // The tile's axes that are the buffer's rows.
+  Axes rows_of(Id store) const;
+  // The axis along which the tile is stored in parts.
+  int axis_of(Id store) const { return pipelines_.how.transposed ? 0 : steps_.node(store).shape.rank() - 1; }
 
   const MatmulPipelines& pipelines_;
   Steps& steps_;
   BufferId buffers_[2];
-  const int axis_;  // of the tile, which is stored in parts along it
   int extent_ = 0;  // of a part
   int parts_ = 0;   // of a tile
 };

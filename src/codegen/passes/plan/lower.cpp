@@ -22,10 +22,26 @@ Location exchange(const Plan& plan, int of_parts) {
   return at.value_or(plan.location);
 }
 
+// The reshape there that moves elements, if any.
+std::string reshape_at(const GraphAnalysis& analysis, const Location& at) {
+  const auto is_there = [&](const Location& of) {
+    return of.line == at.line && std::string_view(of.file) == std::string_view(at.file);
+  };
+  for (const auto& region : analysis.order)
+    for (const Id id : region)
+      if (const Node& node = analysis[id]; node.op == Op::reshape && is_there(node.location) && node.shape.size() > 1)
+        return fmt::format(", for the reshape of {} to {}", to_string(analysis[node.in[0]].shape),
+                           to_string(node.shape));
+  return {};
+}
+
 // Consumer groups have only registers to hold elements: why the plan needs other memory.
 Refusal needs_memory(const GraphAnalysis& analysis, const Plan& plan) {
   const int of_parts = plan.phases[0].schedule.split_k != SplitK::none ? 1 : 0;
-  if (plan.scratch.size() > of_parts) return {"threads exchange elements of tiles", exchange(plan, of_parts)};
+  if (plan.scratch.size() > of_parts) {
+    const Location at = exchange(plan, of_parts);
+    return {"threads exchange elements of tiles" + reshape_at(analysis, at), at};
+  }
   for (const Storage& storage : plan.storages)
     if (storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable)
       return {fmt::format("a tile takes {} registers of each thread", storage.registers),

@@ -245,24 +245,23 @@ class Accesses {
 
   void stage(const StoreShared& s) {
     const Buffer& buffer = plan_.buffers[s.buffer];
-    const int last = s.sweep.shape.rank() - 1;
-    if (last < 1) return diagnostics_.require(false, "a buffer must have two axes");
-    for (int axis = 0; axis <= last; ++axis)
-      diagnostics_.require(s.sweep.shape[axis] <= (axis == last       ? buffer.columns
-                                                   : axis + 1 == last ? buffer.rows
-                                                                      : 1),
-                           "a tile of {} in a buffer of [{},{}]", to_string(s.sweep.shape), buffer.rows,
-                           buffer.columns);
+    if (s.sweep.shape.rank() < 2) return diagnostics_.require(false, "a buffer must have two axes");
+    const Shape matrix = matrix_shape(s.sweep.shape);
+    const std::optional<Layout> held = s.sweep.layout.reshaped(s.sweep.shape, matrix);
+    diagnostics_.require(matrix[0] <= buffer.rows && matrix[1] <= buffer.columns, "a tile of {} in a buffer of [{},{}]",
+                         to_string(s.sweep.shape), buffer.rows, buffer.columns);
+    if (!held)
+      return diagnostics_.require(false, "{} of {} is not a layout of rows", to_string(s.sweep.layout),
+                                  to_string(s.sweep.shape));
     const int bytes = s.sweep.vector * info(buffer.type).bytes;
-    diagnostics_.require(
-        s.by != StoreShared::By::vector || (s.sweep.layout.run(last) % s.sweep.vector == 0 && bytes <= 16),
-        "vectors of {}, but a thread has runs of {}", s.sweep.vector, s.sweep.layout.run(last));
+    diagnostics_.require(s.by != StoreShared::By::vector || (held->run(1) % s.sweep.vector == 0 && bytes <= 16),
+                         "vectors of {}, but a thread has runs of {}", s.sweep.vector, held->run(1));
     if (s.state) {
       bool apart = buffer.form == SharedForm::panels && s.by == StoreShared::By::vector;
       int threads = 1;
-      for (const auto& [factor, scale] : s.sweep.layout.thread_digits(last - 1)) threads *= factor.size;
-      for (const Digit& digit : s.sweep.layout.register_digits(last - 1)) apart &= digit.scale % threads == 0;
-      for (const Digit& digit : s.sweep.layout.register_digits(last))
+      for (const auto& [factor, scale] : held->thread_digits(0)) threads *= factor.size;
+      for (const Digit& digit : held->register_digits(0)) apart &= digit.scale % threads == 0;
+      for (const Digit& digit : held->register_digits(1))
         apart &= digit.unit < s.sweep.vector || digit.scale % buffer.panel_columns() == 0;
       diagnostics_.require(apart, "{}: the swizzle does not split into one for the thread and one for the register",
                            to_string(s.sweep.layout));
@@ -270,8 +269,8 @@ class Accesses {
     if (s.by != StoreShared::By::matrix && s.by != StoreShared::By::matrix_transposed) return;
     const bool transposed = s.by == StoreShared::By::matrix_transposed;
     constexpr std::array<std::int64_t, 2> transposition{1, 0};
-    const Layout accumulators = transposed ? s.sweep.layout.permuted(transposition) : s.sweep.layout;
-    const Shape shape = transposed ? Shape{s.sweep.shape[1], s.sweep.shape[0]} : s.sweep.shape;
+    const Layout accumulators = transposed ? held->permuted(transposition) : *held;
+    const Shape shape = transposed ? Shape{matrix[1], matrix[0]} : matrix;
     diagnostics_.require(buffer.form == SharedForm::panels && bytes == 16 && s.sweep.vector == 8 &&
                              accumulators == wgmma_accumulator_layout(shape, role_->warps / 4),
                          "{} is not the layout of {}wgmma accumulators", to_string(s.sweep.layout),
@@ -318,7 +317,7 @@ class Accesses {
       diagnostics_.require(tile.copy == Fetch::Copy::async || !plan_.waits_for_previous(),
                            "{} is filled by plain loads in a launch that may begin before the tensor is written",
                            name_of(plan_, tile.buffer));
-      box(tile.access, buffer);
+      box(tile, buffer);
       const std::string name = name_of(plan_, tile.buffer);
       const Parameter& tensor = plan_.tensors[static_cast<std::size_t>(tile.access.parameter)];
       diagnostics_.require(tensor.type == buffer.type, "{} holds {}, but the tensor {}", name,
@@ -341,17 +340,15 @@ class Accesses {
     }
   }
 
-  // The last two axes are the buffer's rows and columns.
-  void box(const TileAccess& access, const Buffer& buffer) {
-    const std::size_t axes = access.axes.size();
-    if (axes < 2) return diagnostics_.require(false, "a buffer must have two axes");
-    for (std::size_t i = 0; i < axes; ++i) {
-      const int most = i + 1 == axes ? buffer.columns : i + 2 == axes ? buffer.rows : 1;
-      diagnostics_.require(access.axes[i].extent <= most, "a tile of {} where its buffer has {}", access.axes[i].extent,
-                           most);
-    }
-    diagnostics_.require(access.vector == 1 || access.fast + 1 == static_cast<int>(axes), "vectors of {} across rows",
-                         access.vector);
+  void box(const Fetch::Tile& tile, const Buffer& buffer) {
+    const TileAccess& access = tile.access;
+    const int axes = static_cast<int>(access.axes.size()), of_rows = axes - tile.column_axes;
+    if (tile.column_axes < 1 || of_rows < 1) return diagnostics_.require(false, "a buffer must have two axes");
+    std::int64_t rows = 1, columns = 1;
+    for (int i = 0; i < axes; ++i) (i < of_rows ? rows : columns) *= access.axes[static_cast<std::size_t>(i)].extent;
+    diagnostics_.require(rows <= buffer.rows && columns <= buffer.columns,
+                         "a tile of [{},{}] where its buffer has [{},{}]", rows, columns, buffer.rows, buffer.columns);
+    diagnostics_.require(access.vector == 1 || access.fast + 1 == axes, "vectors of {} across rows", access.vector);
   }
 
   void loop(const Loop& s) {

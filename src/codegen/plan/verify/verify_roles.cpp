@@ -264,7 +264,15 @@ class RoleCheck {
                          "rows of {} elements are not rows of a panel", map.tensor.box[0]);
     diagnostics_.require(s.offset % 1024 == 0 && s.offset >= 0 && s.offset + bytes <= buffer.stage_bytes(),
                          "{} bytes at {} of a stage of {}", bytes, s.offset, buffer.stage_bytes());
-    use.loaded += bytes * (s.multicast_axis < 0 ? 1 : pipeline.cluster);
+    const int parts = s.multicast_axis < 0 ? 1 : pipeline.cluster;
+    diagnostics_.require(bytes * parts == buffer.panel_bytes(), "a box of {} rows in a panel of {}", map.rows() * parts,
+                         buffer.rows);
+    for (std::size_t i = 1; i < s.at.size(); ++i) {
+      const int box = map.tensor.box[i] * (static_cast<int>(i) == s.multicast_axis ? parts : 1);
+      diagnostics_.require(s.at[i].index.kind == Operand::Kind::literal || s.at[i].scale == box,
+                           "boxes of {} along coordinate {} of tiles of {}", box, i, s.at[i].scale);
+    }
+    use.loaded += bytes * parts;
     clipped(s, map, pipeline);
   }
   // The pipeline and the tensor map must agree on clipped rows, so that the expected bytes match.
