@@ -86,10 +86,29 @@ class Finder {
         if (node(id).op == Op::branch) return because(id, "the kernel has a branch");
         if (has_region(node(id).op) && id != how_.loop) return because(id, "the kernel has another loop");
       }
-    if (!how_.ahead[node(how_.loop).in[0]])
-      return because(how_.loop, "the loop's trip count depends on computed values");
+    if (const Id count = node(how_.loop).in[0]; !how_.ahead[count]) {
+      const Node& computed = node(first_computed(count));
+      return because(how_.loop,
+                     fmt::format("the loop's trip count depends on '{}'{}, and the producer computes no tiles; "
+                                 "pass a Scalar, or load the count from a tensor as one element",
+                                 name(computed.op), of_tile(computed)));
+    }
     how_.has_iteration = range_of(analysis_, node(how_.loop).in[0]).least >= 1;
     return {};
+  }
+
+  // The number that is not known ahead though all numbers that it follows from are, or that follows from a tile.
+  Id first_computed(Id id) const {
+    for (;;) {
+      const auto is_number = [&](Id in) { return !how_.ahead[in] && node(in).shape.size() == 1; };
+      const auto next = std::ranges::find_if(node(id).in, is_number);
+      if (next == node(id).in.end()) return id;
+      id = *next;
+    }
+  }
+  std::string of_tile(const Node& computed) const {
+    const auto tile = std::ranges::find_if(computed.in, [&](Id in) { return node(in).shape.size() > 1; });
+    return tile == computed.in.end() ? "" : " of " + to_string(node(*tile).shape);
   }
 
   std::string shapes() {
