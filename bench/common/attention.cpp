@@ -22,7 +22,7 @@ auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group, bool pa
     Tile queries = reshape(packed ? Tile(load(q, {batch, m, head, 0}, {1, positions, group, d}))
                                   : Tile(load(q, {batch, head, m, 0}, {1, 1, positions, d})),
                            {bm, d});
-    Tile rows = packed ? Tile((m * bm + iota({bm, 1}, 0)) / group) : Tile(m * bm + iota({bm, 1}, 0));
+    Tile rows = packed ? Tile(m * positions + iota({bm, 1}, 0) / group) : Tile(m * bm + iota({bm, 1}, 0));
     Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
     Tile factor = scale * log2e;
     const bool all = kind == Seen::full || kind == Seen::cached;
