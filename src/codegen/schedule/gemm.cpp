@@ -373,7 +373,8 @@ class Classifier {
       constexpr int swizzled_rows = 8;
       if (tile.left) return true;
       const GraphAccess access = analysis_.access(tile.load);
-      return tile.rows.size() == 1 && node(tile.load).shape[tile.rows[0]] % (multicast_ctas * swizzled_rows) == 0 &&
+      return tile.rows.size() == 1 &&
+             merged_extent(node(tile.load).shape, tile.rows) % (multicast_ctas * swizzled_rows) == 0 &&
              is_same(access.member) && std::ranges::all_of(access.axes, is_same, &GraphAccess::Axis::index);
     };
     const auto is_early_effect = [&](Id id) {
