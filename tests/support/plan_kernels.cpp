@@ -216,6 +216,20 @@ void add_matmuls(Kernels& kernels) {
     }
     store(o, {m, 0}, acc);
   });
+  // Warps share rows: each has scores of its own keys, and a slice of k of the second matmul.
+  kernels.add("sliced", [](In<bf16, 2> q, In<bf16, 2> k, In<bf16, 2> v, Out<f32, 2> o) {
+    Index m = blocks(cdiv(q.extent(0), 16));
+    Tile queries = load(q, {m, 0}, {16, 64});
+    Var top = full<f32>({16, 1}, -1e30), norm = zeros<f32>({16, 1}), acc = zeros<f32>({16, 64});
+    for (Index j : range(cdiv(k.extent(0), 64))) {
+      Tile s = mma(queries, transpose(load(k, {j, 0}, {64, 64})), zeros<f32>({16, 64}));
+      Tile hi = maximum(top, max(s, 1)), p = exp(s - hi), shrink = exp(top - hi);
+      norm = norm * shrink + sum(p, 1);
+      acc = mma(cast<bf16>(p), load(v, {j, 0}, {64, 64}), acc * shrink);
+      top = hi;
+    }
+    store(o, {m, 0}, acc / norm);
+  });
   // Partial sums stay separate until the loop is done; they do not start at 0.
   kernels.add("thin", [](In<bf16, 2> x, In<bf16, 2> w, In<f32, 2> bias, Out<f32, 2> y) {
     Index n = blocks(cdiv(y.extent(1), 64));
