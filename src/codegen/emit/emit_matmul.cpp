@@ -57,11 +57,27 @@ std::string warp_column(Writer& w, const Matmul& matmul, int columns) {
   return (w.warp() / matmul.slices() % matmul.warps_n * columns).text();
 }
 
-// The position of k-step k of a warp's slice of k.
+// The k-step of a warp; a single one has no loop.
+IndexExpression step(int k_steps) {
+  return k_steps == 1 ? IndexExpression(0) : IndexExpression::variable("k", k_steps);
+}
+
+// Where a warp's slice of k begins, in k-steps.
 void declare_slice(Writer& w, const Matmul& matmul) {
   if (matmul.slices() > 1) w.line("const int slice = {};", w.warp() % matmul.slices() * matmul.k_steps());
 }
-std::string_view k_step(const Matmul& matmul) { return matmul.slices() > 1 ? "(slice + k)" : "k"; }
+// The position of that k-step along all of k.
+IndexExpression k_step(const Matmul& matmul) {
+  const int k_steps = matmul.k_steps(), slices = matmul.slices();
+  const IndexExpression k = step(k_steps);
+  return slices == 1 ? k : IndexExpression::variable("slice", slices * k_steps) + k;
+}
+
+void open_k_steps(Writer& w, const Matmul& matmul) {
+  if (matmul.k_steps() == 1) return w.open("{{");
+  w.unroll_by(matmul.unrolled);
+  w.open("for (int k = 0; k < {}; ++k) {{", matmul.k_steps());
+}
 
 // Distance in registers between the four accumulators of one instruction.
 int apart(const Matmul& p) { return p.pairs().columns ? 2 : 1; }
@@ -98,7 +114,7 @@ void left_fragments(Writer& w, const Matmul& p, int count, const std::string& to
   if (p.a.value) {
     const std::string from = w.name(p.a.value);
     const int k_steps = p.k_steps();
-    const IndexExpression k = IndexExpression::variable("k", k_steps);
+    const IndexExpression k = step(k_steps);
     return w.unrolled("i", count, [&](const IndexExpression& i) {
       const IndexExpression at = (i * (2 * k_steps) + 2 * k) * 4;
       for (int e = 0; e < 4; ++e)
@@ -109,17 +125,17 @@ void left_fragments(Writer& w, const Matmul& p, int count, const std::string& to
   const int chunks = w.buffer(p.a.buffer).chunks(), rows = 16 * 16 * chunks;  // bytes of 16 rows
   if (p.pairs().rows) {
     w.unrolled("i", count, [&](const IndexExpression& i) {
-      w.line("load_bytes_transposed<{}, 1>({}[{}], left + {} * {}, {});", chunks, to, i, k_step(p), 2 * rows,
+      w.line("load_bytes_transposed<{}, 1>({}[{}], left + {}, {});", chunks, to, i, k_step(p) * (2 * rows),
              IndexExpression::variable("row") / 16 + i);
     });
   } else if (p.a.k_major) {
-    w.line("const char* const at = left_row<{}>(left, row, {} * 2);", chunks, k_step(p));
+    w.line("const char* const at = left_row<{}>(left, row, {});", chunks, k_step(p) * 2);
     w.unrolled("i", count,
                [&](const IndexExpression& i) { w.line("load_matrix_x4({}[{}], {});", to, i, beyond("at", i * rows)); });
   } else {
     w.unrolled("i", count, [&](const IndexExpression& i) {
-      w.line("load_matrix_x4_transposed({}[{}], left_row_transposed<{}>(left, {}) + {} * {});", to, i, chunks,
-             IndexExpression::variable("row") / 8 + i * 2, k_step(p), rows);
+      w.line("load_matrix_x4_transposed({}[{}], left_row_transposed<{}>(left, {}) + {});", to, i, chunks,
+             IndexExpression::variable("row") / 8 + i * 2, k_step(p) * rows);
     });
   }
 }
@@ -129,17 +145,17 @@ void right_fragments(Writer& w, const Matmul& p, int count, const std::string& t
   const int chunks = w.buffer(p.b.buffer).chunks(), rows = 8 * 16 * chunks;  // bytes of 8 rows
   if (p.pairs().columns) {
     return w.unrolled("j", count / 2, [&](const IndexExpression& j) {
-      w.line("load_bytes_transposed<{}, 2>({}[{}], right + {} * {}, {});", chunks, to, j * 2, k_step(p), 4 * rows,
+      w.line("load_bytes_transposed<{}, 2>({}[{}], right + {}, {});", chunks, to, j * 2, k_step(p) * (4 * rows),
              IndexExpression::variable("column") / 16 + j);
     });
   }
-  if (p.b.k_major) w.line("const char* const from = right_row<{}>(right, column, {} * 2);", chunks, k_step(p));
+  if (p.b.k_major) w.line("const char* const from = right_row<{}>(right, column, {});", chunks, k_step(p) * 2);
   const auto read = [&](const IndexExpression& j, int matrices) {
     if (p.b.k_major)
       w.line("load_matrix_x{}({}[{}], {});", matrices, to, j, beyond("from", j * rows));
     else
-      w.line("load_matrix_x{}_transposed({}[{}], right_row_transposed<{}>(right, {}) + {} * {});", matrices, to, j,
-             chunks, IndexExpression::variable("column") / 8 + j, k_step(p), 2 * rows);
+      w.line("load_matrix_x{}_transposed({}[{}], right_row_transposed<{}>(right, {}) + {});", matrices, to, j, chunks,
+             IndexExpression::variable("column") / 8 + j, k_step(p) * (2 * rows));
   };
   if (count > 3) {
     w.unroll(true);
@@ -200,8 +216,7 @@ void mma_sync_matmul(Writer& w, const Mma& mma) {
   if (p.reads_ahead) {
     k_steps_ahead(w, mma, t, k_steps);
   } else {
-    w.unroll_by(p.unrolled);
-    w.open("for (int k = 0; k < {}; ++k) {{", k_steps);
+    open_k_steps(w, p);
     w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
     left_fragments(w, p, t.m, "a");
     right_fragments(w, p, t.n, "b");
@@ -231,7 +246,7 @@ void left_fragment_tf32(Writer& w, const Matmul& p, int k_steps, const IndexExpr
     const std::string from = w.name(p.a.value);
     for (int e = 0; e < 4; ++e)
       w.line("a[{}][{}] = bits_of({}[{}]);", i, e, from,
-             (i * k_steps + IndexExpression::variable("k", k_steps)) * 4 + (e % 2 * 2 + e / 2));
+             (i * k_steps + step(k_steps)) * 4 + (e % 2 * 2 + e / 2));
     return;
   }
   for (int half = 0; half < 2; ++half) {
@@ -254,9 +269,8 @@ void tf32_matmul(Writer& w, const Mma& mma) {
   if (p.a.buffer) w.line("const int row = {} + lane / 4;", warp_row(w, p, t.m * 16));
   w.line("const int column = {} + lane / 4;", warp_column(w, p, t.n * 8));
   declare_slice(w, p);
-  w.unroll_by(p.unrolled);
-  w.open("for (int k = 0; k < {}; ++k) {{", k_steps);
-  w.line("const int at = {} * 8 + lane % 4 * 2;", k_step(p));
+  open_k_steps(w, p);
+  w.line("const int at = {} + lane % 4 * 2;", k_step(p) * 8);
   w.line("u32 a[{}][4], b[{}][2];", t.m, t.n);
   w.unrolled("i", t.m, [&](const IndexExpression& i) { left_fragment_tf32(w, p, k_steps, i); });
   w.unrolled("j", t.n, [&](const IndexExpression& j) {
