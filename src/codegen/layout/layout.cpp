@@ -131,11 +131,15 @@ std::optional<Digits> take_inner(Digits& digits, int extent) {
 
 }  // namespace
 
-// By groups of axes with equal numbers of elements, as few axes as possible. Only the outermost axis of a group may be
-// covered beyond its end.
+// By groups of axes with equal numbers of elements, as few axes as possible. An axis that stays, and the outermost axis
+// of a group, may be covered beyond its end.
 std::optional<Layout> Layout::reshaped(const Shape& from, const Shape& to) const {
   Layout layout(to.rank());
   for (int source = 0, target = 0; source < from.rank() || target < to.rank();) {
+    if (source < from.rank() && target < to.rank() && from[source] == to[target]) {
+      layout.axes_[static_cast<std::size_t>(target++)] = axis(source++);
+      continue;
+    }
     const int first = target;
     Digits digits;
     std::int64_t elements = 1, made = 1;

@@ -292,6 +292,13 @@ TEST_CASE("merged axes: a mask of a quotient whose dividend wraps", "[cpu]") {
   CHECK((got[31 * 64] == 4096 + 64 && got[32 * 64] == 0));  // rows from 32 on are negative
 }
 
+TEST_CASE("an axis that stays may be covered beyond its end, even if it has one element", "[plan]") {
+  const Layout layout = accumulator_layout({16, 1}, 1, 1);
+  CHECK(layout.reshaped({16, 1}, {16, 1}) == layout);
+  CHECK(layout.reshaped({16, 1}, {1, 16, 1}).has_value());
+  CHECK_FALSE(layout.reshaped({16, 1}, {16}).has_value());
+}
+
 TEST_CASE("rows of several axes are loaded by boxes of these axes", "[plan]") {
   const Plan plan = plan_with(attention<bf16>({64, 64, 128, 4}).graph());
   INFO(note(plan));
