@@ -360,8 +360,8 @@ void emit(Writer& w, const StoreShared& stage) {
 
 namespace {
 
-// By ldmatrix, a transposed tile: each lane passes the address of 16 bytes of a row. A matrix gives a lane two neighbors
-// from each of two rows: rows that are neighbors, or four apart if a register has one element along k.
+// By ldmatrix: each lane passes the address of 16 bytes of a row. A matrix of a transposed tile gives a lane two
+// neighbors from each of two rows: rows that are neighbors, or four apart if a register has one element along k.
 void load_matrices(Writer& w, const LoadFragment& read) {
   const Buffer& from = w.buffer(read.buffer);
   const Sweep& sweep = read.sweep;
