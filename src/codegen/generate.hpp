@@ -19,9 +19,10 @@ struct KernelSource {
   std::string author;     ///< the kernel's name as its author wrote it
   std::string name;       ///< name of the extern "C" entry point, derived from `author`
   std::string text;       ///< the text for NVRTC; the comment on top has the plan's decisions
-  std::string plan;       ///< decisions and all steps, as text
+  std::string plan;       ///< decisions and all steps, as text in the author's words
   bool by_hand = false;   ///< raw CUDA C++ of the author, with `#line` where it is written
-  std::string slow = {};  ///< advice on tiles that registers cannot hold; empty: none
+  std::string shown = {};            ///< the text in the author's words, for dumps; empty: they are not known
+  std::string slow = {};             ///< advice on tiles that registers cannot hold; empty: none
   std::vector<Remark> remarks = {};  ///< sorted by the author's lines; none for raw CUDA
   std::vector<KernelParameter> parameters = {};
   bool index64 = false;                     ///< offsets, and strides in parameters, have 64 bits

@@ -1,5 +1,6 @@
 // Options of code generation.
 #pragma once
+#include "codegen/plan/words.hpp"
 
 namespace tessera::internal {
 
@@ -7,6 +8,7 @@ struct GenerateOptions {
   bool debug = false;           ///< the kernel checks bounds and NaN (TESSERA_DEBUG)
   bool verify = true;           ///< verify the plan after each pass
   bool warp_specialize = true;  ///< where the GPU has wgmma (TESSERA_TENSOR_CORES)
+  ReadSource read_source = {};  ///< for a text in the author's words; none: there is no such text
 };
 
 }  // namespace tessera::internal

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <tuple>
 
+#include "codegen/author/reword.hpp"
 #include "codegen/emit/emit.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/prelude/prelude.hpp"
@@ -17,12 +18,20 @@ KernelSource kernel_source(const codegen::Plan& plan) {
   KernelSource source;
   source.author = plan.author;
   source.name = plan.kernel;
-  const std::string decisions = to_string(plan);
+  std::istringstream lines(to_string(plan));
+  std::string decisions;
+  for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(decisions), "// {}\n", line);
+  const std::string kernel = emit(plan), helpers = prelude_for(kernel);
+  const auto joined = [&](std::string_view decisions, std::string_view kernel) {
+    return fmt::format("{}\n{}\n{}{}", decisions, helpers, kernel_mark, kernel);
+  };
+  source.text = joined(decisions, kernel);
   source.plan = dump_text(plan);
-  std::istringstream lines(decisions);
-  for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(source.text), "// {}\n", line);
-  const std::string kernel = emit(plan);
-  fmt::format_to(std::back_inserter(source.text), "\n{}\n{}{}", prelude_for(kernel), kernel_mark, kernel);
+  if (!plan.words.lines.empty()) {
+    const author::Reworder author(kernel, source.plan, plan.words);
+    source.shown = joined(author.prose(decisions), author.text(kernel));
+    source.plan = author.prose(source.plan);
+  }
   source.slow = codegen::slow_tiles(plan.author, plan.remarks);
   source.remarks = plan.remarks;
   std::ranges::stable_sort(source.remarks, {}, [](const Remark& remark) { return std::tie(remark.file, remark.line); });

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "codegen/author/author_words.hpp"
 #include "codegen/forms/swap_operands.hpp"
 #include "codegen/forms/widen_fp8.hpp"
 #include "codegen/passes.hpp"
@@ -15,18 +16,20 @@ namespace {
 using namespace lowering;
 
 // Runs the passes until they accept a schedule; false: they reject all.
-bool run_passes(Planning& planning, bool verifies, const AfterPass& after) {
+bool run_passes(Planning& planning, const GenerateOptions& options, const AfterPass& after) {
   const std::span<const PlanPass> passes = plan_passes();
   for (std::size_t i = 0; i < passes.size(); ++i) {
     if (!planning.search.has_current()) return false;
     const bool done = passes[i].run(planning);
     if (done) {
-      if (verifies) verify(planning.plan, passes[i].name);
+      if (options.verify) verify(planning.plan, passes[i].name);
       if (after) after(passes[i].name, planning.plan);
     } else {
       i = static_cast<std::size_t>(-1);  // back to the first pass
     }
   }
+  if (options.read_source)
+    planning.plan.words = author::author_words(planning.analysis, planning.plan, options.read_source);
   return true;
 }
 
@@ -48,7 +51,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   // A plan for a form of the kernel that only warp-specialized schedules suit.
   const auto plan_of = [&](const GraphAnalysis& analysis) -> std::optional<Plan> {
     Planning planning = planning_of(analysis, std::move(history), SearchedPatterns::warp_specialized);
-    if (run_passes(planning, options.verify, after)) return std::move(planning.plan);
+    if (run_passes(planning, options, after)) return std::move(planning.plan);
     history = planning.search.history();
     return std::nullopt;
   };
@@ -68,7 +71,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   const std::optional<Graph> split = split_matmuls(graph, target);
   const GraphAnalysis analysis(split ? *split : graph, variant, target);
   Planning planning = planning_of(analysis, std::move(history), SearchedPatterns::all);
-  if (!run_passes(planning, options.verify, after))
+  if (!run_passes(planning, options, after))
     throw InternalError(fmt::format("no schedule suits kernel '{}'", whole.name));
   return std::move(planning.plan);
 }

@@ -176,7 +176,8 @@ std::vector<Axis> Trace::axes(std::span<const int> named, int rank, std::string_
 }
 
 Trace::VarSlot Trace::make_var(Handle value, Location location) {
-  const Slot slot{use(value, location), builder_.open_region(), open_.size()};
+  const Location declared{location.file, location.line, vars_of_line_[{location.file, location.line}]++};
+  const Slot slot{use(value, location), builder_.open_region(), declared, open_.size()};
   if (free_slots_.empty()) {
     slots_.push_back(slot);
     return {slots_.size() - 1, serial_};
@@ -217,7 +218,8 @@ Id Trace::current_value(Slot& slot) {
   for (; slot.carriers < open_.size(); ++slot.carriers) {
     Open& open = open_[slot.carriers];
     const Node& initial = builder_.graph()[slot.value];
-    const Id argument = builder_.argument(open.region, initial.type, Shape(initial.shape), open.location);
+    const Id argument =
+        builder_.argument(open.region, initial.type, Shape(initial.shape), open.location, slot.declared);
     open.carried.push_back({static_cast<std::size_t>(&slot - slots_.data()), argument, slot.value});
     slot.value = argument;
   }

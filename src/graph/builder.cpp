@@ -134,6 +134,7 @@ Id GraphBuilder::find(const Node& node, std::uint64_t hash) const {
 }
 
 Id GraphBuilder::append(Node node) {
+  if (node.location.order == 0) node.location.order = static_cast<unsigned>(graph_.nodes.size()) + 1;
   graph_.nodes.push_back(std::move(node));
   return static_cast<Id>(graph_.nodes.size() - 1);
 }
@@ -166,10 +167,10 @@ RegionId GraphBuilder::begin_region(Op owner, Location location) {
   return region;
 }
 
-Id GraphBuilder::argument(RegionId region, ElementType type, const Shape& shape, Location location) {
+Id GraphBuilder::argument(RegionId region, ElementType type, const Shape& shape, Location location, Location var) {
   std::vector<Id>& arguments = graph_.regions[region].arguments;
   const auto position = static_cast<std::int64_t>(arguments.size());
-  const Id id = append({Op::argument, type, false, false, region, shape, {}, {position}, location});
+  const Id id = append({Op::argument, type, false, false, region, shape, {}, {position}, location, var});
   arguments.push_back(id);
   return id;
 }
@@ -194,7 +195,10 @@ Id GraphBuilder::end_region(Id first, std::span<const Id> initial, std::span<con
 Id GraphBuilder::result(Id loop, int position, Location location) {
   const Node& initial = graph_[graph_[loop].in[static_cast<std::size_t>(position) + 1]];
   const std::int64_t attr[] = {position};
-  return apply(Op::result, initial.type, {&loop, 1}, attr, location, Shape(initial.shape));
+  const Location var = graph_[graph_.body(loop).arguments[static_cast<std::size_t>(position) + 1]].var;
+  const Id result = apply(Op::result, initial.type, {&loop, 1}, attr, location, Shape(initial.shape));
+  graph_.nodes[result].var = var;
+  return result;
 }
 
 void GraphBuilder::set_grid(std::span<const Id> extents, Location location) {

@@ -79,7 +79,8 @@ void Rewriter::copy_owner(Id id) {
     }
     kept.push_back(k);
     const Node of_initial = made(initial);
-    map_[argument] = builder_.argument(of_initial.type, of_initial.shape, source_[argument].location);
+    map_[argument] =
+        builder_.argument(of_initial.type, of_initial.shape, source_[argument].location, source_[argument].var);
   }
   copy_region(node.body());
   std::vector<Id> initial, yields;

@@ -29,7 +29,7 @@ fi
 # layer's root connect the folders: a folder includes only those root files that are named here.
 declare -A may_room=(
   [codegen/target]="" [codegen/layout]="" [codegen/plan]="layout target" [codegen/plan/verify]="plan layout target"
-  [codegen/analysis]="plan layout target"
+  [codegen/analysis]="plan layout target" [codegen/author]="analysis plan layout target prelude"
   [codegen/schedule]="schedules.def analysis plan layout target" [codegen/lower]="schedule analysis plan layout target"
   [codegen/forms]="schedule analysis plan layout target" [codegen/lower/sm90]="lower schedule analysis plan layout target" [codegen/passes/graph]="passes.hpp"
   [codegen/passes/plan]="passes.def lower lower/sm90 schedule analysis plan layout prelude target"

@@ -132,6 +132,8 @@ TEST_CASE("a structural op is a shape rule, a function and a case in each execut
       {"src/codegen/raw_cuda.cpp", {"constant"}},
       {"src/codegen/lower/sm90/tma_boxes.cpp", {"block", "constant", "extent"}},
       {"src/codegen/schedule/fused_matmul.cpp", {"branch", "constant", "mma"}},
+      {"src/codegen/author/author_words.cpp",
+       {"argument", "block", "constant", "member", "reshape", "result", "scalar", "tensor"}},
       {"src/codegen/analysis/computed_operands.cpp", {"broadcast", "cast", "constant", "iota", "load", "reshape"}},
       {"src/codegen/analysis/graph_analysis.cpp",
        {"block", "constant", "extent", "member", "mma", "scalar", "scatter"}},

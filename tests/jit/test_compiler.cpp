@@ -297,6 +297,13 @@ TEST_CASE("An edited dump is compiled in place of the generated text", "[jit]") 
   // Dumped and not edited: no message.
   CHECK(read_text(file) == scale().text);
   CHECK(stderr_of([&] { compiler().compile(scale(), gpu); }).empty());
+  // Dumped in the author's words: these are shown, and what is compiled is the text.
+  KernelSource named = scale();
+  named.shown = "// doubles\nextern \"C\" __global__ void scale(float* values, int n) {}\n";
+  fs::remove(file);
+  for (int i = 0; i < 2; ++i)  // the file is there the second time
+    CHECK(stderr_of([&] { CHECK(compiler().compile(named, gpu).entry->code.image == generated->code.image); }).empty());
+  CHECK(read_text(file) == named.shown);
 
   const std::string edited = scale("5.0f").text;
   write_text(file, edited);

@@ -3,10 +3,12 @@
 #include <concepts>
 #include <initializer_list>
 #include <limits>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -171,6 +173,7 @@ class Trace {
   struct Slot {
     Id value = no_id;  // no_id: free
     RegionId region = 0;
+    Location declared;
     std::size_t carriers = 0;  // the number of open loops and branches that carry it, or that were open when it was
                                // made
   };
@@ -195,6 +198,7 @@ class Trace {
   std::uint32_t serial_;
   std::vector<Slot> slots_;
   std::set<std::size_t> free_slots_;
+  std::map<std::pair<std::string_view, unsigned>, unsigned> vars_of_line_;
   std::vector<Open> open_;
   std::string broken_;
   int uncaught_;

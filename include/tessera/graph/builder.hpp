@@ -36,10 +36,10 @@ class GraphBuilder {
   void add_hints(const Hints& hints) { graph_.hints.push_back(hints); }
   /// Value `position` inside the innermost region, or an open one: 0 is the counter, 1 .. are the carried values, which
   /// must be created in that order.
-  Id argument(ElementType type, const Shape& shape, Location location) {
-    return argument(open_.back(), type, shape, location);
+  Id argument(ElementType type, const Shape& shape, Location location, Location var = {}) {
+    return argument(open_.back(), type, shape, location, var);
   }
-  Id argument(RegionId region, ElementType type, const Shape& shape, Location location);
+  Id argument(RegionId region, ElementType type, const Shape& shape, Location location, Location var = {});
   /// Reorders the carried values of the innermost region.
   void order_carried(std::span<const Id> arguments);
   /// Closes the innermost region, with one initial value and one yield per carried value. `first` is the count of a

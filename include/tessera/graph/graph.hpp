@@ -64,6 +64,7 @@ struct Node {
   std::vector<Id> in;  ///< operands, in the order of ops.def
   std::vector<std::int64_t> attr;
   Location location;
+  Location var = {};  ///< of a carried value: the declaration of the Var
 
   // Accessors of attr; each is for the ops that have such an attribute in ops.def.
   int axis() const {

@@ -8,8 +8,9 @@ namespace [[gnu::visibility("default")]] internal {
 struct Location {
   const char* file = "";
   unsigned line = 0;
+  unsigned order = 0;  ///< of a node: later ones have larger numbers; of a Var: its number among those of the line
   static constexpr Location current(const char* file = __builtin_FILE(), unsigned line = __builtin_LINE()) {
-    return {file, line};
+    return {file, line, 0};
   }
 };
 

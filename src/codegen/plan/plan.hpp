@@ -13,6 +13,7 @@
 
 #include "codegen/plan/ids.hpp"
 #include "codegen/plan/steps.hpp"
+#include "codegen/plan/words.hpp"
 #include "codegen/target/kernel_parameter.hpp"
 #include "codegen/target/target.hpp"
 #include "codegen/target/variant.hpp"
@@ -248,6 +249,7 @@ struct Plan {
   std::vector<Phase> phases;
   std::vector<std::string> search;  ///< the schedules that were tried, in order, with reasons; the last one was taken
   std::vector<Remark> remarks;      ///< the reasons for the decisions, in their order
+  AuthorWords words = {};           ///< for dumps; none if no source was asked for
 
   int threads() const;
   /// The first of `count` named barriers of the CTA, which are nobody else's.

@@ -21,6 +21,7 @@
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
 #include "jit/compile/kernel_first.hpp"
+#include "jit/compile/read_source.hpp"
 #include "jit/options/files.hpp"
 #include "jit/options/log.hpp"
 #include "tessera/graph/error.hpp"
@@ -45,7 +46,7 @@ std::string text_of(const KernelSource& source, std::string_view stage, std::str
   if (stage == "remarks")
     return source.by_hand ? fmt::format("kernel {} is handwritten CUDA C++, which has no remarks\n", source.author)
                           : to_string(source.remarks);
-  return kernel_first(source.text, file);
+  return kernel_first(source.shown.empty() ? source.text : source.shown, file);
 }
 
 std::string text_of_ptx(const CompiledCode& code) {
@@ -182,10 +183,12 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu, std::function<void(
     std::optional<std::string> text = edited_text(file);
     if (!text) {
       warn_of_others(source.author, file);
-    } else if (helpers_first(*text) != source.text) {
+    } else if (const std::string as_generated = helpers_first(*text);
+               as_generated != source.text && as_generated != source.shown) {
       log_warn(fmt::format("kernel '{}' is not compiled as generated but from {} (TESSERA_OVERRIDE_DIR)", source.author,
                            file.native()));
       source.text = std::move(*text);
+      source.shown.clear();
       source.waits_for_previous &= source.text.find(grid_dependency_wait) != source.text.npos;
       edited = file;
     }
@@ -363,14 +366,22 @@ namespace {
 /// The name stem of the dump of the graph itself.
 std::string stem_of(const Graph& graph) { return dump_stem(graph.name, "", to_string(graph)); }
 
+/// Does someone read the kernel's text, so that it should be in the author's words, too?
+bool is_read(const Graph& graph) {
+  return !options().override_dir.empty() || wants_dump(options(), graph.name, "cuda") ||
+         wants_dump(options(), graph.name, "plan");
+}
+
 /// Adds a first line that names the dump of the graph, because one graph may become several texts.
-KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu, bool verify = true) {
+KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu, bool read, bool verify = true) {
   GenerateOptions how = generate_options();
   how.verify = verify;
+  if (read) how.read_source = read_source;
   KernelSource source = generate(graph, variant, gpu, how);
   const std::string line = fmt::format("from {}\n", dump_file(stem_of(graph), "graph"));
   source.plan.insert(0, line);
-  source.text.insert(0, "// " + line);
+  for (std::string* const text : {&source.text, &source.shown})
+    if (!text->empty()) text->insert(0, "// " + line);
   return source;
 }
 
@@ -381,7 +392,8 @@ struct Checked {
   std::function<void()> check;
 };
 Checked checked(const Graph& graph, const Variant& variant, Arch gpu) {
-  return {generate_here(graph, variant, gpu, false), [&graph, &variant, gpu] { generate_here(graph, variant, gpu); }};
+  return {generate_here(graph, variant, gpu, is_read(graph), false),
+          [&graph, &variant, gpu] { generate_here(graph, variant, gpu, false); }};
 }
 
 std::atomic<std::int64_t> nanoseconds_spent = 0;
@@ -483,7 +495,7 @@ void dump_cpu_kernel(const Graph& graph) {
       std::none_of(code_stages.begin(), code_stages.end(), wanted))
     return;
   const Arch gpu = options().dump_arch;
-  Compiler::instance().dump(generate_here(graph, dense_variant(graph), gpu), gpu);
+  Compiler::instance().dump(generate_here(graph, dense_variant(graph), gpu, is_read(graph)), gpu);
 }
 
 std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,
@@ -499,7 +511,7 @@ std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant
     beyond.push_back(stage);
   }
   std::vector<std::string> texts;
-  if (!beyond.empty()) texts = Compiler::instance().texts(generate_here(graph, variant, gpu), gpu, beyond);
+  if (!beyond.empty()) texts = Compiler::instance().texts(generate_here(graph, variant, gpu, true), gpu, beyond);
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const auto at = texts.begin() + static_cast<std::ptrdiff_t>(i);
     if (stages[i] == "graph") texts.insert(at, to_string(graph, true));
@@ -517,10 +529,10 @@ std::string cuda_source(const Graph& graph, Arch gpu) { return kernel_texts(grap
 std::string plan_text(const Graph& graph, Arch gpu) { return kernel_texts(graph, gpu, {"plan"})[0]; }
 
 std::vector<Remark> kernel_remarks(const Graph& graph, Arch gpu) {
-  return generate_here(graph, dense_variant(graph), gpu).remarks;
+  return generate_here(graph, dense_variant(graph), gpu, false).remarks;
 }
 KernelInfo kernel_info(const Graph& graph, Arch gpu) {
-  return Compiler::instance().info(generate_here(graph, dense_variant(graph), gpu), gpu);
+  return Compiler::instance().info(generate_here(graph, dense_variant(graph), gpu, false), gpu);
 }
 
 }  // namespace tessera::internal
