@@ -1,8 +1,12 @@
 // The text of small kernels: known values are folded, and computed once.
+#include <optional>
+#include <set>
 #include <sstream>
 
 #include "codegen/generate.hpp"
 #include "codegen/passes.hpp"
+#include "codegen/prelude/tokens.hpp"
+#include "common/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/patterns.hpp"
 #include "tessera/tessera.hpp"
@@ -27,6 +31,21 @@ std::string body_of(const F& function) {
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
 
+/// The names in code.
+std::set<std::string> words_of(const std::string& code) {
+  std::set<std::string> words;
+  Tokens tokens(code);
+  while (const std::optional<Token> token = tokens.next())
+    if (token->kind == Token::Kind::word) words.emplace(token->text);
+  return words;
+}
+
+Graph attention_graph() {
+  for (const NamedKernel& kernel : named_kernels())
+    if (kernel.name == "attention-128x128x64-bf16") return kernel.graph();
+  return {};
+}
+
 std::size_t count(const std::string& text, std::string_view part) {
   std::size_t found = 0;
   for (std::size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
@@ -50,7 +69,7 @@ TEST_CASE("a tile's known bounds are not checked", "[generate]") {
   CHECK(has(odd, " < minimum(in0_extent0, 1000)"));
   // An index that may be negative is checked at both ends.
   const std::string any = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) { store(y, {0}, load(x, {n}, {1})); });
-  CHECK(has(any, "_in0 = scalar2 >= 0 && scalar2 < in0_extent0;"));
+  CHECK(has(any, "scalar2 >= 0 && scalar2 < in0_extent0)"));
   // For a view of known extent a tile is inside, partially inside, or outside.
   const auto of_view = [](int index, int tile) {
     return body_of([=](In<f32, 2> x, Out<f32, 2> y) {
@@ -136,7 +155,66 @@ TEST_CASE("a constant index is a 64-bit literal", "[generate]") {
   CHECK_FALSE(has(far, "static_cast<i64>(-3)"));
   const std::string near =
       body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) { store(y, {0}, load(x.slice(0, n, 64), {0}, {64})); });
-  CHECK(has(near, "= static_cast<i64>(scalar2);"));
+  CHECK(has(near, "static_cast<i64>(scalar2)"));
+}
+
+TEST_CASE("a number that the author wrote on one line is one statement", "[generate]") {
+  const std::string text = body_of([](In<f32, 2> x, Out<f32, 2> y, Scalar<i32> n) {
+    Index b = blocks(x.extent(0));
+    Index last = minimum((b + 1) * 64, n);
+    Index other = last + 5;
+    for (Index k : range(cdiv(other, 32))) store(y, {last, k}, load(x, {other, k}, {1, 32}));
+  });
+  CHECK(has(text, "= minimum(wrap_mul(wrap_add(block0, 1), 64), scalar2);"));
+  // Each is used twice, or stands on a line of its own.
+  CHECK(count(text, "const int minimum_") == 1);
+  CHECK(count(text, "const int add_") == 1);
+  // A condition that one if_ tests has no name.
+  const std::string branch = body_of(
+      [](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) { if_(n < 5, [&] { store(y, {0}, load(x, {0}, {32})); }); });
+  CHECK(has(branch, "if (scalar2 < 5) {"));
+  const std::string both = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) {
+    if_(n < 5, [&] { store(y, {0}, load(x, {0}, {32})); }).else_([&] { store(y, {1}, load(x, {0}, {32})); });
+  });
+  CHECK(has(both, "const bool less_"));
+}
+
+TEST_CASE("a peeled iteration counts 0", "[generate]") {
+  const Graph graph = run_passes(attention_graph());
+  const std::string text = generate(graph, dense_variant(graph), Arch::sm_90a).text;
+  CHECK(has(text, "_first[64];"));
+  CHECK_FALSE(has(text, "const int first_"));
+  CHECK_FALSE(has(text, "const int second_"));
+  CHECK_FALSE(has(text, "wrap_mul(0, "));
+}
+
+TEST_CASE("one element is read in one statement", "[generate]") {
+  const std::string text = body_of([](In<i32, 1> counts, Out<i32, 1> y) {
+    Index b = blocks(counts.extent(0));
+    Tile count = item(load(counts, {b}, {1}));
+    store(y, {count}, full<i32>({1}, 1));
+  });
+  CHECK(has(text, " = read_no_hoist(in0 + block0, block0 < in0_extent0);"));
+  CHECK_FALSE(has(text, "load_4_base"));
+}
+
+TEST_CASE("a kernel has the parameters that its text names", "[generate]") {
+  const auto check = [](const std::string& name, const Graph& graph, Arch arch) {
+    INFO(name << " for " << arch.name());
+    const KernelSource source = generate(graph, dense_variant(graph), arch);
+    const std::size_t kernel = source.text.find("extern \"C\""), body = source.text.find(") {\n", kernel);
+    const auto used = words_of(source.text.substr(body));
+    for (const std::string& word : words_of(source.text.substr(kernel, body - kernel)))
+      if (word.starts_with("in") || word.starts_with("out") || word.starts_with("scalar") || word.starts_with("grid")) {
+        if (word == "int" || word == "inout") continue;
+        INFO(word);
+        CHECK(used.contains(word));
+      }
+  };
+  for (const NamedKernel& kernel : named_kernels())
+    for (const Arch arch : {Arch::sm_80, Arch::sm_90a})
+      if (kernel.is_of(arch) && (!kernel.only || kernel.name.ends_with("128x128x64-bf16")))
+        check(kernel.name, kernel.graph(), arch);
 }
 
 TEST_CASE("the bound of a loop is computed once, before any loop", "[generate]") {

@@ -1,5 +1,5 @@
-// What an author's C++ text declares: the names of a kernel's values and parameters. The reader is strict: what it does
-// not recognize has no name.
+// The names that C++ text of an author declares, for a kernel's values and parameters. The reader is strict: what it
+// does not recognize has no name.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -69,7 +69,7 @@ Reworder::Reworder(std::string_view kernel, std::string_view about, const Author
   known = taken;
   each_word(
       about, [&](std::string_view word) { known.insert(word); }, [](std::string_view) {});
-  // What belongs to each canonical name: the longest that begins it counts.
+  // The names that belong to each canonical one: the longest that begins a name counts.
   std::map<std::string_view, std::vector<std::string_view>> owned;
   std::set<std::string_view> canonical;
   for (const AuthorWords::Name& name : words.names) canonical.insert(name.canonical);

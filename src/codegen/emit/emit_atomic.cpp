@@ -23,7 +23,7 @@ void emit(Writer& w, const Atomic& atomic) {
   const IndexExpression mine = first_copy(w, atomic.sweep.layout);
   sweep(w, atomic.sweep, {}, [&](const IndexExpression& index) {
     const Spot at = spot(w, atomic.sweep, access, index);
-    std::string operands = address(access, at);
+    std::string operands = address(w, access, at);
     if (atomic.expected) operands += ", " + spelled(w, atomic.sweep, *atomic.expected, type, index).text;
     const std::string value = expression(w, atomic.sweep, index).text;
     operands += ", " + value;

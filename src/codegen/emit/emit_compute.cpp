@@ -30,10 +30,20 @@ void compute_pairs(Writer& w, const Compute& compute) {
 }  // namespace
 
 void emit(Writer& w, const Compute& compute) {
+  if (w.plan.storage(compute.out).inlined) {
+    w.inlined[w.plan.values[compute.out].storage] = expression(w, compute.sweep, 0).text;
+    return;
+  }
   if (w.plan.storage(compute.out).packed == 2) return compute_pairs(w, compute);
   declare(w, compute.out, true);
   const IndexExpression first = is_first_part(w, compute);
   const bool masked = !first.is_always() && !is_zero(compute.sweep.expression);
+  const std::vector<Term>& terms = compute.sweep.expression.terms;
+  const Storage& storage = w.plan.storage(compute.out);
+  if (terms.size() == 1 && terms[0].op == Op::broadcast && terms[0].in[0].kind == Operand::Kind::literal && !masked &&
+      storage.storage_class == StorageClass::registers && compute.sweep.unrolled &&
+      compute.sweep.layout.registers() == storage.registers)
+    return w.line("fill({}, {});", w.name(compute.out), expression(w, compute.sweep, 0).text);
   sweep(w, compute.sweep, compute.out, [&](const IndexExpression& index) {
     const Spelled value = expression(w, compute.sweep, index);
     const std::string to = assign(w, compute.out, index);

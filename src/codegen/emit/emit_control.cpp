@@ -82,7 +82,13 @@ void emit(Writer& w, const Loop& loop) {
 }
 
 void emit(Writer& w, const Branch& branch) {
-  w.open("if ({}) {{", scalar(w, branch.condition));
+  const Operand& of = branch.condition;
+  const auto inlined =
+      of.kind == Operand::Kind::value ? w.inlined.find(w.plan.values[of.value].storage) : w.inlined.end();
+  if (inlined == w.inlined.end())
+    w.open("if ({}) {{", scalar(w, of));
+  else
+    w.open("if ({}) {{", inlined->second);
   emit(w, branch.body);
   w.close();
 }

@@ -106,10 +106,18 @@ void emit(Writer& w, const Reduce& reduce) {
   const ElementType type = w.plan.storage(reduce.out).type;
   const Layout &of_sweep = reduce.sweep.layout, &of_result = w.plan.values[reduce.out].layout;
   const int count = of_result.registers();
-  declare(w, reduce.out, false);
-  over_results(w, reduce.out, count, [&](const IndexExpression& index) {
-    w.line("{} = {};", element(w, reduce.out, index), number(type, identity(reduce.op, type)));
-  });
+  const Storage& storage = w.plan.storage(reduce.out);
+  const std::string first = number(type, identity(reduce.op, type));
+  if (storage.storage_class == StorageClass::variable && w.declares(w.plan.values[reduce.out].storage)) {
+    w.line("{} {} = {};", register_type(type), w.name(reduce.out), first);
+  } else {
+    declare(w, reduce.out, false);
+    if (in_registers(w, reduce.out) && count == storage.registers)
+      w.line("fill({}, {});", w.name(reduce.out), first);
+    else
+      over_results(w, reduce.out, count,
+                   [&](const IndexExpression& index) { w.line("{} = {};", element(w, reduce.out, index), first); });
+  }
   const std::vector<Digit> map = register_map(of_result, of_sweep);
   const bool padded = of_sweep.covers_more(reduce.axis, reduce.sweep.shape);
   sweep(w, reduce.sweep, reduce.out, [&](const IndexExpression& index) {

@@ -10,8 +10,9 @@
 namespace tessera::internal::codegen {
 namespace {
 
-// Longer expressions get a name.
-constexpr std::size_t longest = 60;
+// Longer expressions get a name. One number may be longer than the elements of a tile: inside of a ?: that evaluates one
+// of its operands, compilers make other code of them.
+constexpr std::size_t longest = 60, longest_of_number = 100;
 
 // Narrow reals are held as f32, so a cast to f32 leaves them unchanged.
 bool is_kept(const Term& term) {
@@ -132,6 +133,7 @@ Spelled expression(Writer& w, const Sweep& sweep, const IndexExpression& index) 
   for (const Term& term : terms)
     for (const Operand& in : term.in)
       if (in.kind == Operand::Kind::term) ++uses[static_cast<std::size_t>(in.index)];
+  const std::size_t most = sweep.layout == Layout(0) ? longest_of_number : longest;
   std::vector<Spelled> made;
   for (std::size_t i = 0; i < terms.size(); ++i) {
     const Term& term = terms[i];
@@ -140,7 +142,7 @@ Spelled expression(Writer& w, const Sweep& sweep, const IndexExpression& index) 
       in.push_back(operand(w, sweep, made, term.in[k], type_of_operand(term, k), index));
     Spelled spelled = spell(w, term, in);
     const bool last = i + 1 == terms.size();
-    if (!last && (uses[i] > 1 || spelled.text.size() > longest)) {
+    if (!last && (uses[i] > 1 || spelled.text.size() > most)) {
       Spelled named{fmt::format("{}{}", term.op == Op::select ? "where" : name(term.op), w.temporaries++)};
       w.line("const {} {} = {};", register_type(term.type), named.text, spelled.text);
       spelled = std::move(named);

@@ -7,9 +7,10 @@ namespace tessera::internal::codegen {
 
 void emit(Writer& w, const Load& load) {
   const TileAccess& access = load.access;
-  declare(w, load.out, false);
-  place(w, access, false);
   const int count = load.sweep.layout.registers();
+  declare(w, load.out, true);
+  // One element has no use for names; its bounds check and its address are in the access.
+  place(w, access, false, count == 1 && access.read_only && !access.rows && !access.by_elements() && !w.plan.debug);
   if (access.vector > 1) {
     const IndexExpression group = IndexExpression::variable("g", count);
     w.unroll(load.sweep);
@@ -28,15 +29,13 @@ void emit(Writer& w, const Load& load) {
     return;
   }
   const IndexExpression index = count == 1 ? IndexExpression(0) : IndexExpression::variable("r", count);
-  if (count == 1) {
-    w.open("{{");
-  } else {
+  if (count > 1) {
     w.unroll(load.sweep);
     w.open("for (int r = 0; r < {}; ++r) {{", count);
   }
   const Spot at = spot(w, load.sweep, access, index);
-  w.line("{} = {};", element(w, load.out, index), read_element(w, access, at));
-  w.close();
+  w.line("{}{};", assign(w, load.out, index), read_element(w, access, at));
+  if (count > 1) w.close();
 }
 
 namespace {
@@ -60,7 +59,7 @@ void store_quads(Writer& w, const Store& store) {
   place.push_back(coordinate(w, store.sweep, last, first) + w.lane() % 4 * 6);
   const Spot at = spot(w, access, place);
   const IndexExpression inside = at.inside;
-  w.line("store_words({}, pairs[half], {});", address(access, at), inside);
+  w.line("store_words({}, pairs[half], {});", address(w, access, at), inside);
   w.close();
 }
 
@@ -82,9 +81,9 @@ void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
     const IndexExpression stored = both(mine, at.inside);
     check_numbers(w, type, "out", access.vector, stored);
     if (store.whole)
-      w.line("store_whole<{}>({}, out, {});", access.vector, address(access, at), stored);
+      w.line("store_whole<{}>({}, out, {});", access.vector, address(w, access, at), stored);
     else
-      w.line("{}store_vector<{}>({}, out);", guard(stored), access.vector, address(access, at));
+      w.line("{}store_vector<{}>({}, out);", guard(stored), access.vector, address(w, access, at));
   };
   sweep(w, store.sweep, {}, each, begin, end);
 }
@@ -109,7 +108,7 @@ void emit(Writer& w, const Store& store) {
       check_number(w, w.tensor(access.parameter).type, value.text, stored);
       switch (store.kind) {
         case Store::Kind::scatter:
-          return w.line("{}scatter_element({}, to_memory<{}>({}));", mask, address(access, at), type, value.text);
+          return w.line("{}scatter_element({}, to_memory<{}>({}));", mask, address(w, access, at), type, value.text);
         case Store::Kind::store:
           return w.line("{}{}_base[{}] = to_memory<{}>({});", mask, name, at.offset, type, value.text);
       }
@@ -149,7 +148,7 @@ struct MergedAxes {
     int below = 1;
     for (std::size_t i = last; i-- > outermost; below *= access.axes[i].extent) {
       const int extent = access.axes[i].extent;
-      if (access.axes[i].tensor_axis < 0 || (i > outermost && step % (below * extent) == 0)) continue;
+      if (i > outermost && step % (below * extent) == 0) continue;
       const IndexExpression stride = stride_of(w, access, i);
       distance = distance + (i > outermost       ? count * step / below % extent * stride
                              : step % below == 0 ? count * (stride * (step / below))
@@ -202,19 +201,18 @@ void emit(Writer& w, const Fetch& fetch) {
                             rows.ends_with_steps(threads / per_row);
     if (in_rows) {
       const int step = threads / to.rows;
-      const bool none = access.axes.back().tensor_axis < 0;
       w.line("const int row = thread % {0}, first = thread / {0};", to.rows);
       at[at.size() - 2] = IndexExpression::variable("row", to.rows);
       at[at.size() - 1] = IndexExpression::variable("first", to.columns);
-      w.line("const {}* const from = {};", type, address(access, codegen::spot(w, access, at)));
-      from = beyond("from", i * cast_i64(none ? 0 : stride_of(w, access, access.axes.size() - 1) * step));
+      w.line("const {}* const from = {};", type, address(w, access, codegen::spot(w, access, at)));
+      from = beyond("from", i * cast_i64(stride_of(w, access, access.axes.size() - 1) * step));
       w.line("char* const into = tile + element_offset<{}, {}>(row, first);", type, to.chunks());
       into = beyond("into", i * (step * info(element).bytes));
     }
     if (in_columns) {
       const int step = threads / per_row;
       w.line("const int first = thread / {0}, column = thread % {0}{1};", per_row, by);
-      w.line("const {}* const from = {};", type, address(access, spot_in("first")));
+      w.line("const {}* const from = {};", type, address(w, access, spot_in("first")));
       from = beyond("from", rows.distance(w, i, step));
       if (step % 8 == 0 || to.permuted() == 1) {  // the swizzle is the same in all of these rows
         w.line("char* const into = tile + element_offset<{}, {}>(first, column);", type, to.chunks());
@@ -243,7 +241,7 @@ void emit(Writer& w, const Fetch& fetch) {
     switch (tile.copy) {
       case Fetch::Copy::async:
         w.line("copy_async<{}>({}, {}, {});", access.vector * info(element).bytes, into,
-               in_rows || in_columns ? from : address(access, spot), spot.inside);
+               in_rows || in_columns ? from : address(w, access, spot), spot.inside);
         break;
       case Fetch::Copy::element:
         w.line("*reinterpret_cast<{0}*>(tile + element_offset<{0}, {1}>(row, column)) = {2};", type, to.chunks(),

@@ -155,10 +155,8 @@ void emit(Writer& w, const InitPipeline& init) {
   const std::string name = name_of(w.plan, init.pipeline);
   w.pipelines.insert(init.pipeline);
   w.use_memory(false);
-  w.open("for (int stage = 0; stage < {}; ++stage) {{", pipeline.stages);
-  w.line("barrier_init({}_full + stage, {});", name, pipeline.full_arrivals);
-  w.line("barrier_init({}_empty + stage, {});", name, pipeline.empty_arrivals);
-  w.close();
+  w.line("init_pipeline<{0}>({1}_full, {2}, {1}_empty, {3});", pipeline.stages, name, pipeline.full_arrivals,
+         pipeline.empty_arrivals);
 }
 
 void emit(Writer& w, const MbarrierInitFence&) { w.line("barrier_init_fence();"); }

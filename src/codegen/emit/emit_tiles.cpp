@@ -15,6 +15,20 @@ IndexExpression window_name(const TileAccess& access, std::size_t axis) {
   return IndexExpression::variable(fmt::format("{}_in{}", name_of(access.label), axis));
 }
 
+// The condition of a window of one position, or its name.
+IndexExpression window_of(const Writer& w, const TileAccess& access, std::size_t axis) {
+  const IndexExpression name = window_name(access, axis);
+  const auto found = w.once.find(name.text());
+  return found == w.once.end() ? name : found->second;
+}
+
+// The address of the tile's first element.
+std::string base_of(const Writer& w, const TileAccess& access) {
+  const std::string name = name_of(access.label) + "_base";
+  const auto found = w.once.find(name);
+  return found == w.once.end() ? name : found->second.text();
+}
+
 IndexExpression start_name(const TileAccess& access, std::size_t axis) {
   return IndexExpression::variable(fmt::format("{}_at{}", name_of(access.label), axis));
 }
@@ -96,7 +110,7 @@ Inside inside_of(Writer& w, const TileAccess& access, std::size_t i) {
 IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& at) {
   const TileAccess::Axis& axis = access.axes[i];
   const Inside inside = inside_of(w, access, i);
-  const IndexExpression declared = window_name(access, i), in_tile = at < inside.high;
+  const IndexExpression declared = window_of(w, access, i), in_tile = at < inside.high;
   if (inside.is_none() || in_tile.is_never()) return IndexExpression::never();
   if (inside.ranges.empty()) return both(at >= inside.low, in_tile);
   if (inside.is_one(axis)) return both(in_tile, declared);
@@ -111,7 +125,7 @@ IndexExpression inside_axis(Writer& w, const TileAccess& access, std::size_t i, 
 // Declares the window of an axis, the intersection of all ranges. The tile starts at `of_tensor`, which the text calls
 // `at`.
 void declare_window(Writer& w, const TileAccess& access, std::size_t i, const IndexExpression& of_tensor,
-                    const IndexExpression& at) {
+                    const IndexExpression& at, bool once) {
   const Inside inside = inside_of(w, access, i);
   if (inside.is_none() || inside.ranges.empty()) return;
   const auto named = [&](const IndexExpression& start) {
@@ -120,8 +134,11 @@ void declare_window(Writer& w, const TileAccess& access, std::size_t i, const In
   if (inside.is_one(access.axes[i])) {
     const Range& range = inside.ranges[0];
     const IndexExpression start = named(range.start);
-    return w.line("const bool {} = {};", window_name(access, i),
-                  both(range.positive ? IndexExpression::always() : start >= 0, start < range.extent));
+    const IndexExpression condition =
+        both(range.positive ? IndexExpression::always() : start >= 0, start < range.extent);
+    if (!once) return w.line("const bool {} = {};", window_name(access, i), condition);
+    w.once.insert_or_assign(window_name(access, i).text(), condition);
+    return;
   }
   if (inside.is_from_first()) return;
   IndexExpression all = 0;
@@ -219,7 +236,7 @@ std::string priority(Writer& w, const TileAccess& access) {
 
 // Address, mask and padding of a read. The padding of an input may be omitted if it is 0.
 std::string source(Writer& w, const TileAccess& access, const Spot& at) {
-  return fmt::format("{}, {}{}", address(access, at), at.inside,
+  return fmt::format("{}, {}{}", address(w, access, at), at.inside,
                      access.read_only && access.padding == 0 ? priority(w, access) : ", " + padding(w, access));
 }
 
@@ -227,7 +244,7 @@ std::string source(Writer& w, const TileAccess& access, const Spot& at) {
 // so an address takes one instruction and neighbors share it.
 std::string run_name(const TileAccess& read) { return name_of(read.label) + "_run"; }
 void declare_run(Writer& w, const Sweep& sweep, const TileAccess& read) {
-  w.line("const auto* const {} = {};", run_name(read), address(read, spot(w, sweep, read, 0)));
+  w.line("const auto* const {} = {};", run_name(read), address(w, read, spot(w, sweep, read, 0)));
 }
 void read_run(Writer& w, const Sweep& sweep, const TileAccess& read, const IndexExpression& group, bool whole) {
   const int shift = sweep.shape.rank() - static_cast<int>(read.axes.size());
@@ -334,18 +351,24 @@ void elements(Writer& w, const Sweep& sweep, const Each& each, const Each& begin
 
 IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t i) {
   const TileAccess::Axis& axis = access.axes[i];
+  if (!access.leaves_first(i)) return 0;
   const IndexExpression stride = w.stride(access, axis.tensor_axis) * axis.step();
   // Strides of a variant with 64-bit offsets are 64-bit, except for constants.
   const bool far = w.plan.variant.index64 && beyond_narrow(static_cast<std::uint64_t>(access.reach(axis.tensor_axis)));
   return stride.is_constant() && far ? cast_i64(stride) : stride;
 }
 
-void place(Writer& w, const TileAccess& access, bool writes) {
+void place(Writer& w, const TileAccess& access, bool writes, bool once) {
+  w.once.clear();
   const std::string name = name_of(access.label);
   if (access.member)
     w.line("const auto& {} = {}[{}];", member_name(access), tensor_name(w.plan, access.parameter),
            scalar(w, *access.member));
   IndexExpression offset = 0;
+  // The start along the contiguous axis is converted by the sum, or by the pointer that it is added to.
+  const auto step = [&](const IndexExpression& start, const IndexExpression& by) {
+    return by.is(1) ? start : cast_i64(start) * by;
+  };
   // If a tile is outside along one axis, its position along the others does not matter.
   bool none = false;
   for (std::size_t i = 0; i < access.axes.size(); ++i)
@@ -353,15 +376,19 @@ void place(Writer& w, const TileAccess& access, bool writes) {
   for (std::size_t i = 0; i < access.axes.size(); ++i) {
     const int axis = access.axes[i].tensor_axis;
     if (axis < 0) continue;
-    const IndexExpression start = start_of(w, access, i), at = start_name(access, i);
-    if (!start.is(0)) {
-      w.line("const i64 {} = {};", at, start);
-      offset = offset + at * (w.stride(access, axis) * access.axes[i].viewed.factor);
-    }
-    if (!none && !access.is_gathered(i)) declare_window(w, access, i, start, at);
+    const IndexExpression start = start_of(w, access, i), by = w.stride(access, axis) * access.axes[i].viewed.factor;
+    const bool is_name = start.is_primary() && (!start.is_constant() || start.is(0));
+    const IndexExpression at = is_name ? start : start_name(access, i);
+    if (!is_name) w.line("const i64 {} = {};", at, start);
+    if (!start.is(0)) offset = offset + (is_name ? step(start, by) : at * by);
+    if (!none && !access.is_gathered(i)) declare_window(w, access, i, start, at, once);
   }
   std::string base = beyond(first_element(w, access), offset);
   if (access.from_here) base = fmt::format("from_here({})", base);
+  if (once) {
+    w.once.insert_or_assign(name + "_base", IndexExpression::raw(base));
+    return;
+  }
   w.line("{}{}* const {}_base = {};", writes ? "" : "const ", memory_type(w.tensor(access.parameter).type), name, base);
 }
 
@@ -386,8 +413,8 @@ Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexEx
   return checked(w, access, std::move(result));
 }
 
-std::string address(const TileAccess& access, const Spot& at) {
-  return beyond(name_of(access.label) + "_base", at.offset);
+std::string address(const Writer& w, const TileAccess& access, const Spot& at) {
+  return beyond(base_of(w, access), at.offset);
 }
 
 std::string padding(const Writer& w, const TileAccess& access) {

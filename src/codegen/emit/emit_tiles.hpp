@@ -11,7 +11,7 @@ namespace tessera::internal::codegen {
 IndexExpression stride_of(const Writer& w, const TileAccess& access, std::size_t axis);
 
 /// Declares start, window and pointer of a tile.
-void place(Writer& w, const TileAccess& access, bool writes);
+void place(Writer& w, const TileAccess& access, bool writes, bool once = false);
 
 struct Spot {
   IndexExpression inside, offset;
@@ -22,7 +22,7 @@ Spot spot(Writer& w, const TileAccess& access, const std::vector<IndexExpression
 /// The same for the element in a register of a sweep.
 Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index);
 
-std::string address(const TileAccess& access, const Spot& at);
+std::string address(const Writer& w, const TileAccess& access, const Spot& at);
 /// The value of elements outside the tensor.
 std::string padding(const Writer& w, const TileAccess& access);
 std::string read_vector(Writer& w, const TileAccess& access, const Spot& at, std::string_view to);

@@ -2,6 +2,7 @@
 #pragma once
 #include <fmt/format.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -45,6 +46,8 @@ struct Writer {
   std::set<PipelineId> pipelines;
   std::set<PipelineStateId> states;
   unsigned author_line = 0;
+  std::map<StorageId, std::string> inlined;                  ///< expressions of conditions
+  std::map<std::string, IndexExpression, std::less<>> once;  ///< what the text names once, and so not at all
   const Loop* fetching = nullptr;  ///< the enclosing loop whose fetch is inside one of its matmuls
   IndexExpression fetched_if = IndexExpression::always();  ///< otherwise fetches read nothing
   struct {

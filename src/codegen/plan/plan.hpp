@@ -53,6 +53,7 @@ struct Storage {
   std::int64_t offset = 0;  ///< shared, workspace: bytes
   int vector = 1;           ///< shared, workspace: elements of a thread that are contiguous
   bool changes = false;     ///< more than one step writes it
+  bool inlined = false;     ///< its only use is the condition of the next step, whose text has its expression
   int packed = 1;           ///< elements in a register: 16-bit pairs or four bytes, which only wgmma reads
   Known known = {};         ///< no step computes it
 };

@@ -120,6 +120,12 @@ struct TileAccess {
   bool by_elements() const { return !axes.empty() && axes[0].element; }
   /// Are positions along an axis given element by element?
   bool is_gathered(std::size_t axis) const { return (rows && axis == 0) || axes[axis].element; }
+  /// Can the tile have elements beyond the first position of the tensor's axis? If not, that axis's stride is not needed.
+  bool leaves_first(std::size_t axis) const {
+    const Axis& a = axes[axis];
+    const bool at_first = a.index.kind == Operand::Kind::literal && a.index.literal == 0 && a.slices.empty();
+    return a.tensor_axis >= 0 && (!at_first || a.extent > 1 || is_gathered(axis));
+  }
   /// Positions along an axis of the tensor from a tile's first element to its farthest one.
   std::int64_t reach(int tensor_axis) const {
     std::int64_t reach = 0;

@@ -34,3 +34,10 @@ __device__ inline u32 tf32_bits(float x) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffe000u;
   return (bits + 0xfffu + ((bits >> 13) & 1u)) & 0xffffe000u;
 }
+
+// Sets all elements of registers.
+template <class T, int N, class Value>
+__device__ inline void fill(T (&out)[N], Value value) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) out[i] = value;
+}

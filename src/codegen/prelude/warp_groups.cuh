@@ -4,6 +4,15 @@ struct PipelineState {
   u32 phase;
 };
 
+// Initializes the mbarriers of a pipeline, each with the number of arrivals that complete its phase.
+template <int stages>
+__device__ inline void init_pipeline(u64* full, int full_arrivals, u64* empty, int empty_arrivals) {
+  for (int stage = 0; stage < stages; ++stage) {
+    barrier_init(full + stage, full_arrivals);
+    barrier_init(empty + stage, empty_arrivals);
+  }
+}
+
 // Advances by `count` stages in a pipeline of `stages`.
 template <int stages>
 __device__ inline void advance(PipelineState& at, int count) {

@@ -126,7 +126,7 @@ TEST_CASE("Most values of the lessons carry their author's names in dumps", "[au
       INFO(name << "\n" << shown);
       CHECK(std::ranges::count(words_of(shown), name) > 0);
     }
-    // Of the values that have numbers in the compiled text, few keep them.
+    // Few of the values that have numbers in the compiled text keep them.
     const std::set<std::string> values = values_in(text), renamed = values_in(shown);
     const auto numbered = std::ranges::count_if(values, is_numbered);
     const auto kept =
@@ -204,12 +204,12 @@ TEST_CASE("An author's name never equals another name of the text", "[author]") 
   INFO(source.shown);
   CHECK(source.shown != source.text);
   CHECK(differ_by_names(kernel_of(source.text), kernel_of(source.shown)));
-  for (const char* name : {"lane_2", "block_2", "warp_2", "t0_2", "g_2", "float_of"})
+  for (const char* name : {"lane_2", "block_2", "t0_2", "g_2", "float_of"})
     CHECK(std::ranges::count(words_of(source.shown), std::string_view(name)) > 0);
   KernelSource renamed = source;
   renamed.text = source.shown;
   CHECK_NOTHROW(Emulator::compile(std::span(&renamed, 1)));
-  // What belongs to a name counts, too: x_at0 is taken for x.
+  // A name that belongs to a value counts, too: x_at0 is taken for x.
   const AuthorWords words{.names = {{"load_1", "x"}, {"load_2", "x_at0"}, {"load_2_first", "y"}, {"i_3", "k"}},
                           .lines = {}};
   const std::string_view text = "load_1 load_1_at0 load_2 load_2_first load_2_first_base load_21 fetching_i_3 i_3";
@@ -224,8 +224,9 @@ TEST_CASE("Names follow values, not lines", "[author]") {
     Tile xs = load(x, {0, 0}, {1, 256});
     Tile low = min(xs, 1), high = max(xs, 1);
     Tile other = xs - low + high;
-    Tile one = other * other;
-    Tile two = one + xs;
+    // clang-format off
+    Tile one = other * other; Tile two = one + xs;
+    // clang-format on
     store(y, {0, 0}, other / sum(other, 1) + two / sum(two, 1));
   }));
   for (const char* name : {"low", "high", "sum_other"}) {
@@ -247,8 +248,8 @@ TEST_CASE("Names follow values, not lines", "[author]") {
     store(y, {0, 0}, total + peak + unused);
   }));
   INFO(vars);
-  CHECK(has(vars, "total[r] = 0.0f"));
-  CHECK(has(vars, "peak[r] = -1.0f"));
+  CHECK(has(vars, "fill(total, 0.0f)"));
+  CHECK(has(vars, "fill(peak, -1.0f)"));
   CHECK(has(vars, "for (int j = 0; "));
   // The counter of range(begin, end) is not that of the loop.
   const std::string from = shown_kernel(kernel("small", [](In<f32, 2> x, Out<f32, 2> y) {

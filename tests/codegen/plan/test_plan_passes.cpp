@@ -123,7 +123,7 @@ TEST_CASE("a plan can be printed after any of the passes", "[plan]") {
   for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
   CHECK(error_of([&] { plan_after(graph, variant, Arch::sm_90a, "nonsense"); }) ==
         "there is no plan pass 'nonsense'; choose from schedule, lower, plan_dce, registers, memory, tensor_cores, "
-        "copies, pdl, l2_policy, barriers, remarks, parameters");
+        "copies, pdl, l2_policy, fold_scalars, barriers, remarks, parameters");
 }
 
 TEST_CASE("the verifier's error names kernel, pass and step", "[plan]") {
@@ -567,10 +567,9 @@ TEST_CASE("a launch fills in the parameters that the plan names", "[plan]") {
   };
   const Graph& pointwise = plan_graph("pointwise");
   CHECK(parameters("pointwise", dense_variant(pointwise)) ==
-        Lines{"pointer 0 0", "extent 0 0", "pointer 1 0", "extent 1 0", "scalar 2 0", "grid 0 0"});
-  CHECK(parameters("pointwise", strided_variant(pointwise)) == Lines{"pointer 0 0", "extent 0 0", "stride 0 0",
-                                                                     "pointer 1 0", "extent 1 0", "stride 1 0",
-                                                                     "scalar 2 0", "grid 0 0"});
+        Lines{"pointer 0 0", "extent 0 0", "pointer 1 0", "extent 1 0", "scalar 2 0"});
+  CHECK(parameters("pointwise", strided_variant(pointwise)) ==
+        Lines{"pointer 0 0", "extent 0 0", "stride 0 0", "pointer 1 0", "extent 1 0", "stride 1 0", "scalar 2 0"});
   const Lines beyond = parameters("beyond", dense_variant(plan_graph("beyond")));
   CHECK(Lines(beyond.end() - 3, beyond.end()) == Lines{"stride 2 0", "blocks 0 0", "workspace 0 0"});
 }

@@ -137,7 +137,7 @@ std::vector<Sample> samples(bool many = false) {
                no_empty_wait,
                no_matrix_wait,
                no_store_fence,
-               {"synccheck", "barriers are not initialized", R"( +barrier_init\(pipeline_full[^\n]*\n)"},
+               {"synccheck", "barriers are not initialized", R"( +init_pipeline<[^\n]*\n)"},
                {"", "only half of a stage's bytes are expected", R"(\* 512\))", "* 256)"},
                {"", "rows that no box fills are not cleared", R"( +clear_rest<128[^\n]*\n)"},
                {"", "one warp group of two releases a stage", R"(thread % 128 == 0)", "thread == 0"},

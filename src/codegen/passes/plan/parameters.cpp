@@ -1,30 +1,33 @@
 #include "codegen/passes/plan/parameters.hpp"
 
+#include "codegen/analysis/parameter_uses.hpp"
 #include "codegen/passes/plan/planning.hpp"
 
 namespace tessera::internal::codegen {
 
 void set_parameters(Plan& plan) {
   using Kind = KernelParameter::Kind;
+  const ParameterKeys uses = parameter_uses(plan);
+  const auto add = [&](Kind kind, int argument, int axis) {
+    if (uses.contains({kind, argument, axis})) plan.parameters.push_back({kind, argument, axis});
+  };
   for (int i = 0; i < plan.tensor_maps.size(); ++i) plan.parameters.push_back({Kind::tensor_map, i, 0});
   for (int i = 0; i < static_cast<int>(plan.tensors.size()); ++i) {
     const Parameter& parameter = plan.tensors[static_cast<std::size_t>(i)];
     if (parameter.access == Access::scalar) {
-      plan.parameters.push_back({Kind::scalar, i, 0});
+      add(Kind::scalar, i, 0);
       continue;
     }
     if (parameter.list > 0) {
-      if (tensors_of_list(plan.tensors, static_cast<std::size_t>(i)) > 0) plan.parameters.push_back({Kind::list, i, 0});
+      add(Kind::list, i, 0);
       continue;
     }
-    plan.parameters.push_back({Kind::pointer, i, 0});
-    for (int axis = 0; axis < parameter.rank; ++axis) plan.parameters.push_back({Kind::extent, i, axis});
-    for (int axis = 0; axis < parameter.rank; ++axis)
-      if (axis != plan.variant.tensors[static_cast<std::size_t>(i)].contiguous_axis)
-        plan.parameters.push_back({Kind::stride, i, axis});
+    add(Kind::pointer, i, 0);
+    for (int axis = 0; axis < parameter.rank; ++axis) add(Kind::extent, i, axis);
+    for (int axis = 0; axis < parameter.rank; ++axis) add(Kind::stride, i, axis);
   }
   for (const Phase& phase : plan.phases)
-    for (int axis = 0; axis < phase.axes; ++axis) plan.parameters.push_back({Kind::grid, 0, phase.first_axis + axis});
+    for (int axis = 0; axis < phase.axes; ++axis) add(Kind::grid, 0, phase.first_axis + axis);
   for (std::size_t i = 0; i < plan.phases.size(); ++i)
     if (plan.phases[i].schedule.kind != Schedule::Kind::grid)
       plan.parameters.push_back({Kind::blocks, static_cast<int>(i), 0});

@@ -1,7 +1,10 @@
 // Roles, phases, and the kernel's parameters.
+#include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 
+#include "codegen/plan/effects.hpp"
 #include "codegen/plan/verify/verify.hpp"
 
 namespace tessera::internal::codegen {
@@ -44,10 +47,34 @@ void check_phases(Diagnostics& diagnostics) {
                       "{} CTAs of {} threads on a multiprocessor", plan.blocks, plan.threads());
 }
 
+using Kind = KernelParameter::Kind;
+using Key = std::tuple<Kind, int, int>;
+
+/// The pointers of the tensors that threads access, and the scalars that steps read.
+struct Accessed : FieldVisitor {
+  const Plan& plan;
+  std::set<Key> keys;
+  explicit Accessed(const Plan& plan) : plan(plan) {}
+  void sweep(const Sweep& sweep) {
+    for (const TileAccess& read : sweep.reads) copy(read);
+  }
+  void access(const TileAccess& access, Use) { copy(access); }
+  void copy(const TileAccess& access) {
+    keys.insert({access.member ? Kind::list : Kind::pointer, access.parameter, 0});
+  }
+  void steps(const Body& body) {
+    for (const Step& step : body) {
+      visit_kind([&](const auto& kind) { each_field(kind, *this); }, step.action);
+      for (const ValueId id : operands(step))
+        if (const auto* scalar = std::get_if<ScalarParameter>(&plan.storage(id).known))
+          keys.insert({Kind::scalar, scalar->argument, 0});
+      each_body(step, [&](const Body& inner) { steps(inner); });
+    }
+  }
+};
+
 void check_parameters(Diagnostics& diagnostics) {
-  using Kind = KernelParameter::Kind;
   const Plan& plan = diagnostics.plan;
-  using Key = std::tuple<Kind, int, int>;
   std::set<Key> given, wanted;
   for (const KernelParameter& p : plan.parameters)
     diagnostics.require(given.insert({p.kind, p.argument, p.axis}).second, "a parameter is passed twice");
@@ -80,8 +107,21 @@ void check_parameters(Diagnostics& diagnostics) {
     for (const Kind kind : {Kind::flags, Kind::lockstep_rows}) wanted.insert({kind, 0, 0});
   if (plan.tells_host()) wanted.insert({Kind::reports, 0, 0});
   if (!plan.prefetched_before_wait().empty()) wanted.insert({Kind::may_prefetch, 0, 0});
-  diagnostics.require(given == wanted, "the kernel has {} parameters, but needs {}, or different ones", given.size(),
-                      wanted.size());
+  // Parameters of tensors, scalars and the grid that no step needs may be left out.
+  Accessed accessed(plan);
+  for (const Phase& phase : plan.phases) {
+    accessed.steps(phase.prologue);
+    for (const Role& role : phase.roles) accessed.steps(role.body);
+  }
+  std::set<Key> needed = accessed.keys;
+  std::ranges::copy_if(wanted, std::inserter(needed, needed.end()), [](const Key& key) {
+    const Kind kind = std::get<0>(key);
+    return kind != Kind::pointer && kind != Kind::extent && kind != Kind::stride && kind != Kind::list &&
+           kind != Kind::scalar && kind != Kind::grid;
+  });
+  diagnostics.require(std::ranges::includes(wanted, given) && std::ranges::includes(given, needed),
+                      "the kernel has {} parameters, but needs {} to {}, or different ones", given.size(),
+                      needed.size(), wanted.size());
   diagnostics.require(plan.workspace_bytes == 0 || plan.persistent(),
                       "a workspace belongs to a running CTA, but CTAs are not persistent");
 }
