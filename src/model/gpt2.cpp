@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "jit/launch/matmul_tiles.hpp"
-#include "model/kernels.hpp"
+#include "model/decode_kernels.hpp"
 #include "model/tiles.hpp"
 
 namespace tessera::internal {
@@ -116,6 +116,15 @@ void prefer_large_pages(std::span<std::byte> memory) {
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
+// Weights [K,N], copied so that they are contiguous along K.
+template <Element To, Element From>
+Tensor<To, 2> transposed(const Tensor<From, 2>& weights, const Stream& stream) {
+  static const auto& transpose = *new auto(kernels::transpose_weights<To, From>(64, 64));
+  const Tensor<To, 2> result(weights.device(), {weights.extent(1), weights.extent(0)});
+  launch(stream, transpose, weights, result);
+  return result.transposed();
+}
+
 // Reads weights into device memory and converts them to the requested element type.
 class WeightLoader {
  public:
@@ -125,10 +134,13 @@ class WeightLoader {
     for (const StoredTensor& stored : file.tensors()) size_ += stored.size;
   }
 
+  /// `along_k`: weights [K,N], which are stored row by row, are contiguous along K afterwards.
   template <Element T, int R>
-  Tensor<T, R> load(const StoredTensor& stored) const {
+  Tensor<T, R> load(const StoredTensor& stored, bool along_k = false) const {
     typename Tensor<T, R>::Extents extents{};
     for (std::size_t i = 0; i < R; ++i) extents[i] = static_cast<std::int64_t>(stored.shape[i]);
+    if constexpr (R == 2)
+      if (along_k) return as_transposed<T>(stored, extents);
     switch (stored.type) {
       case StoredType::f32:
         return as<T, R>(bring<f32>(stored), extents);
@@ -174,6 +186,19 @@ class WeightLoader {
     }
   }
 
+  template <Element T>
+  Tensor<T, 2> as_transposed(const StoredTensor& stored, const std::array<std::int64_t, 2>& extents) const {
+    const auto from = [&]<Element From>() { return transposed<T>(bring<From>(stored).reshaped(extents), stream_); };
+    switch (stored.type) {
+      case StoredType::f16:
+        return from.template operator()<f16>();
+      case StoredType::bf16:
+        return from.template operator()<bf16>();
+      default:
+        return from.template operator()<f32>();
+    }
+  }
+
   void count(std::uint64_t bytes) const {
     read_ += bytes;
     if (progress_) progress_(static_cast<double>(read_) / static_cast<double>(size_));
@@ -196,12 +221,13 @@ class WeightMaker {
   WeightMaker(const Device& device, std::uint64_t seed) : device_(device), stream_(device.stream()), seed_(seed) {}
 
   template <Element W>
-  Tensor<W, 2> matrix(std::int64_t rows, std::int64_t columns) {
+  Tensor<W, 2> matrix(std::int64_t rows, std::int64_t columns, bool along_k = false) {
     static const auto& random = *new auto(kernels::random_weights<W>(elements_per_block));
     Tensor<W, 1> weights(device_, {rows * columns});
     // Each tensor has its own key: multiples of the golden ratio in 64 bits keep neighboring seeds apart.
     launch(stream_, random, weights, 0.02f, static_cast<std::int64_t>(seed_ + 0x9E3779B97F4A7C15ull * ++made_));
-    return weights.reshaped(std::array{rows, columns});
+    const Tensor<W, 2> made = weights.reshaped(std::array{rows, columns});
+    return along_k ? transposed<W>(made, stream_) : made;
   }
   Tensor<f32, 1> vector(std::int64_t size, float value) {
     static const auto& fill = *new auto(kernels::fill<f32>(elements_per_block));
@@ -225,6 +251,7 @@ class TypedNetwork final : public Gpt2::Network {
       : TypedNetwork(device, checkpoint.config) {
     const WeightLoader loader(device, checkpoint.file, progress);
     const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
+    const auto weights = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored, along_k_); };
     const auto vector = [&](const StoredTensor* stored) { return loader.load<f32, 1>(*stored); };
     wte = matrix(checkpoint.wte), wpe = matrix(checkpoint.wpe);
     head = checkpoint.head == checkpoint.wte ? wte : matrix(checkpoint.head);
@@ -232,11 +259,11 @@ class TypedNetwork final : public Gpt2::Network {
     for (const Checkpoint::Layer& layer : checkpoint.layers) {
       Block<W> block;
       block.ln_1_weight = vector(layer.ln_1_weight), block.ln_1_bias = vector(layer.ln_1_bias);
-      block.attn_weight = matrix(layer.attn_weight), block.attn_bias = vector(layer.attn_bias);
-      block.proj_weight = matrix(layer.proj_weight), block.proj_bias = vector(layer.proj_bias);
+      block.attn_weight = weights(layer.attn_weight), block.attn_bias = vector(layer.attn_bias);
+      block.proj_weight = weights(layer.proj_weight), block.proj_bias = vector(layer.proj_bias);
       block.ln_2_weight = vector(layer.ln_2_weight), block.ln_2_bias = vector(layer.ln_2_bias);
-      block.fc_weight = matrix(layer.fc_weight), block.fc_bias = vector(layer.fc_bias);
-      block.out_weight = matrix(layer.out_weight), block.out_bias = vector(layer.out_bias);
+      block.fc_weight = weights(layer.fc_weight), block.fc_bias = vector(layer.fc_bias);
+      block.out_weight = weights(layer.out_weight), block.out_bias = vector(layer.out_bias);
       blocks.push_back(std::move(block));
     }
     device.stream().synchronize();
@@ -245,17 +272,18 @@ class TypedNetwork final : public Gpt2::Network {
   TypedNetwork(const Device& device, const Gpt2Config& config, std::uint64_t seed) : TypedNetwork(device, config) {
     WeightMaker make(device, seed);
     const std::int64_t c = config.width, inner = config.inner;
+    const auto weights = [&](std::int64_t k, std::int64_t n) { return make.matrix<W>(k, n, along_k_); };
     wte = head = make.matrix<W>(config.vocab, c);
     wpe = make.matrix<W>(config.positions, c);
     ln_f_weight = make.vector(c, 1), ln_f_bias = make.vector(c, 0);
     for (int i = 0; i < config.layers; ++i) {
       Block<W> block;
       block.ln_1_weight = make.vector(c, 1), block.ln_1_bias = make.vector(c, 0);
-      block.attn_weight = make.matrix<W>(c, 3 * c), block.attn_bias = make.vector(3 * c, 0);
-      block.proj_weight = make.matrix<W>(c, c), block.proj_bias = make.vector(c, 0);
+      block.attn_weight = weights(c, 3 * c), block.attn_bias = make.vector(3 * c, 0);
+      block.proj_weight = weights(c, c), block.proj_bias = make.vector(c, 0);
       block.ln_2_weight = make.vector(c, 1), block.ln_2_bias = make.vector(c, 0);
-      block.fc_weight = make.matrix<W>(c, inner), block.fc_bias = make.vector(inner, 0);
-      block.out_weight = make.matrix<W>(inner, c), block.out_bias = make.vector(c, 0);
+      block.fc_weight = weights(c, inner), block.fc_bias = make.vector(inner, 0);
+      block.out_weight = weights(inner, c), block.out_bias = make.vector(c, 0);
       blocks.push_back(std::move(block));
     }
     device.stream().synchronize();
@@ -267,7 +295,7 @@ class TypedNetwork final : public Gpt2::Network {
   Matmuls<P, W> products(std::int64_t rows) const {
     const std::int64_t c = this->config().width, inner = this->config().inner;
     const auto tiles = [&](std::int64_t n, std::int64_t k, MatmulFamily family = MatmulFamily::plain) {
-      return choose<P>(family, {rows, n, k}, this->device());
+      return choose<P>(family, {rows, n, k, along_k_}, this->device());
     };
     std::lock_guard lock(mutex_);
     return {linear_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
@@ -285,6 +313,14 @@ class TypedNetwork final : public Gpt2::Network {
           attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                           attention_tiles(target).keys)),
           decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), decode_keys(target))),
+          decode_qkv(kernels::decode_qkv<P, W>(config.width, decode_tiles(target).qkv)),
+          decode_part(kernels::decode_part<P>(config.heads, config.head_width(), decode_tiles(target).parts,
+                                              decode_tiles(target).keys)),
+          decode_project(kernels::decode_project<P, W>(config.heads, config.head_width(), decode_tiles(target).parts,
+                                                       decode_tiles(target).project)),
+          decode_up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, decode_tiles(target).up)
+                                               : kernels::decode_up<P, W>(config.width, decode_tiles(target).up)),
+          decode_head(kernels::decode_head<P, W>(config.width, decode_tiles(target).head, decode_tiles(target).rounds)),
           greedy_parts(kernels::greedy_parts(config.vocab, logits_per_part)),
           greedy_token(kernels::greedy_token(parts_of(config.vocab))),
           sample(kernels::sample(config.vocab)),
@@ -298,6 +334,11 @@ class TypedNetwork final : public Gpt2::Network {
     decltype(kernels::append_cache<A>(0, 0)) append_cache;
     decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
     decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;
+    decltype(kernels::decode_qkv<P, W>(0, 0)) decode_qkv;
+    decltype(kernels::decode_part<P>(0, 0, 0, 0)) decode_part;
+    decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) decode_project;
+    decltype(kernels::decode_up<P, W>(0, 0)) decode_up;
+    decltype(kernels::decode_head<P, W>(0, 0, 0)) decode_head;
     decltype(kernels::greedy_parts(0, 0)) greedy_parts;
     decltype(kernels::greedy_token(0)) greedy_token;
     decltype(kernels::sample(0)) sample;
@@ -307,6 +348,9 @@ class TypedNetwork final : public Gpt2::Network {
     decltype(kernels::fill<i32>(0)) fill_positions;
   };
   const Kernels& kernels() const { return kernels_; }
+  /// Does a decode step of one sequence have kernels of its own?
+  bool fuses_decode() const { return along_k_; }
+  int decode_parts() const { return decode_tiles(target_).parts; }
 
   Tensor<W, 2> wte, wpe, head;
   Tensor<f32, 1> ln_f_weight, ln_f_bias;
@@ -321,10 +365,12 @@ class TypedNetwork final : public Gpt2::Network {
                 .width = config.width,
                 .head_width = config.head_width(),
                 .seen = config.positions / 2},
+        along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
         linear_gelu_(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>) {}
 
   TileTarget target_;
+  bool along_k_;  // weights [K,N] of matmuls are contiguous along K
   Kernels kernels_;
   mutable std::mutex mutex_;
   mutable ByTiles<decltype(Matmuls<P, W>::qkv)> linear_{kernels::linear<P, W>};
@@ -381,7 +427,13 @@ class TypedState final : public Session::State {
     else
       upload(ids_, token_, on_device_.token);
     upload(counts_, count_, on_device_.count);
-    step_->launches.run(stream_, 0, last_launch());
+    if (step_->graph)
+      stream_.launch(*step_->graph);
+    else
+      step_->launches.run(stream_, 0, last_launch());
+    // A step that is repeated is recorded: its launches take no time of the host then.
+    if (step_->length == 1 && !step_->graph && !device().shares_host_memory())
+      step_->graph = stream_.capture([&] { step_->launches.run(stream_, 0, last_launch()); });
   }
 
   void commit() override { step_->launches.run(stream_, last_launch(), last_launch() + 1); }
@@ -448,14 +500,23 @@ class TypedState final : public Session::State {
           attended(session.device(), {batch, positions, session.config().width}),
           normed(session.device(), {batch * positions, session.config().width}),
           inner(session.device(), {batch * positions, session.config().inner}),
-          launches(session.launches(*this)) {}
+          fused(batch * positions == 1 && session.network_.fuses_decode()),
+          part({session.device(), {1, parts_of(session), session.config().heads, session.config().head_width()}}),
+          top({session.device(), {1, parts_of(session), session.config().heads}}),
+          norm({session.device(), {1, parts_of(session), session.config().heads}}),
+          launches(fused ? session.fused_launches(*this) : session.launches(*this)) {}
+    static int parts_of(const TypedState& session) { return session.network_.decode_parts(); }
     int length;
     Matmuls<P, W> products;
     Tensor<i32, 2> ids;
     Tensor<f32, 3> x;
     Tensor<A, 3> qkv, attended;
     Tensor<A, 2> normed, inner;
+    bool fused;              // the kernels of decode_kernels.hpp
+    Tensor<f32, 4> part;     // of attention
+    Tensor<f32, 3> top, norm;
     Sequence launches;
+    std::optional<CapturedGraph> graph;  // of all launches but the last, after the first time
   };
 
   /// The launches of a forward pass (prefill, or a decode step if length is 1). The last one makes its tokens part of
@@ -490,6 +551,32 @@ class TypedState final : public Session::State {
     }
     made.add(kernels_.last_norm, step.x, count_, network_.ln_f_weight, network_.ln_f_bias, last_, epsilon);
     made.add(last_products_.head, last_, network_.head, logits_);
+    made.add(kernels_.advance, step.ids, count_, seen_, past_);
+    return made;
+  }
+
+  /// The same for one new position of one sequence.
+  Sequence fused_launches(const Step& step) const {
+    const std::int64_t width = config().width;
+    const auto& products = step.products;
+    const float epsilon = config().epsilon, scale = 1.0f / std::sqrt(static_cast<float>(config().head_width()));
+    const auto x = step.x.reshaped(std::array<std::int64_t, 2>{1, width});
+    const auto q = last_;
+
+    Sequence made(device());
+    made.add(kernels_.embed, step.ids, past_, network_.wte, network_.wpe, step.x);
+    for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
+      const Block<W>& block = network_.blocks[i];
+      const Tensor<A, 3>&keys = key_cache_[i], &values = value_cache_[i];
+      made.add(kernels_.decode_qkv, x, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, past_,
+               count_, q, keys, values, epsilon);
+      made.add(kernels_.decode_part, q, keys, values, past_, count_, step.part, step.top, step.norm, scale);
+      made.add(kernels_.decode_project, step.part, step.top, step.norm, block.proj_weight, block.proj_bias, x);
+      made.add(kernels_.decode_up, x, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, step.inner,
+               epsilon);
+      made.add(products.down, step.inner, block.out_weight, block.out_bias, x);
+    }
+    made.add(kernels_.decode_head, x, network_.ln_f_weight, network_.ln_f_bias, network_.head, logits_, epsilon);
     made.add(kernels_.advance, step.ids, count_, seen_, past_);
     return made;
   }

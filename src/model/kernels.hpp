@@ -23,8 +23,8 @@ auto gelu(TileExpr auto const& e) { return gelu_tanh(e); }
 /// Normalizes rows to mean 0 and variance 1, then scales and shifts them (Ba et al., 2016).
 auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto& bias, const Scalar<f32>& epsilon) {
   Tile x = e;
-  Tile centered = x - sum(x, 1) / width;
-  Tile rstd = rsqrt(sum(centered * centered, 1) / width + epsilon);
+  Tile centered = x - sum(x, 1) * (1.0f / static_cast<float>(width));
+  Tile rstd = rsqrt(sum(centered * centered, 1) * (1.0f / static_cast<float>(width)) + epsilon);
   return centered * rstd * load(weight, {0}, {width}) + load(bias, {0}, {width});
 }
 

@@ -22,6 +22,16 @@ AttentionTiles attention_tiles(const TileTarget& target);
 /// Positions of keys in a tile, for a single query.
 int decode_keys(const TileTarget& target);
 
+/// Tiles of the kernels of a decode step of one sequence; see decode_kernels.hpp.
+struct DecodeTiles {
+  int qkv, project, up, head;  ///< columns of the result for one CTA
+  int rounds;                  ///< tiles of the head for one CTA
+  int parts, keys;             ///< of the cache, and keys in a tile of a part
+};
+DecodeTiles decode_tiles(const TileTarget& target);
+/// Do such steps have kernels of their own? They need weights that are contiguous along k.
+bool has_decode_kernels(const TileTarget& target);
+
 /// Rows of the model's width in a tile: of a layer norm, and of a kernel that only copies them.
 int norm_rows(const TileTarget& target);
 int copy_rows(const TileTarget& target);

@@ -8,7 +8,7 @@
 #include "common/lessons.hpp"
 #include "common/scaled_products.hpp"
 #include "jit/launch/matmul_tiles.hpp"
-#include "model/kernels.hpp"
+#include "model/decode_kernels.hpp"
 #include "model/tiles.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/model/config.hpp"
@@ -57,6 +57,16 @@ class Table {
     add(named("attention"),
         [=, queries = queries, keys = keys] { return kernels::attention<P>(heads, head_width, queries, keys); });
     add(named("decode_attention"), [=] { return kernels::decode_attention<P>(heads, head_width, decode_keys(gpu)); });
+    // In memory, weights of decode steps are transposed.
+    const auto add_decode = [&](std::string_view kernel, std::string_view weights, auto make) {
+      add(named(kernel), make);
+      kernels.back().unlike_dense = [=](Variant& variant) { variant.tensors[weights == "w3" ? 3 : 0].contiguous_axis = 0; };
+    };
+    add_decode("decode_qkv", "w3", [=] { return kernels::decode_qkv<P, W>(width, 16); });
+    add(named("decode_part"), [=] { return kernels::decode_part<P>(heads, head_width, 4, 64); });
+    add_decode("decode_project", "w3", [=] { return kernels::decode_project<P, W>(heads, head_width, 4, 8); });
+    add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, 16, 4); });
+    add_decode("decode_up", "w3", [=] { return kernels::decode_up<P, W>(width, 16); });
   }
 
   /// Matmuls that only sm_90a has.

@@ -148,6 +148,20 @@ void emit(Writer& w, const OrderedBarrier& turn) {
 
 void emit(Writer& w, const SetMaxNReg& set) { w.line("setmaxnreg_{}<{}>();", set.more ? "inc" : "dec", set.registers); }
 
+// Rows of the matrix run along the contiguous axis.
+void emit(Writer& w, const PrefetchL2& prefetch) {
+  const TileAccess& access = prefetch.access;
+  const TileAccess::Axis& selected = access.axes[static_cast<std::size_t>(prefetch.selected)];
+  const int columns = w.plan.variant.tensors[static_cast<std::size_t>(access.parameter)].contiguous_axis;
+  const auto along = [&](int axis) {
+    const IndexExpression extent = w.extent(access, axis);
+    if (axis != selected.tensor_axis) return fmt::format("0, {0}, {0}", extent);
+    return fmt::format("{}, {}, {}", cast_i64(scalar(w, selected.index)) * selected.extent, selected.extent, extent);
+  };
+  w.line("prefetch_l2<{}>({}, {}, {}, {});", w.role.threads(), tensor_name(w.plan, access.parameter), along(1 - columns),
+         along(columns), w.stride(access, 1 - columns));
+}
+
 void emit(Writer& w, const PrefetchMap& prefetch) { w.line("prefetch_map(&{});", name_of(w.plan, prefetch.map)); }
 
 void emit(Writer& w, const InitPipeline& init) {

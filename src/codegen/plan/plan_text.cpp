@@ -228,6 +228,10 @@ class StepText {
   std::string operator()(const PrefetchMap& s) const {
     return fmt::format("prefetch tensor map {}", name_of(plan_, s.map));
   }
+  std::string operator()(const PrefetchL2& s) const {
+    const TileAccess::Axis& axis = s.access.axes[static_cast<std::size_t>(s.selected)];
+    return fmt::format("prefetch into L2 {}, {} along axis {}", access(s.access), axis.extent, axis.tensor_axis);
+  }
   std::string operator()(const TmaStore& s) const {
     const std::string at = s.offset ? fmt::format(" at byte {}", s.offset) : "";
     return fmt::format("{} <- {}{}", box(s.map, s.at), of(s.buffer), at);

@@ -95,6 +95,19 @@ struct PrefetchBeforeWait {
   }
 };
 
+/// Prefetches into the L2 cache the positions of a tensor of rank 2 that the tile selects along one axis, and all of
+/// them along the other. Threads do not wait for it, and read other data if earlier launches write it afterwards: L2 is
+/// coherent. So it may precede GridDependencyWait.
+struct PrefetchL2 {
+  TileAccess access;
+  int selected = 0;  ///< the axis of the tile whose index and extent count
+
+  template <class S>
+  static void fields(S& s, auto&& f) {
+    f.copy(s.access);
+  }
+};
+
 /// Runs in every k-iteration except those that PrefetchBeforeWait has loaded, by the same thread.
 struct IfNotPrefetched {
   Body body;
@@ -458,7 +471,7 @@ using ConditionKinds = KindList<ElectOne, IfConsumerGroup, IfFirstSplit, IfInGri
 /// Pipelines, asynchronous groups and proxies of concurrent roles; none has a body. verify_roles.cpp names each kind,
 /// so that a new one does not compile before it is decided what it must find and what it leaves.
 using RoleKinds =
-    KindList<SetMaxNReg, PrefetchMap, InitPipeline, MbarrierInitFence, ZeroFillRows, ZeroFillPastEnd, WaitEmpty,
+    KindList<SetMaxNReg, PrefetchMap, PrefetchL2, InitPipeline, MbarrierInitFence, ZeroFillRows, ZeroFillPastEnd, WaitEmpty,
              ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence,
              WgmmaFence, Wgmma, PromoteSums, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait,
              NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,

@@ -113,7 +113,11 @@ MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bo
   const ElementType type = multiplied_as(operands);
   const int bytes = info(type).bytes;
   // One row reads each weight once: use many narrow CTAs, each with as many loads in flight as its registers hold.
-  if (m == 1) return {1, 16, along_inner(shape.k, bytes <= 2 ? 768 : 512, 1)};
+  // Few columns are enough, if their elements are neighbors along k.
+  if (m == 1) {
+    const int columns = shape.nk && shape.n <= 2048 ? 4 : 16;
+    return {1, columns, along_inner(shape.k, (bytes <= 2 ? 768 : 512) * 16 / columns, 1)};
+  }
   // Shared memory holds a few stages of both operands, for two CTAs or more; for tensor cores, in rows of 128 bytes.
   return {m, n, along_inner(shape.k, has_matrix_units(type) ? 128 / bytes : m == 16 ? 32 : 16, 16)};
 }

@@ -122,8 +122,8 @@ TEST_CASE("a plan can be printed after any of the passes", "[plan]") {
   CHECK(last.size() == lowering::plan_passes().size());
   for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
   CHECK(error_of([&] { plan_after(graph, variant, Arch::sm_90a, "nonsense"); }) ==
-        "there is no plan pass 'nonsense'; choose from schedule, lower, plan_dce, registers, memory, tensor_cores, "
-        "copies, pdl, l2_policy, fold_scalars, barriers, remarks, parameters");
+        "there is no plan pass 'nonsense'; choose from schedule, lower, plan_dce, loads_early, registers, memory, "
+        "tensor_cores, copies, pdl, l2_policy, fold_scalars, barriers, remarks, parameters");
 }
 
 TEST_CASE("the verifier's error names kernel, pass and step", "[plan]") {

@@ -4,6 +4,7 @@
 
 #include "codegen/passes/plan/no_hoist_loads.hpp"
 #include "codegen/passes/plan/planning.hpp"
+#include "codegen/passes/plan/prefetch_weights.hpp"
 #include "codegen/plan/effects.hpp"
 #include "codegen/plan/remarks.hpp"
 
@@ -73,7 +74,16 @@ void place_pdl_waits(Plan& plan) {
     for (Role& role : plan.phases.front().roles) wait_in_role(role.body);
     return;
   }
-  prologue.insert(at, {{GridDependencyTrigger{}}, {GridDependencyWait{}}});
+  Body prefetches = roles ? Body() : prefetched_weights(plan);
+  if (prefetches.empty()) {
+    prologue.insert(at, {{GridDependencyTrigger{}}, {GridDependencyWait{}}});
+  } else {
+    // They need the coordinates of the CTA's grid tile, which the role computes.
+    prologue.insert(at, {GridDependencyTrigger{}});
+    Body& body = plan.phases.front().roles.front().body;
+    prefetches.push_back({GridDependencyWait{}});
+    body.insert(body.begin(), prefetches.begin(), prefetches.end());
+  }
   for (Phase& phase : plan.phases)
     for (Role& role : phase.roles) read_behind_wait(role.body);
 }

@@ -63,7 +63,9 @@ class AheadCheck {
         continue;
       }
       if (const auto* const unless = step.action.as<IfNotPrefetched>()) unless_.push_back({unless, around});
-      first &= step.action.is<SetMaxNReg>() || step.action.is<Compute>() || step.action.is<SplitKRange>();
+      if (step.action.is<PrefetchL2>())
+        diagnostics_.require(first && waits == 0, "data is prefetched into L2 after the grid dependency wait");
+      first &= step.action.is<SetMaxNReg>() || step.action.is<PrefetchL2>() || step.action.is<Compute>() || step.action.is<SplitKRange>();
       const Loop* const loop = step.action.as<Loop>();
       each_body(step, [&](const Body& inner) { walk(inner, false, loop ? loop : around); });
     }

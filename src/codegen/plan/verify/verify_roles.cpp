@@ -176,6 +176,11 @@ class RoleCheck {
               [&](const ArriveEmpty& s) { release(s); },
               [&](const AdvanceStage& s) { advance(s); },
               [&](const DeclareAccumulator& s) { matmuls_.declare(s); },
+              [&](const PrefetchL2& s) {
+        values(step);
+        diagnostics_.require(s.access.axes.size() == 2 && (s.selected == 0 || s.selected == 1),
+                             "a prefetch of {} axes selects axis {}", s.access.axes.size(), s.selected);
+      },
               []<OneOf<RegisterFence, OrderedBarrier, PrefetchMap, GridDependencyWait> T>(const T&) {},
               [&](const WgmmaFence&) { matmuls_.fence(); },
               [&](const Wgmma& s) { matmul(s); },

@@ -1,0 +1,89 @@
+#include "codegen/passes/plan/loads_early.hpp"
+
+#include <algorithm>
+
+#include "codegen/passes/plan/planning.hpp"
+#include "codegen/plan/effects.hpp"
+
+namespace tessera::internal::codegen {
+namespace {
+
+constexpr int most_registers = 128;  // of loads that are moved, in one body
+
+class Mover {
+ public:
+  explicit Mover(Plan& plan) : plan_(plan) {}
+
+  void run() {
+    if (plan_.phases.size() > 1 || plan_.phases[0].roles.size() > 1 || plan_.learns_of_others()) return;
+    bool gemv = false;
+    PlanWalk walk(plan_);
+    walk.each([&](const Role&, const Step& step, int, const auto&) {
+      const Mma* const mma = step.action.as<Mma>();
+      gemv |= mma && mma->matmul.kind == MatmulKind::gemv;
+    });
+    if (gemv) move(plan_.phases[0].roles[0].body);
+  }
+
+ private:
+  void move(Body& body) {
+    for (Step& step : body) each_body(step, [&](Body& inner) { move(inner); });
+    std::size_t front = 0;  // behind the loads that come first
+    int registers = 0;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      if (!may_move(body[i])) continue;
+      const std::size_t to = std::max(front, known_at(body, i));
+      if (to < i) {
+        registers += registers_of(*body[i].action.as<Load>());
+        if (registers > most_registers) return;
+        std::rotate(body.begin() + static_cast<std::ptrdiff_t>(to), body.begin() + static_cast<std::ptrdiff_t>(i),
+                    body.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      }
+      if (to == front) front = to + 1;
+    }
+  }
+
+  bool may_move(const Step& step) const {
+    const Load* const load = step.action.as<Load>();
+    if (!load || plan_.tensors[static_cast<std::size_t>(load->access.parameter)].access != Access::in) return false;
+    const Storage& to = plan_.storage(load->out);
+    return to.storage_class == StorageClass::registers && !to.changes;
+  }
+
+  // The place behind the steps that make what the step needs.
+  std::size_t known_at(const Body& body, std::size_t of) const {
+    std::size_t known = 0;
+    const std::vector<ValueId> needed = operands(body[of]);
+    for (std::size_t i = 0; i < of; ++i)
+      if (std::ranges::any_of(needed, [&](ValueId id) { return makes(body[i], plan_.values[id].storage); }))
+        known = i + 1;
+    return known;
+  }
+  bool makes(const Step& step, StorageId storage) const {
+    const auto is = [&](ValueId id) { return plan_.values[id].storage == storage; };
+    bool any = std::ranges::any_of(results(step), is);
+    each_body(step, [&](const Body& inner) {
+      any |= std::ranges::any_of(inner, [&](const Step& step) { return makes(step, storage); });
+    });
+    return any;
+  }
+
+  // Elements are converted where they are used.
+  int registers_of(const Load& load) const {
+    const int bytes = info(plan_.tensors[static_cast<std::size_t>(load.access.parameter)].type).bytes;
+    return (plan_.storage(load.out).registers * bytes + 3) / 4;
+  }
+
+  Plan& plan_;
+};
+
+}  // namespace
+
+void issue_loads_early(Plan& plan) { Mover(plan).run(); }
+
+}  // namespace tessera::internal::codegen
+
+bool tessera::internal::plan_pass::loads_early(lowering::Planning& planning) {
+  codegen::issue_loads_early(planning.plan);
+  return true;
+}

@@ -1,0 +1,12 @@
+// Loads of weights ahead of the computation that a matmul of one row waits for.
+#pragma once
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::internal::codegen {
+
+/// In a kernel with a gemv, moves loads of tensors that it only reads up to the first place where their coordinates are
+/// known, in their order, as far as registers suffice: a CTA has few warps then, and its time is that of a chain of
+/// dependent loads. Other kernels have other warps to run meanwhile.
+void issue_loads_early(Plan& plan);
+
+}  // namespace tessera::internal::codegen

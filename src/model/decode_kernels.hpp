@@ -1,0 +1,138 @@
+// The kernels of a decode step of one sequence. Each does as much as it can between two exchanges among all CTAs: five
+// launches a layer. Rows are normalized, and parts of attention combined, by every CTA that needs them.
+//
+// Shapes and types as in kernels.hpp; T is 1. S parts of the keys, attended by one CTA each.
+#pragma once
+#include "model/kernels.hpp"
+
+namespace tessera::internal::kernels {
+
+/// Layer norm of x [B,C], times w [C,3C], plus bias: q [B,C], and the keys and values [B,P,C] of the new position.
+template <Element P, Element W>
+auto decode_qkv(int width, int columns) {
+  using A = Activation<P>;
+  return kernel("decode_qkv", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
+                                  In<i32, 1> past, In<i32, 1> count, Out<A, 2> q, Out<A, 3> keys, Out<A, 3> values,
+                                  Scalar<f32> epsilon) {
+    require(w.extent(1) == 3 * width, "queries, keys and values side by side");
+    const int parts = width / columns;
+    auto [b, n] = blocks(x.extent(0), 3 * parts);
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
+    Tile y = cast<A>(mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns})) + load(bias, {n}, {columns}));
+    Tile start = item(load(past, {b}, {1})), extent = item(load(count, {b}, {1}));
+    // Tiles outside of a tensor are not stored.
+    store(q, {b, n}, y);
+    store(keys.slice(1, start, extent), {b, 0, n - parts}, reshape(y, {1, 1, columns}));
+    store(values.slice(1, start, extent), {b, 0, n - 2 * parts}, reshape(y, {1, 1, columns}));
+  });
+}
+
+/// Attention of q [B,C] over a part of the keys and values [B,P,C] (Flash-Decoding, Dao et al., 2023): for each part
+/// the weighted values y [B,S,H,d], the largest score top [B,S,H], in powers of 2, and the sum of the weights norm.
+template <Element P>
+auto decode_part(int heads, int head_width, int parts, int bn) {
+  using A = Activation<P>;
+  const int d = head_width;
+  return kernel("decode_part", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
+                                   Out<f32, 4> y, Out<f32, 3> top, Out<f32, 3> norm, Scalar<f32> scale) {
+    require(q.extent(1) == heads * d, "heads side by side");
+    hints({.warps = 1});  // one warp has no barriers
+    auto [part, h, b] = blocks(parts, heads, q.extent(0));
+    Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
+    const auto filled_keys = keys.slice(1, 0, length);
+    const auto filled_values = values.slice(1, 0, length);
+    Tile row = cast<P>(load(q, {b, h}, {1, d}));
+    Index rounds = cdiv(length, parts * bn);
+    Var hi = full<f32>({1, 1}, -1e30), total = zeros<f32>({1, 1}), acc = zeros<f32>({1, d});
+    for (Index i : range(rounds)) {
+      Index j = part * rounds + i;
+      Tile k = cast<P>(reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d}));
+      Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
+      Tile s = mma(row, transpose(k), zeros<f32>({1, bn})) * (scale * log2e);
+      Tile seen = where(j * bn + iota({1, bn}, 1) < length, s, -inf);
+      Tile highest = maximum(hi, max(seen, 1)), p = exp2(seen - highest), a = exp2(hi - highest);
+      total = total * a + sum(p, 1);
+      acc = mma(cast<P>(p), v, acc * a);
+      hi = highest;
+    }
+    store(y, {b, part, h, 0}, reshape(acc, {1, 1, 1, d}));
+    store(top, {b, part, h}, reshape(hi, {1, 1, 1}));
+    store(norm, {b, part, h}, reshape(total, {1, 1, 1}));
+  });
+}
+
+/// x [B,C] += attended w [C,C] + bias, where the parts of attention (see decode_part) are combined first.
+template <Element P, Element W>
+auto decode_project(int heads, int head_width, int parts, int columns) {
+  const int d = head_width, width = heads * d;
+  return kernel("decode_project", [=](In<f32, 4> y, In<f32, 3> top, In<f32, 3> norm, In<W, 2> w, In<f32, 1> bias,
+                                      InOut<f32, 2> x) {
+    auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
+    std::vector<Tile<f32, 2>> tops;
+    for (int part = 0; part < parts; ++part) tops.push_back(reshape(load(top, {b, part, 0}, {1, 1, heads}), {heads, 1}));
+    Var hi = tops[0], total = zeros<f32>({heads, 1}), sums = zeros<f32>({heads, d});
+    for (const auto& other : tops) hi = maximum(hi, other);
+    for (int part = 0; part < parts; ++part) {
+      Tile share = exp2(tops[static_cast<std::size_t>(part)] - hi);
+      total = total + share * reshape(load(norm, {b, part, 0}, {1, 1, heads}), {heads, 1});
+      sums = sums + share * reshape(load(y, {b, part, 0, 0}, {1, 1, heads, d}), {heads, d});
+    }
+    Tile row = cast<P>(reshape(sums * (1.0f / total), {1, width}));
+    Tile update = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns}));
+    Tile residual = load(x, {b, n}, {1, columns});
+    store(x, {b, n}, residual + (update + load(bias, {n}, {columns})));
+  });
+}
+
+/// y [B,N] = gelu(layer norm of x [B,C] w [C,N] + bias).
+template <Element P, Element W>
+auto decode_up(int width, int columns) {
+  using A = Activation<P>;
+  return kernel("decode_up", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
+                                 Out<A, 2> y, Scalar<f32> epsilon) {
+    auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
+    Tile up = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns}));
+    store(y, {b, n}, cast<A>(gelu(up + load(bias, {n}, {columns}))));
+  });
+}
+
+/// The same with the exact GELU.
+template <Element P, Element W>
+auto decode_exact_up(int width, int columns) {
+  using A = Activation<P>;
+  return kernel("decode_exact_up", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
+                                       Out<A, 2> y, Scalar<f32> epsilon) {
+    auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
+    Tile half = (mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns})) +
+                 load(bias, {n}, {columns})) *
+                0.5f;
+    store(y, {b, n}, cast<A>(fma(half, erf(half * 1.4142135623730951f), half)));
+  });
+}
+
+/// logits [B,V] = layer norm of x [B,C], times the transposed head [V,C]. Each CTA has `rounds` tiles of columns.
+template <Element P, Element W>
+auto decode_head(int width, int columns, int rounds) {
+  return kernel("decode_head", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> head, Out<f32, 2> logits,
+                                   Scalar<f32> epsilon) {
+    auto [b, n] = blocks(x.extent(0), cdiv(head.extent(0), columns * rounds));
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
+    for (Index i : range(rounds)) {
+      Tile w = cast<P>(load(head, {n * rounds + i, 0}, {columns, width}));
+      store(logits, {b, n * rounds + i}, mma(row, transpose(w), zeros<f32>({1, columns})));
+    }
+  });
+}
+
+/// Weights [K,N] into [N,K]: decode steps read them along K.
+template <Element To, Element From>
+auto transpose_weights(int rows, int columns) {
+  return kernel("transpose_weights", [=](In<From, 2> in, Out<To, 2> out) {
+    auto [n, k] = blocks(cdiv(out.extent(0), columns), cdiv(out.extent(1), rows));
+    store(out, {n, k}, transpose(cast<To>(load(in, {k, n}, {rows, columns}))));
+  });
+}
+
+}  // namespace tessera::internal::kernels
