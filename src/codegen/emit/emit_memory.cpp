@@ -296,6 +296,17 @@ std::string from_first(Writer& w, const StoreShared& stage, const IndexExpressio
                      beyond(permuted, row * 128 + column / to.panel_columns() * to.panel_bytes()));
 }
 
+// The row, of a warp's 16, whose address a lane passes to stmatrix: lanes 4 g hold row g of a matrix.
+IndexExpression row_of_matrices(Writer& w, const Layout& layout) {
+  IndexExpression row = w.lane() / 8 % 2 * 8;
+  for (const auto& [factor, scale] : layout.thread_digits(0)) {
+    if (factor.place != Place::lane) continue;
+    if (factor.size == 8) return w.lane() % 16;
+    row = row + w.lane() / (factor.unit / 4) % factor.size * scale;
+  }
+  return row;
+}
+
 // stmatrix of four 8x8 matrices, two by two; each lane passes the address of a row of one of them. Warps are along the
 // rows of accumulators.
 void store_matrices(Writer& w, const StoreShared& stage, const IndexExpression& index) {
@@ -307,7 +318,7 @@ void store_matrices(Writer& w, const StoreShared& stage, const IndexExpression& 
   const IndexExpression of_warp = w.warp() / 4 * of_group + w.warp() % 4 * 16;
   // The lane's row and column at this register.
   const IndexExpression row = transposed ? of_registers(0) + w.lane() / 16 * 8 + w.lane() % 8
-                                         : of_registers(0) + of_warp + w.lane() % 16,
+                                         : of_registers(0) + of_warp + row_of_matrices(w, layout),
                         column = transposed ? of_registers(1) + of_warp + w.lane() / 8 % 2 * 8
                                             : of_registers(1) + w.lane() / 16 * 8;
   const std::string_view type = name(to.type);

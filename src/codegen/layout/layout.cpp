@@ -450,10 +450,12 @@ void add_wgmma_rows(Layout& layout, int rows, int groups, int block, int half, R
     layout.add(0, {Place::lane, 2, 4});
   } else {
     layout.add(0, {Place::warp, 4, 1});
-    if (order == RowOrder::natural) layout.add(0, {Place::reg, 2, half});
-    layout.add(0, {Place::lane, 8, 4});
+    if (order != RowOrder::paired) layout.add(0, {Place::reg, 2, half});
+    const int lanes = order == RowOrder::even_odd ? 4 : 8;
+    layout.add(0, {Place::lane, lanes, 4});
+    layout.add(0, {Place::lane, 8 / lanes, 16});
   }
-  if (order != RowOrder::natural) layout.add(0, {Place::reg, 2, half});
+  if (order == RowOrder::paired || order == RowOrder::spread) layout.add(0, {Place::reg, 2, half});
 }
 
 }  // namespace

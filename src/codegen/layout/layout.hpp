@@ -145,11 +145,12 @@ Layout fma_layout(const Shape& shape, int warps_m, int warps_n, int lanes_m, int
 /// Which rows of a warp's 16 the instruction computes where. With the left operand in registers, any order may be
 /// chosen.
 enum class RowOrder : std::uint8_t {
-  natural,  ///< rows g and g + 8 of the instruction are those of the tile
-  paired,   ///< they are rows 2 g and 2 g + 1, which a thread reads together from a transposed tile
-  spread,   ///< the same, with a warp's pairs over 32 rows: reads of four rows of 32-bit elements have no bank conflict
+  natural,   ///< rows g and g + 8 of the instruction are those of the tile
+  even_odd,  ///< of eight rows, the even ones come first: half a warp reads pairs of 32 bits without a bank conflict
+  paired,    ///< they are rows 2 g and 2 g + 1, which a thread reads together from a transposed tile
+  spread,    ///< the same, with a warp's pairs over 32 rows: four rows of 32 bits are read without a bank conflict
 };
-inline constexpr RowOrder row_orders[] = {RowOrder::natural, RowOrder::paired, RowOrder::spread};
+inline constexpr RowOrder row_orders[] = {RowOrder::natural, RowOrder::even_odd, RowOrder::paired, RowOrder::spread};
 /// The accumulators of wgmma, m64 by n (PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16"): rows of an m by n
 /// tile over `groups` warp groups, each with blocks of 64 rows. Registers of one instruction are consecutive.
 Layout wgmma_accumulator_layout(const Shape& shape, int groups, RowOrder order = RowOrder::natural);

@@ -91,11 +91,11 @@ void Steps::group(StoreShared& stage) const {
       if (read.fast + 1 == sweep.shape.rank()) read.run = sweep.vector;
     return;
   }
-  // A thread has neighbors along the first axis of transposed accumulators; a matrix has rows in their natural order.
+  // A thread has neighbors along the first axis of transposed accumulators; eight lanes have the rows of a matrix.
   const Layout layout = stage.sweep.layout.reshaped(stage.sweep.shape, matrix_shape(stage.sweep.shape)).value();
   const bool transposed = layout.run(1) == 1,
-             natural = layout.axis(transposed ? 1 : 0).back().place == Place::lane,
-             as_matrices = info(to.type).bytes == 2 && natural;
+             on_lanes = layout.axis(transposed ? 1 : 0).back().place == Place::lane,
+             as_matrices = info(to.type).bytes == 2 && on_lanes;
   if (transposed) {
     if (as_matrices) stage.by = StoreShared::By::matrix_transposed, stage.sweep.vector = 8;
     return;

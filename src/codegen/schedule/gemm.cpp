@@ -204,16 +204,20 @@ class Classifier {
     }
     return {};
   }
-  // Where all left operands come from registers, the order of rows may suit the reads of transposed tiles.
+  // Where all left operands come from registers, the order of rows may suit the reads of tiles. Transposes are stored
+  // in the natural order alone by stmatrix.
   RowOrder row_order() const {
-    const auto has = [&](int bytes) {
+    const auto has = [&](int bytes, bool k_major) {
       return std::ranges::any_of(how_.computed_tiles, [&](const auto& tile) {
-        return !tile.second.k_major && info(how_.tiles[static_cast<std::size_t>(tile.second.tile)].type).bytes == bytes;
+        return tile.second.k_major == k_major &&
+               info(how_.tiles[static_cast<std::size_t>(tile.second.tile)].type).bytes == bytes;
       });
     };
     const auto from_registers = [](const WgmmaOperands& matmul) { return matmul.left.tile < 0; };
     if (!std::ranges::all_of(how_.matmuls, from_registers)) return RowOrder::natural;
-    return has(1) ? RowOrder::paired : has(4) ? RowOrder::spread : RowOrder::natural;
+    if (has(1, false)) return RowOrder::paired;
+    if (has(4, false)) return RowOrder::spread;
+    return has(4, true) && !how_.transposed ? RowOrder::even_odd : RowOrder::natural;
   }
 
   std::string operand(Id operand, bool left, WgmmaOperand& of) {

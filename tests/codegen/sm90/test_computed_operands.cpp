@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <random>
+#include <set>
 
 #include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
@@ -44,11 +45,11 @@ struct Parts {
   auto row(const Row& of) const { return load(of, {k}, {tiles.k}); }
 };
 
-/// y = make(...) w, in f32.
-template <class L, class T, class Make>
+/// y = make(...) w, summed up in f32.
+template <class L, class T, class Y = f32, class Make>
 auto matmul_of(const MatmulTiles& tiles, const Make& make) {
   return kernel("computed",
-                [=](In<L, 2> x, In<L, 2> z, Column mean, Column scale, Row gamma, Row beta, In<T, 2> w, Out<f32, 2> y) {
+                [=](In<L, 2> x, In<L, 2> z, Column mean, Column scale, Row gamma, Row beta, In<T, 2> w, Out<Y, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
     const Tile<f32, 2> means = load(mean, {m, 0}, {tiles.m, 1}), scales = load(scale, {m, 0}, {tiles.m, 1});
     Var acc = zeros<f32>({tiles.m, tiles.n});
@@ -56,7 +57,7 @@ auto matmul_of(const MatmulTiles& tiles, const Make& make) {
       const Tile<T, 2> left = make(Parts<L>{x, z, gamma, beta, means, scales, m, k, tiles});
       acc = mma(left, load(w, {k, n}, {tiles.k, tiles.n}), acc);
     }
-    store(y, {m, n}, acc);
+    store(y, {m, n}, cast<Y>(acc));
   });
 }
 
@@ -117,11 +118,11 @@ Tensor<T, 2> matrix(const std::vector<float>& values, int rows, int columns, boo
 }
 
 /// Empty, or the first result that is not the sum of value(numbers, i, l), as a T, times w.
-template <class T>
-std::string difference(const Tensor<f32, 2>& y, const Numbers& numbers,
+template <class T, class Y>
+std::string difference(const Tensor<Y, 2>& y, const Numbers& numbers,
                        const std::function<double(const Numbers&, int, int)>& value) {
   const Sizes& of = numbers.of;
-  const std::vector<f32> got = y.to_vector();
+  const std::vector<Y> got = y.to_vector();
   for (int i = 0; i < of.m; ++i) {
     std::vector<float> row;
     for (int l = 0; l < of.k; ++l) row.push_back(float(T(static_cast<float>(value(numbers, i, l)))));
@@ -129,20 +130,21 @@ std::string difference(const Tensor<f32, 2>& y, const Numbers& numbers,
       double sum = 0;
       for (int l = 0; l < of.k; ++l)
         sum += row[static_cast<std::size_t>(l)] * numbers.w[static_cast<std::size_t>(l) * of.n + j];
-      const float found = got[static_cast<std::size_t>(i) * of.n + j];
-      if (found != sum) return fmt::format("[{},{}] is {}, not {}", i, j, found, sum);
+      const auto found = float(got[static_cast<std::size_t>(i) * of.n + j]),
+                 rounded = float(Y(static_cast<float>(sum)));
+      if (found != rounded) return fmt::format("[{},{}] is {}, not {}", i, j, found, rounded);
     }
   }
   return {};
 }
 
-template <class L, class T, class Make>
+template <class L, class T, class Y = f32, class Make>
 void check(const MatmulTiles& tiles, const Sizes& of, const Make& make,
            const std::function<double(const Numbers&, int, int)>& value) {
   INFO(fmt::format("tiles of [{},{}] by {}, {}x{}x{}{}{}, {} as {}", tiles.m, tiles.n, tiles.k, of.m, of.n, of.k,
                    of.transposed ? ", left transposed" : "", of.w_transposed ? ", right transposed" : "", name(element_type<L>),
                    name(element_type<T>)));
-  const auto k = matmul_of<L, T>(tiles, make);
+  const auto k = matmul_of<L, T, Y>(tiles, make);
   const int left = of.transposed ? 0 : 1;
   const int row = ((of.transposed ? of.m : of.k) + of.gap) * static_cast<int>(sizeof(L));
   const bool addressed = row % 16 == 0;
@@ -155,7 +157,7 @@ void check(const MatmulTiles& tiles, const Sizes& of, const Make& make,
   const Numbers numbers(of);
   std::vector<Tensor<L, 1>> memory;
   std::vector<Tensor<T, 1>> w_memory;
-  const auto y = tensor<f32, 2>({of.m, of.n}, std::vector<f32>(static_cast<std::size_t>(of.m) * of.n, 99));
+  const auto y = tensor<Y, 2>({of.m, of.n}, std::vector<Y>(static_cast<std::size_t>(of.m) * of.n, Y(99.0f)));
   launch(test_device().stream(), k, matrix<L>(numbers.x, of.m, of.k, of.transposed, of.gap, memory),
          matrix<L>(numbers.z, of.m, of.k, of.transposed, of.gap, memory), tensor<f32, 2>({of.m, 1}, numbers.mean),
          tensor<f32, 2>({of.m, 1}, numbers.scale), tensor<f32, 1>({of.k}, numbers.gamma),
@@ -222,6 +224,15 @@ TEST_CASE("warp-specialized matmul: computed operands of an expression", "[cpu]"
   check<f32, f16>({128, 192, 64}, {136, 200, 72, true}, rectified<f16>, x_rectified);
   check<bf16, bf16>({64, 64, 64}, {72, 136, 136}, multiplied<bf16>, x_by_z);
   check<f32, bf16>({64, 64, 128}, {72, 72, 264, false, true}, multiplied<bf16>, x_by_z);
+}
+
+// The order of rows that suits reads of f32, and others.
+TEST_CASE("warp-specialized matmul: computed operands, of which 16-bit results are stored", "[cpu]") {
+  check<f32, bf16, bf16>({64, 128, 64}, {136, 136, 200}, normalized<bf16>, x_normalized);
+  check<f32, f16, bf16>({128, 256, 64}, {136, 264, 72, false, true}, casted<f16>, x_itself);
+  check<f32, bf16, f16>({128, 64, 64}, {200, 72, 136, true}, casted<bf16>, x_itself);
+  check<bf16, f16, bf16>({128, 128, 64}, {136, 72, 136}, rectified<f16>, x_rectified);
+  check<f32, bf16, bf16>({64, 64, 64}, {72, 71, 136}, multiplied<bf16>, x_by_z);  // TMA stores no rows of 71
 }
 
 TEST_CASE("warp-specialized matmul: computed operands of fewer rows than tiles, of one tile or many k-iterations",
@@ -379,6 +390,43 @@ TEST_CASE("a left operand is computed in pieces that alternate between two sets 
       CHECK(loads == (ahead ? 6 : 4));
     }
   CHECK(some_ahead);
+}
+
+namespace {
+
+// The coordinate along an axis of a lane's first register.
+int coordinate(const Layout& layout, int axis, int lane) {
+  int sum = 0;
+  for (const auto& [factor, scale] : layout.thread_digits(axis))
+    if (factor.place == Place::lane) sum += lane / factor.unit % factor.size * scale;
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("half a warp reads a tile of f32 without a bank conflict, and eight lanes store a matrix so", "[plan]") {
+  for (const MatmulTiles& tiles : all_tiles) {
+    if (tiles.m == 256 || tiles.k == 256) continue;
+    Plan plan = plan_of(matmul_of<f32, bf16, bf16>(tiles, normalized<bf16>).graph());
+    INFO(fmt::format("[{},{}] by {}: ", tiles.m, tiles.n, tiles.k) << why_not(plan));
+    REQUIRE(has_roles(plan));
+    const LoadFragment& read = the<LoadFragment>(plan);
+    CHECK(read.sweep.layout.run(1) == 2);
+    for (const int half : {0, 16}) {
+      std::set<std::int64_t> pairs;
+      for (int lane = half; lane < half + 16; ++lane)
+        pairs.insert(plan.buffers[read.buffer].offset_of(coordinate(read.sweep.layout, 0, lane),
+                                                         coordinate(read.sweep.layout, 1, lane)) /
+                     8 % 16);
+      CHECK(pairs.size() == 16);
+    }
+    const StoreShared& store = the<StoreShared>(plan);
+    CHECK(store.by == StoreShared::By::matrix);
+    std::set<std::int64_t> chunks;
+    for (int lane = 0; lane < 32; lane += 4)
+      chunks.insert(plan.buffers[store.buffer].offset_of(coordinate(store.sweep.layout, 0, lane), 0) / 16 % 8);
+    CHECK(chunks.size() == 8);
+  }
 }
 
 TEST_CASE("reasons why a left operand is not computed in registers", "[plan]") {

@@ -441,6 +441,8 @@ TEST_CASE("swapped operands: which rows of a warp a lane has", "[plan]") {
   CHECK(order_of(plan_with(matmul_of<bf16, i8, bf16, bf16>(halves, false, itself<bf16>).graph())) == RowOrder::paired);
   CHECK(order_of(plan_with(matmul_of<bf16, i8, bf16, bf16>(bytes, true, itself<bf16>).graph())) == RowOrder::natural);
   CHECK(order_of(plan_with(matmul_of<f32, f32, tf32, f32>(words, false, itself<tf32>).graph())) == RowOrder::spread);
+  // stmatrix stores no transposes of another order.
+  CHECK(order_of(plan_with(matmul_of<bf16, f32, bf16, bf16>(halves, true, itself<bf16>).graph())) == RowOrder::natural);
   // A lane reads two neighbors.
   const Layout spread = wgmma_operand_layout({128, 32}, 2, ElementType::tf32, RowOrder::spread);
   CHECK(spread.run(0) == 2);

@@ -271,8 +271,11 @@ class Accesses {
     constexpr std::array<std::int64_t, 2> transposition{1, 0};
     const Layout accumulators = transposed ? held->permuted(transposition) : *held;
     const Shape shape = transposed ? Shape{matrix[1], matrix[0]} : matrix;
+    const auto has = [&](RowOrder order) {
+      return accumulators == wgmma_accumulator_layout(shape, role_->warps / 4, order);
+    };
     diagnostics_.require(buffer.form == SharedForm::panels && bytes == 16 && s.sweep.vector == 8 &&
-                             accumulators == wgmma_accumulator_layout(shape, role_->warps / 4),
+                             (has(RowOrder::natural) || (!transposed && has(RowOrder::even_odd))),
                          "{} is not the layout of {}wgmma accumulators", to_string(s.sweep.layout),
                          transposed ? "transposed " : "");
   }
@@ -303,7 +306,7 @@ class Accesses {
   // A thread's rows are those that the read gives it: neighbors only if the tile is transposed, as ldmatrix needs them.
   bool is_left(const LoadFragment& s, ElementType type) const {
     return std::ranges::any_of(row_orders, [&](RowOrder order) {
-      const bool may = !s.by_matrix || (order == RowOrder::paired) == s.transposed;
+      const bool may = !s.by_matrix || order == (s.transposed ? RowOrder::paired : RowOrder::natural);
       return may && s.sweep.layout == wgmma_operand_layout(s.sweep.shape, std::max(role_->warps / 4, 1), type, order);
     });
   }
