@@ -471,10 +471,10 @@ using ConditionKinds = KindList<ElectOne, IfConsumerGroup, IfFirstSplit, IfInGri
 /// Pipelines, asynchronous groups and proxies of concurrent roles; none has a body. verify_roles.cpp names each kind,
 /// so that a new one does not compile before it is decided what it must find and what it leaves.
 using RoleKinds =
-    KindList<SetMaxNReg, PrefetchMap, PrefetchL2, InitPipeline, MbarrierInitFence, ZeroFillRows, ZeroFillPastEnd, WaitEmpty,
-             ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator, RegisterFence,
-             WgmmaFence, Wgmma, PromoteSums, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore, TmaStoreCommit, TmaStoreWait,
-             NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange, StorePartial, ReducePartials,
-             ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
+    KindList<SetMaxNReg, PrefetchMap, PrefetchL2, InitPipeline, MbarrierInitFence, ZeroFillRows, ZeroFillPastEnd,
+             WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator,
+             RegisterFence, WgmmaFence, Wgmma, PromoteSums, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore,
+             TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange,
+             StorePartial, ReducePartials, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
 
 }  // namespace tessera::internal::codegen

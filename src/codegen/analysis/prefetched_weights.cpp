@@ -1,4 +1,4 @@
-#include "codegen/passes/plan/prefetch_weights.hpp"
+#include "codegen/analysis/prefetched_weights.hpp"
 
 #include <algorithm>
 #include <optional>
