@@ -64,7 +64,7 @@ class Planner {
   bool takes_slices(Id id, const MatmulPlan& plan, int slices) const {
     const Matmul& matmul = plan.matmul;
     return matmul.kind == MatmulKind::mma_sync && matmul.k % (slices * std::max(matmul.depth(), 16)) == 0 &&
-           only_accumulates(analysis_, id, analysis_[id].in[2]);
+           sums_may_stay_apart(analysis_, id, analysis_[id].in[2]);
   }
 
   // Warps beyond one for each block of 16 x 16 accumulators have slices of k. In attention, those that share rows do.
@@ -318,7 +318,7 @@ class Planner {
     add(plan.layout, 1, !along_k, 1);
     matmul.lanes_k = along_k ? lanes_fast - 1 : (lanes_slow - 1) * lanes_fast;
     matmul.warps_k = along_k ? warps_fast - 1 : (warps_slow - 1) * warps_fast;
-    matmul.partial = (matmul.lanes_k || matmul.warps_k) && only_accumulates(analysis_, id, analysis_[id].in[2]);
+    matmul.partial = (matmul.lanes_k || matmul.warps_k) && sums_may_stay_apart(analysis_, id, analysis_[id].in[2]);
   }
 
   const GraphAnalysis& analysis_;

@@ -4,7 +4,7 @@
 
 namespace tessera::internal::lowering {
 
-bool only_accumulates(const GraphAnalysis& analysis, Id id, Id addend) {
+bool sums_may_stay_apart(const GraphAnalysis& analysis, Id id, Id addend) {
   const Node& node = analysis[id];
   if (analysis[addend].op == Op::mul && analysis.users[addend].size() == 1 &&
       analysis[analysis[addend].in[0]].op == Op::argument)
@@ -30,7 +30,7 @@ std::map<Id, PartialSums> partial_sums(const GraphAnalysis& analysis, const std:
   const auto add_row_sum = [&](Id id, Id sum, Id addend) {
     const Node& node = analysis[sum];
     if (node.op != Op::sum || node.region != analysis[id].region || analysis.users[sum].size() != 1 ||
-        !only_accumulates(analysis, id, addend))
+        !sums_may_stay_apart(analysis, id, addend))
       return;
     const Id carried = analysis[addend].op == Op::mul ? analysis[addend].in[0] : addend;
     for (const Id other : {sum, addend, carried})

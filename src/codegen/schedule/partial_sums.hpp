@@ -13,7 +13,7 @@ struct PartialSums {
 
 /// Does node `id` only add to `addend`: the value that its loop carries, perhaps scaled by a factor on which all
 /// holders of a partial sum agree? Then the partial sums may stay apart until the loop has ended.
-bool only_accumulates(const GraphAnalysis& analysis, Id id, Id addend);
+bool sums_may_stay_apart(const GraphAnalysis& analysis, Id id, Id addend);
 
 /// Values whose partial sums stay apart, by node; `layouts` are those of all nodes. These are the results of matmuls,
 /// and in loops whose warps have slices of k the sums along rows and what they are added to.
