@@ -176,6 +176,11 @@ class Bench(unittest.TestCase):
         asked = [line["op"] for line in self.heard() if line["do"] == "prepare"]
         self.assertEqual(asked, ["linear_gelu", "linear_gelu_eager", "linear_gelu_lt"])
 
+    def test_peer_knows_the_rows_of_each_expert(self):
+        self.bench("--small", "grouped_mm*", "--peer", self.peer())
+        (asked,) = [line["shape"] for line in self.heard() if line["do"] == "prepare"]
+        self.assertEqual(asked, [4608, 40, 32, 8] + [parts * 128 for parts in (1, 6, 3, 8, 5, 2, 7, 4)])
+
     def test_compare(self):
         self.bench("--small", "copy*,gelu-f32-5000", "--peer", "none")
         old = self.folder / "old.json"

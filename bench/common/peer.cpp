@@ -34,10 +34,12 @@ Peer::Peer(const std::string& program, const Device& device) : child_({"python3"
 }
 
 std::string Peer::prepare(const Row& row, const Turns& turns) {
+  std::vector<std::int64_t> shape = row.shape;
+  shape.insert(shape.end(), row.experts_rows.begin(), row.experts_rows.end());
   return ask(child_, {{"do", "prepare"},
                       {"op", row.form.empty() ? row.op : row.op + "_" + row.form},
                       {"type", row.type},
-                      {"shape", row.shape},
+                      {"shape", shape},
                       {"sets", turns.sets},
                       {"calls", turns.calls}})
       .at("peer")

@@ -3,6 +3,7 @@
 //
 // It answers each request with one line of JSON, and first sends {"name": "PyTorch 2.11.0"} unprompted:
 //   {"do": "prepare", "op": ..., "type": ..., "shape": [...], "sets": n, "calls": n}  ->  {"peer": "how it computes"}
+//     the shape of grouped_mm is followed by the rows of each expert
 //   {"do": "turn"}      ->  {"ms": as Workload::turn()}
 //   {"do": "launched"}  ->  {"ms": as Workload::launched(), or null}
 // and with {"error": "why"} where it cannot.

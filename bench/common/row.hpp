@@ -59,6 +59,7 @@ struct Row {
                                     ///< [m,n,k,experts]; attention [batch,positions,heads,head width], for gqa
                                     ///< and packed followed by key-value heads;
                                     ///< decode [batch,cached]; prefill [batch,length]
+  std::vector<std::int64_t> experts_rows = {};  ///< grouped_mm: the rows of each expert
   Resource resource = Resource::memory;
   double work = 0;     ///< per call: bytes that must be moved, or floating-point operations
   double bytes = 0;    ///< of memory that a call uses
