@@ -66,7 +66,9 @@ TEST_CASE("Comments, literals and directives declare nothing", "[author]") {
 TEST_CASE("What is no declaration of a value has no name", "[author]") {
   CHECK(declared("auto gelu(TileExpr auto const& e) { f(e); }") == "");
   CHECK(declared("Tile<f32, 2> matmul(const In<A, 2>& x) { f(x); }") == "");
-  CHECK(declared("int n = 3; float f; x == y; x <= y; a[i] = 3; p->x = 2; return x = y;") == "");
+  CHECK(declared("struct S { Tile<f32, 2> product(int x) const; Tile<f32, 2> sum() noexcept; };") == "");
+  CHECK(declared("int n = 3; float f; x == y; x <= y; a[i] = 3; p->x = 2;") == "");
+  CHECK(declared("return x = y;") == "");
   // A lambda with statements is no value, but its statements declare some.
   CHECK(declared("auto f = [&](auto x) { Tile y = x * 2; store(o, {0}, y); };") == "value y 1-1");
   CHECK(declared("auto half = [](auto x) -> Tile<f32, 1> { Tile y = x * 2; return y + 1; };") == "");
