@@ -1,19 +1,31 @@
 // The text of small kernels: known values are folded, and computed once.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <optional>
+#include <regex>
 #include <set>
 #include <sstream>
 
 #include "codegen/generate.hpp"
+#include "codegen/kernel_source.hpp"
+#include "codegen/make_plan.hpp"
 #include "codegen/passes.hpp"
+#include "codegen/passes/plan/fold_scalars.hpp"
+#include "codegen/plan/names.hpp"
 #include "codegen/prelude/tokens.hpp"
 #include "common/kernels.hpp"
+#include "fuzz/program.hpp"
 #include "support/catch.hpp"
 #include "support/patterns.hpp"
+#include "support/plan_steps.hpp"
 #include "tessera/tessera.hpp"
 
 namespace test_text {
 
 using namespace tessera::internal;
+using namespace tessera::internal::codegen;
+using Operand = tessera::internal::codegen::Operand;  // not the language's
 
 namespace {
 
@@ -198,23 +210,73 @@ TEST_CASE("one element is read in one statement", "[generate]") {
   CHECK_FALSE(has(text, "load_4_base"));
 }
 
-TEST_CASE("a kernel has the parameters that its text names", "[generate]") {
-  const auto check = [](const std::string& name, const Graph& graph, Arch arch) {
-    INFO(name << " for " << arch.name());
-    const KernelSource source = generate(graph, dense_variant(graph), arch);
-    const std::size_t kernel = source.text.find("extern \"C\""), body = source.text.find(") {\n", kernel);
-    const auto used = words_of(source.text.substr(body));
-    for (const std::string& word : words_of(source.text.substr(kernel, body - kernel)))
-      if (word.starts_with("in") || word.starts_with("out") || word.starts_with("scalar") || word.starts_with("grid")) {
-        if (word == "int" || word == "inout") continue;
-        INFO(word);
-        CHECK(used.contains(word));
-      }
+TEST_CASE("a kernel has the parameters that its text names, and no others", "[generate]") {
+  const std::regex name(R"((in|out|inout|scalar)\d+(_(extent|stride)\d+)?|grid\d+|blocks\d*|section|flags|reports)");
+  const auto parameters_in = [&](const std::string& code) {
+    std::set<std::string> words = words_of(code);
+    std::erase_if(words, [&](const std::string& word) { return !std::regex_match(word, name); });
+    return words;
   };
-  for (const NamedKernel& kernel : named_kernels())
-    for (const Arch arch : {Arch::sm_80, Arch::sm_90a})
-      if (kernel.is_of(arch) && (!kernel.only || kernel.name.ends_with("128x128x64-bf16")))
-        check(kernel.name, kernel.graph(), arch);
+  struct Parameters {
+    std::set<std::string> declared, used;
+  };
+  const auto parameters = [&](const Graph& graph, Arch arch) {
+    const std::string text = generate(graph, dense_variant(graph), arch).text;
+    const std::size_t kernel = text.find("extern \"C\""), body = text.find(") {\n", kernel);
+    return Parameters{parameters_in(text.substr(kernel, body - kernel)), parameters_in(text.substr(body))};
+  };
+  for (const Arch arch : {Arch::sm_80, Arch::sm_90a}) {
+    for (const NamedKernel& kernel : named_kernels()) {
+      if (!kernel.is_of(arch) || (kernel.only && !kernel.name.ends_with("128x128x64-bf16"))) continue;
+      INFO(kernel.name << " for " << arch.name());
+      const auto [declared, used] = parameters(kernel.graph(), arch);
+      CHECK(declared == used);
+    }
+    for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+      INFO("random program " << seed << " for " << arch.name());
+      const auto [declared, used] = parameters(run_passes(fuzz::trace(fuzz::generate(seed))), arch);
+      CHECK(std::ranges::includes(declared, used));
+    }
+  }
+  // The grid's first extent is in no number of a tile.
+  const auto reporting = kernel("reporting", [](In<f32, 2> x, Out<f32, 2> y) {
+    auto [m, n] = blocks(x.extent(0), cdiv(x.extent(1), 256));
+    check(m < n, "above the diagonal");
+    store(y, {m, n}, load(x, {m, n}, {1, 256}));
+  });
+  const auto [declared, used] = parameters(run_passes(reporting.graph()), Arch::sm_90a);
+  CHECK(declared == used);
+  CHECK(used.contains("reports"));
+  CHECK(used.contains("grid1"));
+}
+
+TEST_CASE("a buffer has no name of a parameter", "[generate]") {
+  const auto counting = kernel("counting", [](Out<i32, 1> counts, In<bf16, 2> x, In<bf16, 2> w, Out<bf16, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
+    Var acc = zeros<f32>({128, 128});
+    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {m, k}, {128, 64}), load(w, {k, n}, {64, 128}), acc);
+    store(y, {m, n}, cast<bf16>(acc));
+    store(counts, {m}, full<i32>({1}, 1));
+  });
+  const Graph graph = run_passes(counting.graph());
+  const std::string text = generate(graph, dense_variant(graph), Arch::sm_90a).text;
+  CHECK(has(text, "tma_store_guarded(&to_"));
+  CHECK(has(text, "int* __restrict__ out0"));
+  CHECK_FALSE(has(text, "char* const out"));
+}
+
+TEST_CASE("a kernel has no stride of an axis at whose first position all of a tile is", "[generate]") {
+  const auto has_stride = [](const auto& view, int rows) {
+    const std::string text = body_of([=](In<f32, 2> x, Out<f32, 2> y) {
+      const Tile xs = load(view(x), {0, 0}, {rows, 256});
+      store(y, {0, 0}, sum(xs));
+    });
+    return has(text, "in0_stride0");
+  };
+  const auto all = [](const In<f32, 2>& x) { return x; };
+  CHECK_FALSE(has_stride(all, 1));
+  CHECK(has_stride(all, 2));
+  CHECK(has_stride([](const In<f32, 2>& x) { return x.slice(0, 3, 1); }, 1));
 }
 
 TEST_CASE("the bound of a loop is computed once, before any loop", "[generate]") {

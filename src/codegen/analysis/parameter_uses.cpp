@@ -69,10 +69,11 @@ class Uses : public FieldVisitor {
   }
 
   // An index is a remainder of the tile's number, whose divisors are the extents of the axes that vary faster. Only the
-  // slowest axis has no extent there.
+  // slowest axis has no extent there, nor in the number that a report states, which counts the last axis fastest.
   void grid(const Phase& phase) {
     const Schedule& schedule = phase.schedule;
-    const bool all = reports_ || schedule.multicast > 1 || schedule.snake_order || schedule.l2_group > 0;
+    const bool all =
+        (reports_ && schedule.raster_group) || schedule.multicast > 1 || schedule.snake_order || schedule.l2_group > 0;
     const int slowest = all ? -1 : schedule.raster_group ? 2 : 0;
     for (int axis = 0; axis < phase.axes; ++axis)
       if (axis != slowest) add(Kind::grid, 0, phase.first_axis + axis);

@@ -175,7 +175,7 @@ std::vector<Sample> samples(bool many = false) {
                {"", "a part is stored before all threads have staged it",
                 R"((async_proxy_fence\(\);\n) +named_barrier[^\n]*\n)", "$1"},
                {"", "two warps stage the same rows", R"(const int t1 = warp \*)", "const int t1 = warp % 2 *"},
-               {"memcheck", "a part is staged beyond shared memory", R"(char\* const out1 = )", "$&65536 + "}})};
+               {"memcheck", "a part is staged beyond shared memory", R"(char\* const staged1 = )", "$&65536 + "}})};
 }
 
 #ifdef TESSERA_HAS_EMULATOR

@@ -494,8 +494,9 @@ TEST_CASE("the verifier reports errors of swapped operands", "[plan]") {
        "is multiplied"},
       {"integers are taken for reals", [](Plan& p) { the<LoadFragment>(p).to_reals = false; },
        "the elements are i8, the result is bf16"},
-      {"a store between two panels", [](Plan& p) { the<TmaStore>(p).offset = 64; }, "no panel of out0 begins at byte 64"},
-      {"a store behind the last panel", [](Plan& p) { the<TmaStore>(p).offset = 1 << 20; }, "no panel of out0 begins"},
+      {"a store between two panels", [](Plan& p) { the<TmaStore>(p).offset = 64; },
+       "no panel of staged0 begins at byte 64"},
+      {"a store behind the last panel", [](Plan& p) { the<TmaStore>(p).offset = 1 << 20; }, "no panel of staged0 begins"},
       {"pairs of the other order are stored as matrices",
        [](Plan& p) {
     StoreShared& store = the<StoreShared>(p);

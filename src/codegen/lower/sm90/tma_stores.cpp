@@ -15,7 +15,7 @@ TmaStores::TmaStores(const MatmulPipelines& pipelines, GraphLowering& graph)
   const Matmul& matmul = pipelines.matmul(how.matmuls[0].id);
   const int parameter = pipelines.analysis.access(how.tma_stores[0]).parameter;
   for (int i = 0; i < 2; ++i) {
-    Buffer buffer{.label = {.stem = fmt::format("out{}", i)},
+    Buffer buffer{.label = {.stem = fmt::format("staged{}", i)},
                   .type = pipelines.analysis.graph.parameters[static_cast<std::size_t>(parameter)].type,
                   .rows = matmul.m,
                   .columns = matmul.m,
