@@ -200,6 +200,44 @@ TEST_CASE("a peeled iteration counts 0", "[generate]") {
   CHECK_FALSE(has(text, "wrap_mul(0, "));
 }
 
+TEST_CASE("numbers of 32 bits are not computed in 64", "[generate]") {
+  const Graph graph = run_passes(trace_kernel("small", [](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n, Scalar<i32> m) {
+    if_(n < m, [&] { store(y, {0}, load(x, {0}, {32})); });
+  }));
+  const Plan plan = make_plan(graph, dense_variant(graph), Arch::sm_90a, {});
+  constexpr ElementType i32 = ElementType::i32, i64 = ElementType::i64, pred = ElementType::pred;
+  const auto term = [](int index) { return Operand{.kind = Operand::Kind::term, .index = index}; };
+  const auto number = [](std::int64_t n) { return Operand{.kind = Operand::Kind::literal, .literal = n}; };
+  // The condition of if_ that terms of the i64 numbers n and m, 0 and 1, become.
+  const auto condition = [&](const std::vector<Term>& terms) {
+    Plan changed = plan;
+    std::vector<Term>& all = the<Compute>(changed).sweep.expression.terms;
+    const std::vector<Operand> in = all.at(0).in;
+    all = {{Op::cast, i64, i32, {in.at(0)}}, {Op::cast, i64, i32, {in.at(1)}}};
+    all.insert(all.end(), terms.begin(), terms.end());
+    fold_scalars(changed);
+    const std::string text = kernel_source(changed).text;
+    const std::size_t begin = text.find("if (", text.find("k_small"));
+    return text.substr(begin, text.find(" {\n", begin) - begin);
+  };
+  const auto add = [&](int of, std::int64_t n) { return Term{Op::add, i64, i64, {term(of), number(n)}}; };
+  const auto less_equal = [&](Operand a, Operand b) { return Term{Op::less_equal, pred, i64, {a, b}}; };
+  CHECK(condition({{Op::less, pred, i64, {term(0), term(1)}}}) == "if (scalar2 < scalar3)");
+  CHECK(condition({less_equal(number(63), term(0))}) == "if (63 <= scalar2)");
+  CHECK(condition({add(0, 63), less_equal(term(2), number(2147483647))}) == "if (scalar2 <= 2147483584)");
+  CHECK(condition({add(0, 5), add(1, 5), less_equal(term(2), term(3))}) == "if (scalar2 <= scalar3)");
+  CHECK(condition({{Op::minimum, i64, i64, {term(0), number(64)}},
+                   {Op::maximum, i64, i64, {term(2), number(0)}},
+                   {Op::cast, i32, i64, {term(3)}},
+                   {Op::less, pred, i32, {term(4), number(9)}}}) == "if (maximum(minimum(scalar2, 64), 0) < 9)");
+  // These may need 33 bits.
+  CHECK(condition({add(0, 63), less_equal(term(2), term(1))}) ==
+        "if (wrap_add(cast_i64(scalar2), 63ll) <= cast_i64(scalar3))");
+  CHECK(condition({add(0, 9), less_equal(term(2), number(-2147483645))}) ==
+        "if (wrap_add(cast_i64(scalar2), 9ll) <= (-2147483645ll))");
+  CHECK(condition({less_equal(term(0), number(1ll << 40))}) == "if (true)");
+}
+
 TEST_CASE("one element is read in one statement", "[generate]") {
   const std::string text = body_of([](In<i32, 1> counts, Out<i32, 1> y) {
     Index b = blocks(counts.extent(0));

@@ -8,8 +8,8 @@ int first_of(const GraphAnalysis& analysis, const GraphAccess::Axis& axis) {
   return axis.slices.empty() ? 0 : analysis[axis.slices[0].start].number().i32;
 }
 
-// Do 32 bits hold the start of a tile? A grid tile or an iteration is one of cdiv(extent, length) tiles, of at least
-// this tile's length. If the last one's end wraps, it wraps to before the tensor, which is outside, too.
+// Do 32 bits hold the start of a tile? A grid tile or an iteration is one of cdiv(n, length) tiles, for an n of 32 bits
+// and at least this tile's length. If the last one's end wraps, it wraps to before the tensor, which is outside, too.
 bool is_near(const GraphAnalysis& analysis, Id loop, const GraphAccess::Axis& axis) {
   if (first_of(analysis, axis) > 0) return false;
   const Node& index = analysis[axis.index];
@@ -19,7 +19,7 @@ bool is_near(const GraphAnalysis& analysis, Id loop, const GraphAccess::Axis& ax
   if (index.op != Op::block && !analysis.is_counter(axis.index)) return false;
   const Node& count = analysis[index.op == Op::block ? analysis.graph.grid[index.grid_axis()] : analysis[loop].in[0]];
   if (count.op == Op::constant) return hold(count.number().i32);
-  return count.op == Op::cdiv && analysis[count.in[0]].op == Op::extent && analysis[count.in[1]].op == Op::constant &&
+  return count.op == Op::cdiv && analysis[count.in[1]].op == Op::constant &&
          analysis[count.in[1]].number().i32 >= axis.extent;
 }
 

@@ -30,20 +30,57 @@ class Terms {
       Term term = from;
       for (Operand& in : term.in)
         if (in.kind == Operand::Kind::term) in = replaced_[static_cast<std::size_t>(in.index)];
+      narrow(term);
       const bool last = &from == &old_.back();
       std::optional<Operand> simple = simplified(term);
       if (simple && last) {
         const ElementType type = term.type;
         term = {Op::broadcast, type, type, {*std::exchange(simple, {})}};
       }
-      replaced_.push_back(simple ? *simple
-                                 : Operand{.kind = Operand::Kind::term, .index = static_cast<int>(made_.size())});
+      replaced_.push_back(simple ? *simple : made(made_.size()));
       if (!simple) made_.push_back(std::move(term));
     }
     drop_unused();
   }
 
  private:
+  /// The number as an i32, if it is known to be one.
+  std::optional<Operand> as_i32(const Operand& operand) const {
+    if (is_literal(operand) && Limits::min() <= operand.literal && operand.literal <= Limits::max()) return operand;
+    return is_from_i32(operand) ? std::optional(made_[static_cast<std::size_t>(operand.index)].in[0]) : std::nullopt;
+  }
+  /// x and c, if the number is x + c for an i32 x.
+  std::optional<std::pair<Operand, std::int64_t>> as_sum(const Operand& operand) const {
+    if (const std::optional<Operand> x = as_i32(operand)) return std::pair(*x, std::int64_t{0});
+    if (operand.kind != Operand::Kind::term) return {};
+    const Term& term = made_[static_cast<std::size_t>(operand.index)];
+    if (term.op != Op::add || term.type != ElementType::i64 || !is_literal(term.in[1])) return {};
+    const std::optional<Operand> x = as_i32(term.in[0]);
+    return x && !is_literal(*x) && as_i32(term.in[1]) ? std::optional(std::pair(*x, term.in[1].literal)) : std::nullopt;
+  }
+  /// Computes in 32 bits what gives the same there.
+  void narrow(Term& term) {
+    if (term.operand != ElementType::i64 || term.in.size() != 2) return;
+    if (term.op == Op::less || term.op == Op::less_equal) {
+      const auto a = as_sum(term.in[0]), b = as_sum(term.in[1]);
+      if (!a || !b || (a->second != b->second && !is_literal(b->first))) return;
+      // x + c <= n, as x <= n - c
+      const Operand right = is_literal(b->first) ? literal(b->first.literal + b->second - a->second) : b->first;
+      if (is_literal(right) && !as_i32(right)) return;
+      term.operand = ElementType::i32;
+      term.in = {a->first, right};
+    } else if (term.op == Op::minimum || term.op == Op::maximum) {
+      const std::optional<Operand> a = as_i32(term.in[0]), b = as_i32(term.in[1]);
+      if (!a || !b) return;
+      Term narrow = term;
+      narrow.type = narrow.operand = ElementType::i32;
+      narrow.in = {*a, *b};
+      made_.push_back(std::move(narrow));
+      term = {Op::cast, ElementType::i64, ElementType::i32, {made(made_.size() - 1)}};
+    }
+  }
+  static Operand made(std::size_t index) { return {.kind = Operand::Kind::term, .index = static_cast<int>(index)}; }
+
   /// An operand that equals the term, if there is one.
   std::optional<Operand> simplified(const Term& term) const {
     if (term.op == Op::custom || term.op == Op::select || term.op == Op::extent || term.in.empty()) return {};
@@ -59,6 +96,8 @@ class Terms {
       return {};
     }
     switch (term.op) {
+      case Op::cast:
+        return term.type == ElementType::i32 && term.operand == ElementType::i64 ? as_i32(a) : std::nullopt;
       case Op::add:
         return is_literal(a, 0) ? std::optional(b) : is_literal(b, 0) ? std::optional(a) : std::nullopt;
       case Op::sub:
@@ -67,8 +106,9 @@ class Terms {
         if (is_literal(a, 0) || is_literal(b, 0)) return literal(0);
         return is_literal(a, 1) ? std::optional(b) : is_literal(b, 1) ? std::optional(a) : std::nullopt;
       case Op::less_equal: {
-        const bool always = (is_from_i32(b) && is_literal(a) && a.literal <= Limits::min()) ||
-                            (is_from_i32(a) && is_literal(b) && b.literal >= Limits::max());
+        const auto fits = [&](const Operand& in) { return term.operand == ElementType::i32 || is_from_i32(in); };
+        const bool always = (fits(b) && is_literal(a) && a.literal <= Limits::min()) ||
+                            (fits(a) && is_literal(b) && b.literal >= Limits::max());
         return always ? std::optional(literal(1)) : std::nullopt;
       }
       case Op::logical_and:
