@@ -238,6 +238,29 @@ TEST_CASE("numbers of 32 bits are not computed in 64", "[generate]") {
   CHECK(condition({less_equal(term(0), number(1ll << 40))}) == "if (true)");
 }
 
+TEST_CASE("places in shared memory have names", "[generate]") {
+  for (const NamedKernel& kernel : named_kernels()) {
+    if (kernel.only && !kernel.name.ends_with("128x128x64-bf16")) continue;
+    INFO(kernel.name);
+    const Graph graph = kernel.graph();
+    for (const Arch arch : {Arch::sm_80, Arch::sm_90a}) {
+      if (!kernel.is_of(arch)) continue;
+      const std::string text = generate(graph, dense_variant(graph), arch).text;
+      CHECK_FALSE(std::regex_search(text, std::regex(R"(\bshared( \+ \d|[);]| \+ \w+ \*))")));
+      CHECK_FALSE(std::regex_search(text, std::regex(R"(\.stage \* \d)")));
+    }
+  }
+  const Graph attention = run_passes(attention_graph());
+  const Plan plan = make_plan(attention, dense_variant(attention), Arch::sm_90a, {});
+  const std::string text = generate(attention, dense_variant(attention), Arch::sm_90a).text;
+  for (const Buffer& buffer : plan.buffers) {
+    CHECK(has(text, fmt::format("{}_offset = {},", name_of(buffer.label), buffer.offset)));
+    CHECK(has(text, fmt::format("{}_stage = {},", name_of(buffer.label), buffer.stage_bytes())));
+  }
+  for (const Pipeline& pipeline : plan.pipelines)
+    CHECK(has(text, fmt::format("{}_offset = {},", name_of(pipeline.label), pipeline.offset)));
+}
+
 TEST_CASE("one element is read in one statement", "[generate]") {
   const std::string text = body_of([](In<i32, 1> counts, Out<i32, 1> y) {
     Index b = blocks(counts.extent(0));

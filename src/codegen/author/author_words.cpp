@@ -236,6 +236,7 @@ struct Labels : FieldVisitor {
   }
   void sweep(const Sweep& sweep) {
     for (const TileAccess& read : sweep.reads) add(read.label);
+    for (const Term& term : sweep.expression.terms) add(term.label);
   }
   void access(const TileAccess& access, Use) { add(access.label); }
   void copy(const TileAccess& access) { add(access.label); }

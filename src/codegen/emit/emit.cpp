@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <span>
 #include <utility>
 
@@ -120,16 +119,6 @@ std::string blocks_name(const Writer& w) {
   return name_of(w.plan, {KernelParameter::Kind::blocks, phase, 0});
 }
 
-// Returns true if `text` uses the variable `name`.
-bool names(std::string_view text, std::string_view name) {
-  const auto continues = [&](std::size_t at) {
-    return at < text.size() && (text[at] == '_' || std::isalnum(static_cast<unsigned char>(text[at])));
-  };
-  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1))
-    if ((at == 0 || !continues(at - 1)) && !continues(at + name.size())) return true;
-  return false;
-}
-
 // Pipelines and buffers of a text.
 struct SharedObjects {
   std::set<PipelineId> pipelines;
@@ -140,13 +129,14 @@ void declarations(Writer& w, const SharedObjects& objects) {
   for (const PipelineId id : objects.pipelines) {
     const std::string name = name_of(w.plan, id);
     const Pipeline& pipeline = w.plan.pipelines[id];
-    w.line("u64* const {}_full = reinterpret_cast<u64*>({});", name, place_in(false, pipeline.offset));
-    w.line("u64* const {0}_empty = {0}_full + {1};", name, pipeline.stages);
+    w.line("u64 *const {0}_full = reinterpret_cast<u64*>({1}), *const {0}_empty = {0}_full + {2};", name,
+           place_in(false, pipeline.offset, name), pipeline.stages);
   }
   for (const BufferId id : objects.buffers) {
     const Buffer& buffer = w.plan.buffers[id];
-    IndexExpression place = place_in(buffer.in_workspace, buffer.offset);
-    if (buffer.consumer_groups > 1) place = place + IndexExpression::variable("team") * buffer.consumer_group_bytes();
+    IndexExpression place = place_in(buffer.in_workspace, buffer.offset, name_of(w.plan, id));
+    if (buffer.consumer_groups > 1)
+      place = place + IndexExpression::variable("team") * buffer.stages * stage_bytes(w.plan, id);
     w.line("char* const {} = {};", name_of(w.plan, id), place);
   }
 }
@@ -185,13 +175,17 @@ void declarations(Writer& w, const Writer& body, const SharedObjects& around) {
   for (StorageId id : body.storages) {
     const Storage& storage = w.plan.storages[id];
     if (storage.storage_class != StorageClass::shared && storage.storage_class != StorageClass::workspace) continue;
+    const std::string name = name_of(w.plan, id);
     std::string text =
-        fmt::format("{0}* const {1} = reinterpret_cast<{0}*>({2}) + {3};", register_type(storage.type),
-                    name_of(w.plan, id), place_in(storage.storage_class == StorageClass::workspace, storage.offset),
+        fmt::format("{0}* const {1} = reinterpret_cast<{0}*>({2}) + {3};", register_type(storage.type), name,
+                    place_in(storage.storage_class == StorageClass::workspace, storage.offset, name),
                     IndexExpression::variable("thread") * storage.vector);
     if (known.insert(text).second) w.line("{}", text);
   }
-  for (PipelineStateId id : body.states) w.line("PipelineState {} = {{0, 0}};", name_of(w.plan, id));
+  std::string states;
+  for (PipelineStateId id : body.states)
+    states += fmt::format("{} {} = {{0, 0}}", states.empty() ? "PipelineState" : ",", name_of(w.plan, id));
+  if (!states.empty()) w.line("{};", states);
   SharedObjects own{body.pipelines, body.buffers};
   std::erase_if(own.pipelines, [&](PipelineId id) { return around.pipelines.contains(id); });
   std::erase_if(own.buffers, [&](BufferId id) { return around.buffers.contains(id); });
@@ -487,6 +481,7 @@ std::string emit(const Plan& plan) {
   const bool panels = std::any_of(plan.buffers.begin(), plan.buffers.end(),
                                   [](const Buffer& buffer) { return buffer.form == SharedForm::panels; });
   if (uses_shared) line(1, fmt::format("char* const shared = {}();", panels ? "panel_memory" : "shared_memory"));
+  if (uses_shared) text += shared_offsets(plan, body);
   if (plan.workspace_bytes)
     line(1, fmt::format("char* const workspace = all_workspace + block_index() * {}ll;", plan.workspace_bytes));
   return text + body + "}\n";

@@ -1,4 +1,5 @@
 #include "codegen/emit/emit_steps.hpp"
+#include "codegen/plan/spelling.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
@@ -12,6 +13,17 @@ IndexExpression is_first_part(Writer& w, const Compute& compute) {
   w.uses.warp |= compute.zero_warps != 0;
   return both(no_bit(IndexExpression::variable("lane"), compute.zero_lanes),
               no_bit(IndexExpression::variable("warp"), compute.zero_warps));
+}
+
+bool is_array(const Storage& storage) { return storage.storage_class == StorageClass::registers; }
+bool is_same_array(const Storage& a, const Storage& b) {
+  return is_array(a) && is_array(b) && a.registers == b.registers && a.packed == b.packed &&
+         register_type(a.type) == register_type(b.type);
+}
+// Returns true if each register comes from the one of the same number.
+bool is_identity(const Operand& operand, int registers) {
+  const IndexExpression r = IndexExpression::variable("r", registers);
+  return (digits(operand.map, r) + operand.first).text() == r.text();
 }
 
 // Packs two neighboring elements into each register.
@@ -40,10 +52,15 @@ void emit(Writer& w, const Compute& compute) {
   const bool masked = !first.is_always() && !is_zero(compute.sweep.expression);
   const std::vector<Term>& terms = compute.sweep.expression.terms;
   const Storage& storage = w.plan.storage(compute.out);
-  if (terms.size() == 1 && terms[0].op == Op::broadcast && terms[0].in[0].kind == Operand::Kind::literal && !masked &&
-      storage.storage_class == StorageClass::registers && compute.sweep.unrolled &&
-      compute.sweep.layout.registers() == storage.registers)
-    return w.line("fill({}, {});", w.name(compute.out), expression(w, compute.sweep, 0).text);
+  if (terms.size() == 1 && terms[0].op == Op::broadcast && !masked && is_array(storage) && compute.sweep.unrolled &&
+      compute.sweep.layout.registers() == storage.registers) {
+    const Operand& of = terms[0].in[0];
+    if (of.kind == Operand::Kind::literal)
+      return w.line("fill({}, {});", w.name(compute.out), expression(w, compute.sweep, 0).text);
+    if (of.kind == Operand::Kind::value && is_same_array(w.plan.storage(of.value), storage) &&
+        is_identity(of, storage.registers))
+      return w.line("copy({}, {});", w.name(compute.out), w.name(of.value));
+  }
   sweep(w, compute.sweep, compute.out, [&](const IndexExpression& index) {
     const Spelled value = expression(w, compute.sweep, index);
     const std::string to = assign(w, compute.out, index);

@@ -451,7 +451,7 @@ void emit(Writer& w, const ZeroFill& clear) {
 std::string stage_of(Writer& w, BufferId id, LoopId loop) {
   const Buffer& buffer = w.buffer(id);
   IndexExpression tile = IndexExpression::variable(name_of(w.plan, id));
-  if (loop) tile = tile + IndexExpression::variable(name_of(w.plan, loop)) % buffer.stages * buffer.stage_bytes();
+  if (loop) tile = tile + IndexExpression::variable(name_of(w.plan, loop)) % buffer.stages * stage_bytes(w.plan, id);
   return tile.text();
 }
 

@@ -45,10 +45,10 @@ int rows_of_group(const Writer& w, int rows) { return rows / (w.role.warps / 4);
 }  // namespace
 
 std::string stage_at(Writer& w, BufferId id, PipelineStateId state) {
-  const Buffer& buffer = w.buffer(id);
+  w.buffer(id);
   if (!state) return name_of(w.plan, id);
   pipeline_of(w, state);
-  return fmt::format("{} + {}.stage * {}", name_of(w.plan, id), name_of(w.plan, state), buffer.stage_bytes());
+  return fmt::format("{} + {}.stage * {}", name_of(w.plan, id), name_of(w.plan, state), stage_bytes(w.plan, id));
 }
 
 IndexExpression consumer_group_barrier(Writer& w, int first, bool next) {

@@ -1,6 +1,8 @@
 #include "codegen/emit/emit_writer.hpp"
 
+#include <cctype>
 #include <iterator>
+#include <tuple>
 
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
@@ -13,8 +15,64 @@ void Writer::add_line(fmt::string_view format, fmt::format_args args) {
   text += '\n';
 }
 
-IndexExpression place_in(bool workspace, std::int64_t offset) {
-  return IndexExpression::variable(workspace ? "workspace" : "shared") + offset;
+namespace {
+
+std::string offset_name(std::string_view object) { return fmt::format("{}_offset", object); }
+std::string stage_name(const Plan& plan, BufferId id) { return name_of(plan, id) + "_stage"; }
+
+}  // namespace
+
+IndexExpression place_in(bool workspace, std::int64_t offset, std::string_view object) {
+  if (workspace) return IndexExpression::variable("workspace") + offset;
+  return IndexExpression::variable("shared") + IndexExpression::variable(offset_name(object));
+}
+
+IndexExpression stage_bytes(const Plan& plan, BufferId id) {
+  const Buffer& buffer = plan.buffers[id];
+  return buffer.in_workspace ? IndexExpression(buffer.stage_bytes()) : IndexExpression::variable(stage_name(plan, id));
+}
+
+bool names(std::string_view text, std::string_view name) {
+  const auto continues = [&](std::size_t at) {
+    return at < text.size() && (text[at] == '_' || std::isalnum(static_cast<unsigned char>(text[at])));
+  };
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1))
+    if ((at == 0 || !continues(at - 1)) && !continues(at + name.size())) return true;
+  return false;
+}
+
+std::string shared_offsets(const Plan& plan, std::string_view body) {
+  constexpr std::size_t most = 120;                                         // columns
+  std::set<std::tuple<std::int64_t, std::string, std::int64_t>> constants;  // by offset
+  const auto add = [&](std::int64_t offset, const std::string& name, std::int64_t value) {
+    if (names(body, name)) constants.insert({offset, name, value});
+  };
+  const auto add_place = [&](bool is_shared, std::int64_t offset, const std::string& object) {
+    if (is_shared) add(offset, offset_name(object), offset);
+  };
+  for (int i = 0; i < plan.buffers.size(); ++i) {
+    const BufferId id{i};
+    const Buffer& buffer = plan.buffers[id];
+    add_place(!buffer.in_workspace, buffer.offset, name_of(plan, id));
+    if (!buffer.in_workspace) add(buffer.offset, stage_name(plan, id), buffer.stage_bytes());
+  }
+  for (int i = 0; i < plan.pipelines.size(); ++i)
+    add_place(true, plan.pipelines[PipelineId{i}].offset, name_of(plan, PipelineId{i}));
+  for (int i = 0; i < plan.scratch.size(); ++i)
+    add_place(!plan.scratch[ScratchId{i}].in_workspace, plan.scratch[ScratchId{i}].offset, name_of(ScratchId{i}));
+  for (int i = 0; i < plan.storages.size(); ++i) {
+    const Storage& storage = plan.storages[StorageId{i}];
+    add_place(storage.storage_class == StorageClass::shared, storage.offset, name_of(plan, StorageId{i}));
+  }
+  if (constants.empty()) return {};
+  std::string text = "  // Shared memory: offsets, and bytes of a stage.\n  enum : int {\n";
+  std::string line;
+  for (const auto& [offset, name, value] : constants) {
+    std::string one = fmt::format("{} = {},", name, value);
+    if (!line.empty() && 5 + line.size() + one.size() > most) text += "    " + std::exchange(line, {}) + '\n';
+    line += (line.empty() ? "" : " ") + one;
+  }
+  return text + "    " + line + "\n  };\n";
 }
 
 namespace {
@@ -115,10 +173,22 @@ IndexExpression Writer::grid(int axis) const {
   return IndexExpression::variable(name_of(plan, {KernelParameter::Kind::grid, 0, phase.first_axis + axis}));
 }
 
+std::string Writer::temporary(const Term& term) {
+  if (taken.empty())
+    for (int i = 0; i < plan.storages.size(); ++i) taken.insert(name_of(plan, StorageId{i}));
+  if (term.label.number < 0)
+    return fmt::format("{}{}", term.op == Op::select ? "where" : info(term.op).name, temporaries++);
+  const std::string own = name_of(term.label);
+  std::string unique = own;
+  for (int i = 2; !taken.insert(unique).second; ++i) unique = fmt::format("{}_{}", own, i);
+  return unique;
+}
+
 std::string Writer::scratch(ScratchId id, ElementType type) {
   const Scratch& scratch = plan.scratch[id];
   use_memory(scratch.in_workspace);
-  return fmt::format("reinterpret_cast<{}*>({})", scratch_type(type), place_in(scratch.in_workspace, scratch.offset));
+  return fmt::format("reinterpret_cast<{}*>({})", scratch_type(type),
+                     place_in(scratch.in_workspace, scratch.offset, name_of(id)));
 }
 
 }  // namespace tessera::internal::codegen

@@ -21,8 +21,14 @@ struct ThreadTerm {
   std::vector<std::pair<Factor, int>> digits;
 };
 
-/// An address in shared memory or the workspace.
-IndexExpression place_in(bool workspace, std::int64_t offset);
+/// The address of an object in shared memory, where its offset has a name, or in the workspace.
+IndexExpression place_in(bool workspace, std::int64_t offset, std::string_view object);
+/// Bytes of a buffer's stage.
+IndexExpression stage_bytes(const Plan& plan, BufferId id);
+/// Declares the offsets and sizes in shared memory that a kernel's body names, in the order of the offsets.
+std::string shared_offsets(const Plan& plan, std::string_view body);
+/// Returns true if `text` uses the variable `name`.
+bool names(std::string_view text, std::string_view name);
 
 struct Writer {
   Writer(const Plan& plan, const Phase& phase, const Role& role, int depth)
@@ -36,6 +42,7 @@ struct Writer {
   std::string text;
   int depth;
   int temporaries = 0;
+  std::set<std::string> taken;  ///< names of values and of temporaries
   std::vector<ThreadTerm> terms;
   struct {
     bool shared = false, thread = false, lane = false, warp = false;
@@ -108,6 +115,7 @@ struct Writer {
   IndexExpression stride(const TileAccess& access, int axis) const;  ///< in elements; 1 along the contiguous axis
   IndexExpression grid(int axis) const;                         ///< extent of the grid along an axis of the phase
   std::string scratch(ScratchId id, ElementType type);          ///< a pointer to elements of the type
+  std::string temporary(const Term& term);                      ///< a new name for it
 
  private:
   std::set<StorageId> declared_;

@@ -301,6 +301,7 @@ Operand SweepBuilder::term(Id id) {
   const auto enter = [&](Id op) {
     const Node& at = steps_.node(op);
     stack.push_back({op, {at.op, at.type, steps_.node(at.in.back()).type, {}}});
+    stack.back().term.label = steps_.values.label(op, name(at.op));
     if (at.op == Op::custom) stack.back().term.function = static_cast<int>(at.function());
     if (at.op == Op::cast) stack.back().term.small = converts_small(steps_.analysis, at);
   };

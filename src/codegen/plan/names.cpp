@@ -29,6 +29,7 @@ std::string name_of(const Plan& plan, StorageId id) {
 std::string name_of(const Plan& plan, ValueId id) { return name_of(plan, plan.values[id].storage); }
 std::string name_of(const Plan& plan, LoopId id) { return name_of(plan.loops[id].counter); }
 std::string name_of(const Plan& plan, BufferId id) { return name_of(plan.buffers[id].label); }
+std::string name_of(ScratchId id) { return fmt::format("scratch{}", id.index); }
 std::string name_of(const Plan& plan, PipelineId id) { return name_of(plan.pipelines[id].label); }
 std::string name_of(const Plan& plan, PipelineStateId id) { return name_of(plan.states[id].label); }
 std::string name_of(const Plan& plan, TensorMapId id) { return name_of(plan.tensor_maps[id].label); }

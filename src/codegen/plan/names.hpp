@@ -12,6 +12,7 @@ std::string name_of(const Plan& plan, StorageId storage);
 std::string name_of(const Plan& plan, ValueId value);
 std::string name_of(const Plan& plan, LoopId loop);  ///< the name of its counter
 std::string name_of(const Plan& plan, BufferId buffer);
+std::string name_of(ScratchId scratch);
 std::string name_of(const Plan& plan, PipelineId pipeline);
 std::string name_of(const Plan& plan, PipelineStateId state);
 std::string name_of(const Plan& plan, TensorMapId map);

@@ -283,7 +283,7 @@ class StepText {
           fmt::format("{} * {} + {}{}", operand(c.index, nullptr, {}), c.scale, c.offset, c.far ? " (64-bit)" : ""));
     return fmt::format("{}[{}]", name_of(plan_, map), fmt::join(parts, ", "));
   }
-  static std::string of(ScratchId id) { return fmt::format("scratch{}", id.index); }
+  static std::string of(ScratchId id) { return name_of(id); }
 
   static std::string strides(const Strides& strides, const Shape& shape) {
     std::vector<std::string> parts;

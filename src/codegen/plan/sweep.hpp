@@ -58,6 +58,7 @@ struct Term {
   bool small = false;            ///< cast of integers to reals: of 22 bits and a sign at most
   int function = -1;             ///< custom op: index among the plan's functions
   int argument = -1, axis = -1;  ///< extent of a tensor of a list: the list's first one, and the axis
+  Label label = {};              ///< of the graph's node, if it is one
 };
 
 /// Terms in order; the last is the result.

@@ -41,3 +41,10 @@ __device__ inline void fill(T (&out)[N], Value value) {
 #pragma unroll
   for (int i = 0; i < N; ++i) out[i] = value;
 }
+
+// Copies all elements of registers.
+template <class T, int N>
+__device__ inline void copy(T (&out)[N], const T (&in)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) out[i] = in[i];
+}

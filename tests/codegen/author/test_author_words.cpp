@@ -92,7 +92,7 @@ std::vector<Lesson> lessons() {
       {"vector_add", {}, {"a", "b", "c", "i"}},
       {"softmax", {}, {"x", "y", "row", "xs", "e"}},
       {"lesson_layer_norm", {}, {"x", "weight", "bias", "y", "eps", "row", "xs", "xc", "rstd"}},
-      {"lesson_linear_gelu-bf16", {}, {"x", "w", "bias", "y", "m", "n", "acc"}},
+      {"lesson_linear_gelu-bf16", {}, {"x", "w", "bias", "y", "m", "n", "acc", "x_2", "minimum_x"}},
       {"flash_attention-causal-bf16",
        {},
        {"q", "v", "o", "scale", "m", "head", "rows", "top", "norm", "acc", "length", "cols", "s", "hi", "p", "shrink",

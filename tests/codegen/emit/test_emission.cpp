@@ -79,6 +79,10 @@ TEST_CASE("each role of a phase has its own declarations, numbered from its firs
   CHECK(emit(made.plan) == R"(extern "C" __global__ void __launch_bounds__(192, 1) k_handmade(
     u32 blocks) {
   char* const shared = shared_memory();
+  // Shared memory: offsets, and bytes of a stage.
+  enum : int {
+    late_1_offset = 64,
+  };
   const int warp_of_block = warp_index();
   if (warp_of_block < 4) {
     // role consumer: warps 0 to 3
@@ -95,7 +99,7 @@ TEST_CASE("each role of a phase has its own declarations, numbered from its firs
     const int lane = lane_index();
     const int warp = warp_index() - 4;
     const int t0 = warp * 64 + lane * 2;
-    int* const late_1 = reinterpret_cast<int*>(shared + 64) + thread;
+    int* const late_1 = reinterpret_cast<int*>(shared + late_1_offset) + thread;
     for (u32 block = block_index(); block < blocks; block += grid_size()) {
       const int block1 = static_cast<int>(block % grid1);
       #pragma unroll

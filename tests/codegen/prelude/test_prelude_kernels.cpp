@@ -72,8 +72,9 @@ constexpr Kernel kernels[] = {
   store_vector<16>(p8 + 16, f);
   read_input<4>(f + 4, q8, i[7] > 0);
 )"},
-    {"f64", R"(  double x = cast_f64(f[0]), y = cast_f64(f[1]), both[2];
-  fill(both, x);
+    {"f64", R"(  double x = cast_f64(f[0]), y = cast_f64(f[1]), both[2], again[2];
+  fill(again, x);
+  copy(both, again);
   x = sin_of(x) + cos_of(y) + tan_of(x) + tanh_of(y) + exp2_of(x) + sigmoid2_of(y) + sign_of(x);
   if (less(x, y) || less_equal(y, x) || is_nan(x) || is_infinite(x) || is_finite(y)) x = minimum(x, y);
   y = minimum_nan(x, y) + maximum_nan(y, x) + double_infinity() * double_nan_value();

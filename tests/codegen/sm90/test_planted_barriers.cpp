@@ -130,7 +130,7 @@ std::vector<Sample> samples(bool many = false) {
                no_matrix_wait,
                no_store_fence,
                {"", "consumer groups multiply at the same time", R"( +named_barrier(_arrive)?\([^\n]*\+ 3, 256\);\n)"},
-               {"", "both consumer groups stage in the same buffer", R"( \+ team \* 8192)"}}),
+               {"", "both consumer groups stage in the same buffer", R"( \+ team \* \w+_stage)"}}),
           matmul<bf16, bf16>(  // one consumer group of two warp groups
               "role_shared", {128, 256, 64}, {120, 328}, {328, 256},
               {no_full_wait,
