@@ -181,6 +181,20 @@ TEST_CASE("a number that the author wrote on one line is one statement", "[gener
   // Each is used twice, or stands on a line of its own.
   CHECK(count(text, "const int minimum_") == 1);
   CHECK(count(text, "const int add_") == 1);
+  const std::string twice = body_of([](In<f32, 2> x, Out<f32, 2> y, Scalar<i32> n) {
+    // clang-format off
+    const Index first = n * 3; const Index other = first + 5;
+    // clang-format on
+    store(y, {first, 0}, load(x, {other, 0}, {1, 32}));
+  });
+  CHECK(has(twice, "= wrap_mul(scalar2, 3);"));
+  CHECK(has(twice, "= wrap_add(mul_"));
+  const std::string lines = body_of([](In<f32, 2> x, Out<f32, 2> y, Scalar<i32> n) {
+    const Index first = n * 3;
+    const Index other = first + 5;
+    store(y, {0, 0}, load(x, {other, 0}, {1, 32}));
+  });
+  CHECK(has(lines, "= wrap_add(mul_"));
   // A condition that one if_ tests has no name.
   const std::string branch = body_of(
       [](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) { if_(n < 5, [&] { store(y, {0}, load(x, {0}, {32})); }); });

@@ -143,7 +143,7 @@ Spelled expression(Writer& w, const Sweep& sweep, const IndexExpression& index) 
     Spelled spelled = spell(w, term, in);
     const bool last = i + 1 == terms.size();
     if (!last && (uses[i] > 1 || spelled.text.size() > most)) {
-      Spelled named{w.temporary(term)};
+      Spelled named{w.temporary(term, term.op == Op::select ? "where" : name(term.op))};
       w.line("const {} {} = {};", register_type(term.type), named.text, spelled.text);
       spelled = std::move(named);
     }

@@ -173,11 +173,10 @@ IndexExpression Writer::grid(int axis) const {
   return IndexExpression::variable(name_of(plan, {KernelParameter::Kind::grid, 0, phase.first_axis + axis}));
 }
 
-std::string Writer::temporary(const Term& term) {
+std::string Writer::temporary(const Term& term, std::string_view op) {
   if (taken.empty())
     for (int i = 0; i < plan.storages.size(); ++i) taken.insert(name_of(plan, StorageId{i}));
-  if (term.label.number < 0)
-    return fmt::format("{}{}", term.op == Op::select ? "where" : info(term.op).name, temporaries++);
+  if (term.label.number < 0) return fmt::format("{}{}", op, temporaries++);
   const std::string own = name_of(term.label);
   std::string unique = own;
   for (int i = 2; !taken.insert(unique).second; ++i) unique = fmt::format("{}_{}", own, i);

@@ -115,7 +115,7 @@ struct Writer {
   IndexExpression stride(const TileAccess& access, int axis) const;  ///< in elements; 1 along the contiguous axis
   IndexExpression grid(int axis) const;                         ///< extent of the grid along an axis of the phase
   std::string scratch(ScratchId id, ElementType type);          ///< a pointer to elements of the type
-  std::string temporary(const Term& term);                      ///< a new name for it
+  std::string temporary(const Term& term, std::string_view op);  ///< a new name for it
 
  private:
   std::set<StorageId> declared_;
