@@ -189,6 +189,11 @@ TEST_CASE("a number that the author wrote on one line is one statement", "[gener
   });
   CHECK(has(twice, "= wrap_mul(scalar2, 3);"));
   CHECK(has(twice, "= wrap_add(mul_"));
+  const std::string product = body_of([](In<f32, 2> x, Out<f32, 2> y, Scalar<i32> n, Scalar<i32> m) {
+    const Index other = (n + 1) * (m + 2);
+    store(y, {0, 0}, load(x, {other, 0}, {1, 32}));
+  });
+  CHECK(has(product, "= wrap_mul(wrap_add(scalar2, 1), wrap_add(scalar3, 2));"));
   const std::string lines = body_of([](In<f32, 2> x, Out<f32, 2> y, Scalar<i32> n) {
     const Index first = n * 3;
     const Index other = first + 5;
@@ -203,6 +208,12 @@ TEST_CASE("a number that the author wrote on one line is one statement", "[gener
     if_(n < 5, [&] { store(y, {0}, load(x, {0}, {32})); }).else_([&] { store(y, {1}, load(x, {0}, {32})); });
   });
   CHECK(has(both, "const bool less_"));
+  const std::string again = body_of([](In<f32, 1> x, Out<f32, 1> y, Scalar<i32> n) {
+    const Tile few = n < 5;
+    if_(few, [&] { store(y, {0}, load(x, {0}, {32})); });
+    if_(few, [&] { store(y, {1}, load(x, {1}, {32})); });
+  });
+  CHECK(has(again, "const bool less_"));
 }
 
 TEST_CASE("a peeled iteration counts 0", "[generate]") {
