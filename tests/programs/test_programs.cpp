@@ -803,7 +803,7 @@ TEST_CASE("A plan can be shown after each of its passes", "[programs]") {
   CHECK(has(shown("softmax", "plan"), after.substr(after.find('\n'))));  // the last pass adds no step
   std::string all;
   const char* const passes[] = {"schedule",     "lower",  "plan_dce", "loads_early", "registers", "memory",
-                                "tensor_cores", "copies", "pdl",      "l2_policy", "barriers", "parameters"};
+                                "tensor_cores", "copies", "pdl",      "l2_policy",   "barriers",  "parameters"};
   for (const char* pass : passes) all += std::string(all.empty() ? "" : ",") + "plan:" + pass;
   const std::string each = shown("softmax", all);
   for (const char* pass : passes)
