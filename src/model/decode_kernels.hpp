@@ -11,14 +11,15 @@ namespace tessera::internal::kernels {
 template <Element P, Element W>
 auto decode_qkv(int width, int columns) {
   using A = Activation<P>;
-  return kernel("decode_qkv", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
-                                  In<i32, 1> past, In<i32, 1> count, Out<A, 2> q, Out<A, 3> keys, Out<A, 3> values,
-                                  Scalar<f32> epsilon) {
+  return kernel("decode_qkv",
+                [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past,
+                    In<i32, 1> count, Out<A, 2> q, Out<A, 3> keys, Out<A, 3> values, Scalar<f32> epsilon) {
     require(w.extent(1) == 3 * width, "queries, keys and values side by side");
     const int parts = width / columns;
     auto [b, n] = blocks(x.extent(0), 3 * parts);
     Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
-    Tile y = cast<A>(mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns})) + load(bias, {n}, {columns}));
+    Tile y = cast<A>(mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns})) +
+                     load(bias, {n}, {columns}));
     Tile start = item(load(past, {b}, {1})), extent = item(load(count, {b}, {1}));
     // Tiles outside of a tensor are not stored.
     store(q, {b, n}, y);
@@ -36,7 +37,6 @@ auto decode_part(int heads, int head_width, int parts, int bn) {
   return kernel("decode_part", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                    Out<f32, 4> y, Out<f32, 3> top, Out<f32, 3> norm, Scalar<f32> scale) {
     require(q.extent(1) == heads * d, "heads side by side");
-    hints({.warps = 1});  // one warp has no barriers
     auto [part, h, b] = blocks(parts, heads, q.extent(0));
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
     const auto filled_keys = keys.slice(1, 0, length);
@@ -65,11 +65,12 @@ auto decode_part(int heads, int head_width, int parts, int bn) {
 template <Element P, Element W>
 auto decode_project(int heads, int head_width, int parts, int columns) {
   const int d = head_width, width = heads * d;
-  return kernel("decode_project", [=](In<f32, 4> y, In<f32, 3> top, In<f32, 3> norm, In<W, 2> w, In<f32, 1> bias,
-                                      InOut<f32, 2> x) {
+  return kernel("decode_project",
+                [=](In<f32, 4> y, In<f32, 3> top, In<f32, 3> norm, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> x) {
     auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
     std::vector<Tile<f32, 2>> tops;
-    for (int part = 0; part < parts; ++part) tops.push_back(reshape(load(top, {b, part, 0}, {1, 1, heads}), {heads, 1}));
+    for (int part = 0; part < parts; ++part)
+      tops.push_back(reshape(load(top, {b, part, 0}, {1, 1, heads}), {heads, 1}));
     Var hi = tops[0], total = zeros<f32>({heads, 1}), sums = zeros<f32>({heads, d});
     for (const auto& other : tops) hi = maximum(hi, other);
     for (int part = 0; part < parts; ++part) {
@@ -105,9 +106,9 @@ auto decode_exact_up(int width, int columns) {
                                        Out<A, 2> y, Scalar<f32> epsilon) {
     auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
     Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
-    Tile half = (mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns})) +
-                 load(bias, {n}, {columns})) *
-                0.5f;
+    Tile half =
+        (mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns})) + load(bias, {n}, {columns})) *
+        0.5f;
     store(y, {b, n}, cast<A>(fma(half, erf(half * 1.4142135623730951f), half)));
   });
 }

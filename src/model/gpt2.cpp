@@ -376,8 +376,8 @@ class TypedState final : public Session::State {
     Tensor<f32, 3> x;
     Tensor<A, 3> qkv, attended;
     Tensor<A, 2> normed, inner;
-    bool fused;              // the kernels of decode_kernels.hpp
-    Tensor<f32, 4> part;     // of attention
+    bool fused;           // the kernels of decode_kernels.hpp
+    Tensor<f32, 4> part;  // of attention
     Tensor<f32, 3> top, norm;
     Sequence launches;
     std::optional<CapturedGraph> graph;  // of all launches but the last, after the first time

@@ -34,15 +34,20 @@ int decode_keys(const TileTarget& target) {
 }
 
 DecodeTiles decode_tiles(const TileTarget& target) {
-  // A CTA of 256 threads keeps its weights in registers, 48 elements a thread, and there should be a CTA or two for each
-  // multiprocessor. Columns of queries, keys and values are in different tiles.
+  // A CTA of 256 threads keeps its weights in registers, 48 elements a thread, and there should be a CTA or two for
+  // each multiprocessor. Columns of queries, keys and values are in different tiles.
   const auto columns = [&](int most) {
     int columns = std::clamp(power_at_most(48 * 256 / target.width), 1, most);
     while (target.width % columns != 0) columns /= 2;
     return columns;
   };
-  return {.qkv = columns(16), .project = columns(8), .up = columns(16), .head = columns(16), .rounds = 4,
-          .parts = 4, .keys = 64};
+  return {.qkv = columns(16),
+          .project = columns(8),
+          .up = columns(16),
+          .head = columns(16),
+          .rounds = 4,
+          .parts = 4,
+          .keys = 64};
 }
 
 bool has_decode_kernels(const TileTarget& target) {

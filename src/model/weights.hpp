@@ -60,8 +60,8 @@ class WeightLoader {
       case StoredType::bf16:
         return as<T, R>(bring<bf16>(stored), extents);
       default:
-        throw Error(
-            fmt::format("weight '{}' is {}; supported are F32, F16 and BF16", stored.name, tessera::internal::name(stored.type)));
+        throw Error(fmt::format("weight '{}' is {}; supported are F32, F16 and BF16", stored.name,
+                                tessera::internal::name(stored.type)));
     }
   }
 

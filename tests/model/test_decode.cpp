@@ -42,8 +42,8 @@ Tokens text_of(int length) {
 std::vector<float> step_by_step(const Gpt2& model, const Tokens& text, std::size_t prompt) {
   Session session(model, 1, model.config().positions);
   const auto append = [&](std::size_t from, std::size_t to) {
-    const std::vector<Tokens> tokens{{text.begin() + static_cast<std::ptrdiff_t>(from),
-                                      text.begin() + static_cast<std::ptrdiff_t>(to)}};
+    const std::vector<Tokens> tokens{
+        {text.begin() + static_cast<std::ptrdiff_t>(from), text.begin() + static_cast<std::ptrdiff_t>(to)}};
     session.append(tokens);
   };
   if (prompt > 0) append(0, prompt);

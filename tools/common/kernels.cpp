@@ -60,7 +60,9 @@ class Table {
     // In memory, weights of decode steps are transposed.
     const auto add_decode = [&](std::string_view kernel, std::string_view weights, auto make) {
       add(named(kernel), make);
-      kernels.back().unlike_dense = [=](Variant& variant) { variant.tensors[weights == "w3" ? 3 : 0].contiguous_axis = 0; };
+      kernels.back().unlike_dense = [=](Variant& variant) {
+        variant.tensors[weights == "w3" ? 3 : 0].contiguous_axis = 0;
+      };
     };
     add_decode("decode_qkv", "w3", [=] { return kernels::decode_qkv<P, W>(width, 16); });
     add(named("decode_part"), [=] { return kernels::decode_part<P>(heads, head_width, 4, 64); });

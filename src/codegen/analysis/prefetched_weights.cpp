@@ -58,14 +58,18 @@ class Search {
     for (std::size_t i = 0; i < 2; ++i) {
       const TileAccess::Axis& axis = access.axes[i];
       if (axis.tensor_axis < 0 || !axis.viewed.is_tensors() || !axis.slices.empty()) return;
-      if (is_block(axis.index) && !selected) selected = i;
-      else if (!is_literal_zero(axis.index) && !is_counter(axis.index)) return;
+      if (is_block(axis.index) && !selected)
+        selected = i;
+      else if (!is_literal_zero(axis.index) && !is_counter(axis.index))
+        return;
     }
     if (!selected || access.axes[0].tensor_axis == access.axes[1].tensor_axis) return;
     if (access.axes[1 - *selected].extent == 1) return;
     PrefetchL2 prefetch{.access = access, .selected = static_cast<int>(*selected)};
     prefetch.access.axes[1 - *selected].index = {.kind = Operand::Kind::literal};
-    const auto same = [&](const Step& other) { return other.action.as<PrefetchL2>()->access.parameter == access.parameter; };
+    const auto same = [&](const Step& other) {
+      return other.action.as<PrefetchL2>()->access.parameter == access.parameter;
+    };
     if (std::ranges::none_of(found_, same)) found_.push_back({std::move(prefetch), no_id, step.location});
   }
 

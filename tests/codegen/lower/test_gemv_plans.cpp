@@ -130,12 +130,15 @@ TEST_CASE("a gemv's loads come before what it computes of the first of them", "[
 }
 
 TEST_CASE("the verifier reports a late prefetch into L2", "[plan]") {
-  const PlantedFault faults[] = {
-      {"after the wait", [](Plan& p) {
+  const PlantedFault faults[] =
+      {
+          {"after the wait",
+           [](Plan& p) {
     Body& body = p.phases[0].roles[0].body;
     std::swap(body[0], body[1]);
-  }, "prefetched into L2 after the grid dependency wait"},
-      {"along no axis", [](Plan& p) { the<PrefetchL2>(p).selected = 2; }, "selects axis 2"},
+           },
+           "prefetched into L2 after the grid dependency wait"},
+          {"along no axis", [](Plan& p) { the<PrefetchL2>(p).selected = 2; }, "selects axis 2"},
   };
   check_reported(plan_of(scaled(1)), faults);
 }

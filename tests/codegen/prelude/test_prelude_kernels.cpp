@@ -299,6 +299,7 @@ constexpr Kernel hopper_kernels[] = {
   u64* const full = reinterpret_cast<u64*>(tile + 8192);
   prefetch_map(map);
   griddep_launch_dependents();
+  prefetch_l2<128>(tile, l[0], i[0], i[1], l[1], i[2], i[3], l[2]);
   griddep_wait();
   tma_load(map, tile, full, i[0], i[1]);
   tma_load(map, tile, full, i[0], i[1], i[2]);

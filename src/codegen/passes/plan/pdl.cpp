@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "codegen/analysis/prefetched_weights.hpp"
 #include "codegen/passes/plan/no_hoist_loads.hpp"
 #include "codegen/passes/plan/planning.hpp"
-#include "codegen/analysis/prefetched_weights.hpp"
 #include "codegen/plan/effects.hpp"
 #include "codegen/plan/remarks.hpp"
 

@@ -4,8 +4,8 @@ __device__ inline void griddep_wait() { asm volatile("griddepcontrol.wait;" ::: 
 // Lets the next launch begin, where resources are free, once all CTAs of this one have called this or ended.
 __device__ inline void griddep_launch_dependents() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
-// Prefetches a part of a matrix into the L2 cache: rows [row, row + rows) and columns [column, column + columns), as far
-// as they exist. Each of the CTA's threads takes some of the 128-byte lines.
+// Prefetches rows [row, row + rows) and columns [column, column + columns) of a matrix into the L2 cache, as far as
+// they exist. Each of the CTA's threads takes some of the 128-byte lines.
 template <int threads, class T>
 __device__ inline void prefetch_l2(const T* matrix, i64 row, int rows, int all_rows, i64 column, int columns,
                                    int all_columns, i64 stride) {
