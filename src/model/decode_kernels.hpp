@@ -85,31 +85,30 @@ auto decode_project(int heads, int head_width, int parts, int columns) {
   });
 }
 
-/// y [B,N] = gelu(layer norm of x [B,C] w [C,N] + bias).
+/// y [B,N] = activation(layer norm of x [B,C] w [C,N] + bias).
 template <Element P, Element W>
-auto decode_up(int width, int columns) {
+auto activated_up(const char* name, int width, int columns, auto activation) {
   using A = Activation<P>;
-  return kernel("decode_up", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
-                                 Out<A, 2> y, Scalar<f32> epsilon) {
+  return kernel(name, [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y,
+                          Scalar<f32> epsilon) {
     auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
     Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
     Tile up = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns}));
-    store(y, {b, n}, cast<A>(gelu(up + load(bias, {n}, {columns}))));
+    store(y, {b, n}, cast<A>(activation(up + load(bias, {n}, {columns}))));
   });
 }
 
-/// The same with the exact GELU.
+template <Element P, Element W>
+auto decode_up(int width, int columns) {
+  return activated_up<P, W>("decode_up", width, columns, [](TileExpr auto const& e) { return gelu(e); });
+}
+
+/// The exact GELU; of x, only x / 2 is kept, as in linear_exact_gelu.
 template <Element P, Element W>
 auto decode_exact_up(int width, int columns) {
-  using A = Activation<P>;
-  return kernel("decode_exact_up", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
-                                       Out<A, 2> y, Scalar<f32> epsilon) {
-    auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
-    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
-    Tile half =
-        (mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns})) + load(bias, {n}, {columns})) *
-        0.5f;
-    store(y, {b, n}, cast<A>(fma(half, erf(half * 1.4142135623730951f), half)));
+  return activated_up<P, W>("decode_exact_up", width, columns, [](TileExpr auto const& e) {
+    Tile half = e * 0.5f;
+    return fma(half, erf(half * 1.4142135623730951f), half);
   });
 }
 

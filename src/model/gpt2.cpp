@@ -168,6 +168,24 @@ class TypedNetwork final : public Gpt2::Network {
             head_[choose<P>(MatmulFamily::plain, {rows, this->config().vocab, c, true}, this->device())]};
   }
 
+  /// The kernels of a decode step of one sequence.
+  struct DecodeKernels {
+    DecodeKernels(const Gpt2Config& config, const DecodeTiles& tiles)
+        : parts(tiles.parts),
+          qkv(kernels::decode_qkv<P, W>(config.width, tiles.qkv)),
+          part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, tiles.keys)),
+          project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
+          up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.up)
+                                        : kernels::decode_up<P, W>(config.width, tiles.up)),
+          head(kernels::decode_head<P, W>(config.width, tiles.head, tiles.rounds)) {}
+    int parts;
+    decltype(kernels::decode_qkv<P, W>(0, 0)) qkv;
+    decltype(kernels::decode_part<P>(0, 0, 0, 0)) part;
+    decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) project;
+    decltype(kernels::decode_up<P, W>(0, 0)) up;
+    decltype(kernels::decode_head<P, W>(0, 0, 0)) head;
+  };
+
   struct Kernels {
     Kernels(const Gpt2Config& config, const TileTarget& target)
         : embed(kernels::embed<W>(config.width, copy_rows(target))),
@@ -177,14 +195,6 @@ class TypedNetwork final : public Gpt2::Network {
           attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                           attention_tiles(target).keys)),
           decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), decode_keys(target))),
-          decode_qkv(kernels::decode_qkv<P, W>(config.width, decode_tiles(target).qkv)),
-          decode_part(kernels::decode_part<P>(config.heads, config.head_width(), decode_tiles(target).parts,
-                                              decode_tiles(target).keys)),
-          decode_project(kernels::decode_project<P, W>(config.heads, config.head_width(), decode_tiles(target).parts,
-                                                       decode_tiles(target).project)),
-          decode_up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, decode_tiles(target).up)
-                                               : kernels::decode_up<P, W>(config.width, decode_tiles(target).up)),
-          decode_head(kernels::decode_head<P, W>(config.width, decode_tiles(target).head, decode_tiles(target).rounds)),
           greedy_parts(kernels::greedy_parts(config.vocab, logits_per_part)),
           greedy_token(kernels::greedy_token(parts_of(config.vocab))),
           sample(kernels::sample(config.vocab)),
@@ -198,11 +208,6 @@ class TypedNetwork final : public Gpt2::Network {
     decltype(kernels::append_cache<A>(0, 0)) append_cache;
     decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
     decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;
-    decltype(kernels::decode_qkv<P, W>(0, 0)) decode_qkv;
-    decltype(kernels::decode_part<P>(0, 0, 0, 0)) decode_part;
-    decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) decode_project;
-    decltype(kernels::decode_up<P, W>(0, 0)) decode_up;
-    decltype(kernels::decode_head<P, W>(0, 0, 0)) decode_head;
     decltype(kernels::greedy_parts(0, 0)) greedy_parts;
     decltype(kernels::greedy_token(0)) greedy_token;
     decltype(kernels::sample(0)) sample;
@@ -212,9 +217,8 @@ class TypedNetwork final : public Gpt2::Network {
     decltype(kernels::fill<i32>(0)) fill_positions;
   };
   const Kernels& kernels() const { return kernels_; }
-  /// Does a decode step of one sequence have kernels of its own?
-  bool fuses_decode() const { return along_k_; }
-  int decode_parts() const { return decode_tiles(target_).parts; }
+  /// If a decode step of one sequence has kernels of its own.
+  const std::optional<DecodeKernels>& decode_kernels() const { return decode_kernels_; }
 
   Tensor<W, 2> wte, wpe, head;
   Tensor<f32, 1> ln_f_weight, ln_f_bias;
@@ -231,11 +235,14 @@ class TypedNetwork final : public Gpt2::Network {
                 .seen = config.positions / 2},
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
+        decode_kernels_(along_k_ ? std::optional<DecodeKernels>(std::in_place, config, decode_tiles(target_))
+                                 : std::nullopt),
         linear_gelu_(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>) {}
 
   TileTarget target_;
   bool along_k_;  // weights [K,N] of matmuls are contiguous along K
   Kernels kernels_;
+  std::optional<DecodeKernels> decode_kernels_;
   mutable std::mutex mutex_;
   mutable ByTiles<decltype(Matmuls<P, W>::qkv)> linear_{kernels::linear<P, W>};
   mutable ByTiles<decltype(Matmuls<P, W>::up)> linear_gelu_;
@@ -291,13 +298,11 @@ class TypedState final : public Session::State {
     else
       upload(ids_, token_, on_device_.token);
     upload(counts_, count_, on_device_.count);
+    if (step_->length == 1 && step_->runs++ == 1) record();
     if (step_->graph)
       stream_.launch(*step_->graph);
     else
       step_->launches.run(stream_, 0, last_launch());
-    // A step that is repeated is recorded: its launches take no time of the host then.
-    if (step_->length == 1 && !step_->graph && !device().shares_host_memory())
-      step_->graph = stream_.capture([&] { step_->launches.run(stream_, 0, last_launch()); });
   }
 
   void commit() override { step_->launches.run(stream_, last_launch(), last_launch() + 1); }
@@ -352,6 +357,14 @@ class TypedState final : public Session::State {
   const Device& device() const { return network_.device(); }
   const Gpt2Config& config() const { return network_.config(); }
 
+  /// Records the launches of a step that is repeated, so that one launch on the host takes their place. The device's
+  /// stream may be in use by other threads, whose launches would be recorded, too.
+  void record() {
+    if (device().shares_host_memory()) return;
+    const Stream own = device().new_stream();
+    step_->graph = own.capture([&] { step_->launches.run(own, 0, last_launch()); });
+  }
+
   /// The activations and launches of one forward pass; kept for the next pass of the same length.
   struct Step {
     Step(const TypedState& session, std::int64_t batch, std::int64_t positions)
@@ -364,12 +377,15 @@ class TypedState final : public Session::State {
           attended(session.device(), {batch, positions, session.config().width}),
           normed(session.device(), {batch * positions, session.config().width}),
           inner(session.device(), {batch * positions, session.config().inner}),
-          fused(batch * positions == 1 && session.network_.fuses_decode()),
+          fused(batch * positions == 1 && session.network_.decode_kernels()),
           part({session.device(), {1, parts_of(session), session.config().heads, session.config().head_width()}}),
           top({session.device(), {1, parts_of(session), session.config().heads}}),
           norm({session.device(), {1, parts_of(session), session.config().heads}}),
           launches(fused ? session.fused_launches(*this) : session.launches(*this)) {}
-    static int parts_of(const TypedState& session) { return session.network_.decode_parts(); }
+    static int parts_of(const TypedState& session) {
+      const auto& fused = session.network_.decode_kernels();
+      return fused ? fused->parts : 1;
+    }
     int length;
     Matmuls<P, W> products;
     Tensor<i32, 2> ids;
@@ -380,7 +396,8 @@ class TypedState final : public Session::State {
     Tensor<f32, 4> part;  // of attention
     Tensor<f32, 3> top, norm;
     Sequence launches;
-    std::optional<CapturedGraph> graph;  // of all launches but the last, after the first time
+    std::optional<CapturedGraph> graph;  // of all launches but the last
+    int runs = 0;
   };
 
   /// The launches of a forward pass (prefill, or a decode step if length is 1). The last one makes its tokens part of
@@ -422,6 +439,7 @@ class TypedState final : public Session::State {
   /// The same for one new position of one sequence.
   Sequence fused_launches(const Step& step) const {
     const std::int64_t width = config().width;
+    const auto& fused = *network_.decode_kernels();
     const auto& products = step.products;
     const float epsilon = config().epsilon, scale = 1.0f / std::sqrt(static_cast<float>(config().head_width()));
     const auto x = step.x.reshaped(std::array<std::int64_t, 2>{1, width});
@@ -432,15 +450,14 @@ class TypedState final : public Session::State {
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = key_cache_[i], &values = value_cache_[i];
-      made.add(kernels_.decode_qkv, x, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, past_,
-               count_, q, keys, values, epsilon);
-      made.add(kernels_.decode_part, q, keys, values, past_, count_, step.part, step.top, step.norm, scale);
-      made.add(kernels_.decode_project, step.part, step.top, step.norm, block.proj_weight, block.proj_bias, x);
-      made.add(kernels_.decode_up, x, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, step.inner,
-               epsilon);
+      made.add(fused.qkv, x, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, past_, count_, q,
+               keys, values, epsilon);
+      made.add(fused.part, q, keys, values, past_, count_, step.part, step.top, step.norm, scale);
+      made.add(fused.project, step.part, step.top, step.norm, block.proj_weight, block.proj_bias, x);
+      made.add(fused.up, x, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, step.inner, epsilon);
       made.add(products.down, step.inner, block.out_weight, block.out_bias, x);
     }
-    made.add(kernels_.decode_head, x, network_.ln_f_weight, network_.ln_f_bias, network_.head, logits_, epsilon);
+    made.add(fused.head, x, network_.ln_f_weight, network_.ln_f_bias, network_.head, logits_, epsilon);
     made.add(kernels_.advance, step.ids, count_, seen_, past_);
     return made;
   }

@@ -50,15 +50,19 @@ class WeightLoader {
   Tensor<T, R> load(const StoredTensor& stored, bool along_k = false) const {
     typename Tensor<T, R>::Extents extents{};
     for (std::size_t i = 0; i < R; ++i) extents[i] = static_cast<std::int64_t>(stored.shape[i]);
-    if constexpr (R == 2)
-      if (along_k) return as_transposed<T>(stored, extents);
+    const auto from = [&]<Element From>() -> Tensor<T, R> {
+      const Tensor<From, 1> flat = bring<From>(stored);
+      if constexpr (R == 2)
+        if (along_k) return transposed<T>(flat.reshaped(extents), stream_);
+      return as<T, R>(flat, extents);
+    };
     switch (stored.type) {
       case StoredType::f32:
-        return as<T, R>(bring<f32>(stored), extents);
+        return from.template operator()<f32>();
       case StoredType::f16:
-        return as<T, R>(bring<f16>(stored), extents);
+        return from.template operator()<f16>();
       case StoredType::bf16:
-        return as<T, R>(bring<bf16>(stored), extents);
+        return from.template operator()<bf16>();
       default:
         throw Error(fmt::format("weight '{}' is {}; supported are F32, F16 and BF16", stored.name,
                                 tessera::internal::name(stored.type)));
@@ -94,19 +98,6 @@ class WeightLoader {
       Tensor<T, 1> result(device_, {flat.size()});
       launch(stream_, convert, flat, result);
       return result.reshaped(extents);
-    }
-  }
-
-  template <Element T>
-  Tensor<T, 2> as_transposed(const StoredTensor& stored, const std::array<std::int64_t, 2>& extents) const {
-    const auto from = [&]<Element From>() { return transposed<T>(bring<From>(stored).reshaped(extents), stream_); };
-    switch (stored.type) {
-      case StoredType::f16:
-        return from.template operator()<f16>();
-      case StoredType::bf16:
-        return from.template operator()<bf16>();
-      default:
-        return from.template operator()<f32>();
     }
   }
 

@@ -1,5 +1,6 @@
 // GPT-2: a decode step of one sequence, which has kernels of its own on a GPU.
 #include <cmath>
+#include <random>
 #include <vector>
 
 #include "codegen/generate.hpp"
@@ -60,7 +61,58 @@ void compare(const Device& device, const Gpt2Config& config, Compute compute, in
   CHECK(relative_difference(step_by_step(model, text, prompt), step_by_step(reference, text, text.size())) <= bound);
 }
 
+/// Parts of attention, combined, against their definition in f64. Scores differ by so much that the largest decides.
+void compare_parts(const Device& device, int length) {
+  constexpr int heads = 3, d = 16, width = heads * d, parts = 4, bn = 32, capacity = 300;
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  const auto numbers = [&](std::size_t count, float scale) {
+    std::vector<float> made(count);
+    for (float& number : made) number = static_cast<float>(bf16(scale * normal(random)));
+    return made;
+  };
+  const auto as_bf16 = [](const std::vector<float>& from) { return std::vector<bf16>(from.begin(), from.end()); };
+  const auto q = numbers(width, 2), keys = numbers(capacity * width, 2), values = numbers(capacity * width, 1);
+  std::vector<float> identity(width * width);
+  for (int i = 0; i < width; ++i) identity[static_cast<std::size_t>(i * width + i)] = 1;
+
+  const Stream stream = device.stream();
+  const Tensor<bf16, 2> on_q(device, {1, width}), w(device, {width, width});
+  const Tensor<bf16, 3> on_keys(device, {1, capacity, width}), on_values(device, {1, capacity, width});
+  const Tensor<i32, 1> past(device, {1}), count(device, {1});
+  const Tensor<f32, 4> y(device, {1, parts, heads, d});
+  const Tensor<f32, 3> top(device, {1, parts, heads}), norm(device, {1, parts, heads});
+  const Tensor<f32, 1> bias(device, {width});
+  const Tensor<f32, 2> x(device, {1, width});
+  on_q.copy_from(as_bf16(q)), on_keys.copy_from(as_bf16(keys)), on_values.copy_from(as_bf16(values));
+  w.copy_from(as_bf16(identity));
+  past.copy_from(std::vector<i32>{length - 1}), count.copy_from(std::vector<i32>{1});
+  bias.copy_from(std::vector<float>(width)), x.copy_from(std::vector<float>(width));
+  launch(stream, kernels::decode_part<bf16>(heads, d, parts, bn), on_q, on_keys, on_values, past, count, y, top, norm,
+         0.25f);
+  launch(stream, kernels::decode_project<bf16, bf16>(heads, d, parts, 8), y, top, norm, w, bias, x);
+  const std::vector<float> found = x.to_vector();
+  std::vector<float> expected(width);
+  for (int h = 0; h < heads; ++h) {
+    const auto at = [&](int position, int i) { return static_cast<std::size_t>(position * width + h * d + i); };
+    std::vector<double> weights;
+    double total = 0;
+    for (int position = 0; position < length; ++position) {
+      double score = 0;
+      for (int i = 0; i < d; ++i) score += static_cast<double>(q[at(0, i)]) * keys[at(position, i)];
+      total += weights.emplace_back(std::exp(score * 0.25));
+    }
+    for (int i = 0; i < d; ++i)
+      for (int position = 0; position < length; ++position)
+        expected[at(0, i)] +=
+            static_cast<float>(weights[static_cast<std::size_t>(position)] / total * values[at(position, i)]);
+  }
+  INFO(length);
+  CHECK(relative_difference(found, expected) <= 1e-2);
+}
+
 void compare_all(const Device& device) {
+  for (const int length : {1, 33, 128, 131, 290}) compare_parts(device, length);
   compare(device, config_of(48, 3, Gelu::tanh), Compute::f32, 7, 4, 1e-5);
   // The first step has no earlier keys; and most parts of the cache have none.
   compare(device, config_of(48, 3, Gelu::tanh), Compute::tf32, 5, 0, 2.5e-3);
@@ -72,6 +124,17 @@ void compare_all(const Device& device) {
 }
 
 }  // namespace
+
+/// A device with kernels for decode steps, if there is one.
+const Device& decode_device() {
+#ifdef TESSERA_HAS_EMULATOR
+  if (test_device_name() == "cpu") {
+    static const Device device = emulated_device();
+    return device;
+  }
+#endif
+  return test_device();
+}
 
 TEST_CASE("steps of one token have the logits of the text at once", "[model]") { compare_all(test_device()); }
 
@@ -100,6 +163,17 @@ TEST_CASE("kernels of decode steps compile without spills", "[generate]") {
     check(kernels::decode_exact_up<bf16, bf16>(width, tiles.up), 3);
     check(kernels::decode_head<bf16, bf16>(width, tiles.head, tiles.rounds), -1);
   }
+}
+
+TEST_CASE("a decode step computes the model's own GELU", "[model]") {
+  // Prefill's kernels have tests of their own; the two functions differ by more than rounding of tf32 here.
+  const std::vector<Tokens> text{text_of(3)};
+  const auto steps = [&](Gelu gelu, std::size_t prompt) {
+    const Gpt2 model(decode_device(), config_of(48, 3, gelu), 3, Compute::tf32);
+    return step_by_step(model, text[0], prompt);
+  };
+  const auto exact = steps(Gelu::exact, 3);
+  CHECK(relative_difference(steps(Gelu::exact, 2), exact) < relative_difference(steps(Gelu::tanh, 2), exact));
 }
 
 TEST_CASE("tiles of decode steps divide the width", "[model]") {

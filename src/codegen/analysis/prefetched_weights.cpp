@@ -8,8 +8,10 @@
 namespace tessera::internal::codegen {
 namespace {
 
-// With more rows, several CTAs read the same weights, and the time of a matmul is not that of its weights.
+// A tile with more rows is not bound by loading weights.
 constexpr int most_rows = 16;
+// The limit of a CTA: the launches in flight share L2.
+constexpr int most_bytes = 128 * 1024;
 
 class Search {
  public:
@@ -65,7 +67,9 @@ class Search {
     }
     if (!selected || access.axes[0].tensor_axis == access.axes[1].tensor_axis) return;
     if (access.axes[1 - *selected].extent == 1) return;
-    PrefetchL2 prefetch{.access = access, .selected = static_cast<int>(*selected)};
+    const int position = access.axes[*selected].extent * info(tensor.type).bytes;
+    PrefetchL2 prefetch{
+        .access = access, .selected = static_cast<int>(*selected), .most = std::max(most_bytes / position, 1)};
     prefetch.access.axes[1 - *selected].index = {.kind = Operand::Kind::literal};
     const auto same = [&](const Step& other) {
       return other.action.as<PrefetchL2>()->access.parameter == access.parameter;

@@ -155,7 +155,7 @@ void emit(Writer& w, const PrefetchL2& prefetch) {
   const int columns = w.plan.variant.tensors[static_cast<std::size_t>(access.parameter)].contiguous_axis;
   const auto along = [&](int axis) {
     const IndexExpression extent = w.extent(access, axis);
-    if (axis != selected.tensor_axis) return fmt::format("0, {0}, {0}", extent);
+    if (axis != selected.tensor_axis) return fmt::format("0, {}, {}", prefetch.most, extent);
     return fmt::format("{}, {}, {}", cast_i64(scalar(w, selected.index)) * selected.extent, selected.extent, extent);
   };
   w.line("prefetch_l2<{}>({}, {}, {}, {});", w.role.threads(), tensor_name(w.plan, access.parameter),

@@ -95,12 +95,13 @@ struct PrefetchBeforeWait {
   }
 };
 
-/// Prefetches into the L2 cache the positions of a tensor of rank 2 that the tile selects along one axis, and all of
-/// them along the other. Threads do not wait for it, and read other data if earlier launches write it afterwards: L2 is
-/// coherent. So it may precede GridDependencyWait.
+/// Prefetches into the L2 cache the positions of a tensor of rank 2 that the tile has along one axis, and the first of
+/// the other axis. It is only a hint: L2 is coherent, so that later loads see what earlier launches write in the
+/// meantime. So it may precede GridDependencyWait.
 struct PrefetchL2 {
   TileAccess access;
-  int selected = 0;  ///< the axis of the tile whose index and extent count
+  int selected = 0;  ///< the axis along which the prefetch is limited to the tile
+  int most = 0;      ///< positions along the other axis, if there are as many
 
   template <class S>
   static void fields(S& s, auto&& f) {

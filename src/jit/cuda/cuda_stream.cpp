@@ -190,6 +190,7 @@ void CudaStream::launch(GraphBackend& graph) {
   check(device_.driver().cuGraphLaunch(recorded.get(), stream_), "cuGraphLaunch");
   forget_launches();
   if (recorded.last()) launched(recorded.last());
+  if (device_.settings().synchronous && !is_recording()) synchronize();
 }
 
 void* CudaStream::native() {

@@ -1,4 +1,6 @@
 // Matmuls of few rows: weights are prefetched into L2 ahead of the grid dependency wait, and loads come early.
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "codegen/generate.hpp"
@@ -96,8 +98,8 @@ TEST_CASE("a prefetch names a part of the tensor, whatever axis is contiguous", 
   const auto in_text = [&](int contiguous, std::string_view part) {
     return text_of(contiguous).find(part) != std::string::npos;
   };
-  CHECK(in_text(0, "(in1, static_cast<i64>(block1) * 16, 16, in1_extent1, 0, in1_extent0, in1_extent0, in1_stride1);"));
-  CHECK(in_text(1, "(in1, 0, in1_extent0, in1_extent0, static_cast<i64>(block1) * 16, 16, in1_extent1, in1_stride0);"));
+  CHECK(in_text(0, "(in1, static_cast<i64>(block1) * 16, 16, in1_extent1, 0, 4096, in1_extent0, in1_stride1);"));
+  CHECK(in_text(1, "(in1, 0, 4096, in1_extent0, static_cast<i64>(block1) * 16, 16, in1_extent1, in1_stride0);"));
 }
 
 TEST_CASE("what a kernel writes, or finds in what it reads, is not prefetched", "[plan]") {
@@ -129,6 +131,24 @@ TEST_CASE("a gemv's loads come before what it computes of the first of them", "[
   CHECK(line_with(more, "= in2[") > line_with(more, "= sum along 1"));
 }
 
+TEST_CASE("loads that wait for the same number stay in order, and behind stores to what they read", "[plan]") {
+  const auto found = kernel("found", [](In<f32, 2> x, In<bf16, 2> w, In<i32, 1> which, InOut<f32, 2> y) {
+    Index n = blocks(cdiv(w.extent(1), 16));
+    Tile at = item(load(which, {n}, {1}));
+    Tile row = load(x, {at, 0}, {1, 256});
+    Tile share = row * (1.0f / sum(row, 1));
+    store(y, {0, n}, mma(cast<bf16>(share), load(w, {at, n}, {256, 16}), zeros<f32>({1, 16})));
+    Tile before = load(y, {1, n}, {1, 16});
+    store(y, {2, n}, before + load(x, {at, n}, {1, 16}));
+  });
+  const auto lines = lines_of(plan_of(found, Arch::sm_90a, 0));
+  INFO(fmt::format("{}", fmt::join(lines, "\n")));
+  CHECK(line_with(lines, "= in2[") < line_with(lines, "= in0["));
+  CHECK(line_with(lines, "= in0[") < line_with(lines, "= in1["));  // both need `at`
+  CHECK(line_with(lines, "= in1[") < line_with(lines, "= sum along 1"));
+  CHECK(line_with(lines, "inout3[0 * 1") < line_with(lines, "= inout3["));
+}
+
 TEST_CASE("the verifier reports a late prefetch into L2", "[plan]") {
   const PlantedFault faults[] =
       {
@@ -138,8 +158,25 @@ TEST_CASE("the verifier reports a late prefetch into L2", "[plan]") {
     std::swap(body[0], body[1]);
            },
            "prefetched into L2 after the grid dependency wait"},
-          {"along no axis", [](Plan& p) { the<PrefetchL2>(p).selected = 2; }, "selects axis 2"},
-  };
+          {"after a computation that reads a tensor",
+           [](Plan& p) {
+    Body& body = p.phases[0].roles[0].body;
+    std::swap(body[1], body[2]);
+    Compute number;
+    number.out = the<Load>(p).out;
+    number.sweep = the<Load>(p).sweep;
+    number.sweep.reads = {the<Load>(p).access};
+    number.sweep.expression.terms = {{.op = Op::broadcast,
+                                      .type = ElementType::f32,
+                                      .operand = ElementType::f32,
+                                      .in = {{.kind = Operand::Kind::fetched}}}};
+    body[1].action = std::move(number);
+           },
+           "ran other steps before"},
+                     {"without a wait", [](Plan& p) { place_of<GridDependencyWait>(p).drop(); },
+                      "has no grid dependency wait after it"},
+                     {"along no axis", [](Plan& p) { the<PrefetchL2>(p).selected = 2; }, "selects axis 2"},
+                     };
   check_reported(plan_of(scaled(1)), faults);
 }
 

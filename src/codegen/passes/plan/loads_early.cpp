@@ -28,24 +28,25 @@ class Mover {
  private:
   void move(Body& body) {
     for (Step& step : body) each_body(step, [&](Body& inner) { move(inner); });
-    std::size_t front = 0;  // behind the loads that come first
+    std::size_t reported = 0;  // behind the last message to the host: a check may guard the loads that follow it
     int registers = 0;
     for (std::size_t i = 0; i < body.size(); ++i) {
+      if (body[i].action.is<HostReport>()) reported = i + 1;
       if (!may_move(body[i])) continue;
-      const std::size_t to = std::max(front, known_at(body, i));
-      if (to < i) {
-        registers += registers_of(*body[i].action.as<Load>());
-        if (registers > most_registers) return;
-        std::rotate(body.begin() + static_cast<std::ptrdiff_t>(to), body.begin() + static_cast<std::ptrdiff_t>(i),
-                    body.begin() + static_cast<std::ptrdiff_t>(i) + 1);
-      }
-      if (to == front) front = to + 1;
+      std::size_t to = std::max(reported, known_at(body, i));
+      while (to < i && may_move(body[to])) ++to;
+      if (to == i) continue;
+      registers += registers_of(*body[i].action.as<Load>());
+      if (registers > most_registers) return;
+      std::rotate(body.begin() + static_cast<std::ptrdiff_t>(to), body.begin() + static_cast<std::ptrdiff_t>(i),
+                  body.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     }
   }
 
   bool may_move(const Step& step) const {
     const Load* const load = step.action.as<Load>();
-    if (!load || plan_.tensors[static_cast<std::size_t>(load->access.parameter)].access != Access::in) return false;
+    if (!load || load->access.member) return false;
+    if (plan_.tensors[static_cast<std::size_t>(load->access.parameter)].access != Access::in) return false;
     const Storage& to = plan_.storage(load->out);
     return to.storage_class == StorageClass::registers && !to.changes;
   }

@@ -45,7 +45,7 @@ class AheadCheck {
                          unless_.size());
     if (prefetches_.size() == 1 && unless_.size() == 1) same(*prefetches_[0], *unless_[0].first, unless_[0].second);
   }
-  int waits = 0;
+  int waits = 0, prefetched_into_l2 = 0;
   bool brings() const { return !prefetches_.empty(); }
 
  private:
@@ -63,9 +63,13 @@ class AheadCheck {
         continue;
       }
       if (const auto* const unless = step.action.as<IfNotPrefetched>()) unless_.push_back({unless, around});
-      if (step.action.is<PrefetchL2>())
+      if (step.action.is<PrefetchL2>()) {
         diagnostics_.require(first && waits == 0, "data is prefetched into L2 after the grid dependency wait");
-      first &= step.action.is<SetMaxNReg>() || step.action.is<PrefetchL2>() || step.action.is<Compute>() || step.action.is<SplitKRange>();
+        ++prefetched_into_l2;
+      }
+      const Compute* const number = step.action.as<Compute>();
+      first &= step.action.is<SetMaxNReg>() || step.action.is<PrefetchL2>() || step.action.is<SplitKRange>() ||
+               (number && number->sweep.reads.empty());
       const Loop* const loop = step.action.as<Loop>();
       each_body(step, [&](const Body& inner) { walk(inner, false, loop ? loop : around); });
     }
@@ -146,7 +150,7 @@ class AheadCheck {
 void check_prefetch(Diagnostics& diagnostics, const Phase& phase) {
   const bool in_prologue =
       std::ranges::any_of(phase.prologue, [](const Step& step) { return step.action.is<GridDependencyWait>(); });
-  int waits = 0, brings = 0;
+  int waits = 0, brings = 0, into_l2 = 0;
   for (const Role& role : phase.roles) {
     AheadCheck check(diagnostics, role);
     check.run();
@@ -154,6 +158,7 @@ void check_prefetch(Diagnostics& diagnostics, const Phase& phase) {
                         "role {} has a second grid dependency wait", role.name);
     waits += check.waits;
     brings += check.brings();
+    into_l2 += check.prefetched_into_l2;
   }
   diagnostics.about(nullptr);
   const bool all = waits == static_cast<int>(phase.roles.size());
@@ -161,6 +166,8 @@ void check_prefetch(Diagnostics& diagnostics, const Phase& phase) {
                       "not all roles have a grid dependency wait");
   diagnostics.require(brings == 0 || (phase.schedule.split_k != SplitK::stream_k && !phase.schedule.snake_order),
                       "k-iterations of other grid tiles are prefetched");
+  diagnostics.require(into_l2 == 0 || all || diagnostics.plan.progress < Progress::synchronized,
+                      "a prefetch into L2 has no grid dependency wait after it");
   diagnostics.require(brings == 0 || all || diagnostics.plan.progress < Progress::synchronized,
                       "a prefetch before the wait has no wait after it");
 }
