@@ -44,7 +44,7 @@ std::vector<Group> groups_of(const Declarations& declarations) {
   return groups;
 }
 
-std::vector<std::string> lines_of(std::string_view text) {
+std::vector<std::string> source_lines(std::string_view text) {
   std::vector<std::string> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -119,7 +119,7 @@ class Namer {
         Source& source = it->second.emplace();
         source.declarations = declarations_in(*text);
         source.groups = groups_of(source.declarations);
-        lines_[location.file] = lines_of(*text);
+        lines_[location.file] = source_lines(*text);
       }
     }
     return it->second ? &*it->second : nullptr;

@@ -37,7 +37,7 @@ struct Line {
   std::string_view content;  // without indentation and newline
 };
 
-std::vector<Line> lines_of(std::string_view text) {
+std::vector<Line> text_lines(std::string_view text) {
   std::vector<Line> lines;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
@@ -126,7 +126,7 @@ std::string Reworder::text(std::string_view text) const {
   std::string result;
   std::string_view file;  // of the directive that holds
   unsigned number = 0, told = 0;
-  const std::vector<Line> lines = lines_of(text);
+  const std::vector<Line> lines = text_lines(text);
   const auto directive = [&](std::string_view content) {
     constexpr std::string_view begin = "#line ";
     if (!content.starts_with(begin)) return false;
