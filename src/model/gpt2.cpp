@@ -103,7 +103,7 @@ struct Block {
   Tensor<W, 2> attn_weight, proj_weight, fc_weight, out_weight;
 };
 
-constexpr int logits_per_part = 2048;     // one CTA finds the largest of so many
+constexpr int logits_per_part = 2048;  // one CTA finds the largest of so many
 int parts_of(int vocab) { return (vocab + logits_per_part - 1) / logits_per_part; }
 
 template <Element P, Element W>
@@ -172,12 +172,12 @@ class TypedNetwork final : public Gpt2::Network {
   struct DecodeKernels {
     DecodeKernels(const Gpt2Config& config, const DecodeTiles& tiles)
         : parts(tiles.parts),
-          qkv(kernels::decode_qkv<P, W>(config.width, tiles.qkv)),
+          qkv(kernels::decode_qkv<P, W>(config.width, tiles.columns)),
           part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, tiles.keys)),
           project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
-          up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.up)
-                                        : kernels::decode_up<P, W>(config.width, tiles.up)),
-          head(kernels::decode_head<P, W>(config.width, tiles.head, tiles.rounds)) {}
+          up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.columns)
+                                        : kernels::decode_up<P, W>(config.width, tiles.columns)),
+          head(kernels::decode_head<P, W>(config.width, tiles.columns, tiles.rounds)) {}
     int parts;
     decltype(kernels::decode_qkv<P, W>(0, 0)) qkv;
     decltype(kernels::decode_part<P>(0, 0, 0, 0)) part;
@@ -365,6 +365,20 @@ class TypedState final : public Session::State {
     step_->graph = own.capture([&] { step_->launches.run(own, 0, last_launch()); });
   }
 
+  /// The results of decode_part().
+  struct AttentionParts {
+    Tensor<f32, 4> y;
+    Tensor<f32, 3> top, norm;
+  };
+  /// For a step of so many rows; none if it has no kernels of its own.
+  std::optional<AttentionParts> attention_parts(std::int64_t rows) const {
+    const auto& fused = network_.decode_kernels();
+    if (rows > 1 || !fused) return {};
+    const std::int64_t parts = fused->parts, heads = config().heads;
+    return AttentionParts{Tensor<f32, 4>(device(), {1, parts, heads, config().head_width()}),
+                          Tensor<f32, 3>(device(), {1, parts, heads}), Tensor<f32, 3>(device(), {1, parts, heads})};
+  }
+
   /// The activations and launches of one forward pass; kept for the next pass of the same length.
   struct Step {
     Step(const TypedState& session, std::int64_t batch, std::int64_t positions)
@@ -377,24 +391,15 @@ class TypedState final : public Session::State {
           attended(session.device(), {batch, positions, session.config().width}),
           normed(session.device(), {batch * positions, session.config().width}),
           inner(session.device(), {batch * positions, session.config().inner}),
-          fused(batch * positions == 1 && session.network_.decode_kernels()),
-          part({session.device(), {1, parts_of(session), session.config().heads, session.config().head_width()}}),
-          top({session.device(), {1, parts_of(session), session.config().heads}}),
-          norm({session.device(), {1, parts_of(session), session.config().heads}}),
-          launches(fused ? session.fused_launches(*this) : session.launches(*this)) {}
-    static int parts_of(const TypedState& session) {
-      const auto& fused = session.network_.decode_kernels();
-      return fused ? fused->parts : 1;
-    }
+          attention(session.attention_parts(batch * positions)),
+          launches(attention ? session.fused_launches(*this) : session.launches(*this)) {}
     int length;
     Matmuls<P, W> products;
     Tensor<i32, 2> ids;
     Tensor<f32, 3> x;
     Tensor<A, 3> qkv, attended;
     Tensor<A, 2> normed, inner;
-    bool fused;           // the kernels of decode_kernels.hpp
-    Tensor<f32, 4> part;  // of attention
-    Tensor<f32, 3> top, norm;
+    std::optional<AttentionParts> attention;  // of a step that has kernels of its own
     Sequence launches;
     std::optional<CapturedGraph> graph;  // of all launches but the last
     int runs = 0;
@@ -440,6 +445,7 @@ class TypedState final : public Session::State {
   Sequence fused_launches(const Step& step) const {
     const std::int64_t width = config().width;
     const auto& fused = *network_.decode_kernels();
+    const AttentionParts& attention = *step.attention;
     const auto& products = step.products;
     const float epsilon = config().epsilon, scale = 1.0f / std::sqrt(static_cast<float>(config().head_width()));
     const auto x = step.x.reshaped(std::array<std::int64_t, 2>{1, width});
@@ -452,8 +458,8 @@ class TypedState final : public Session::State {
       const Tensor<A, 3>&keys = key_cache_[i], &values = value_cache_[i];
       made.add(fused.qkv, x, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, past_, count_, q,
                keys, values, epsilon);
-      made.add(fused.part, q, keys, values, past_, count_, step.part, step.top, step.norm, scale);
-      made.add(fused.project, step.part, step.top, step.norm, block.proj_weight, block.proj_bias, x);
+      made.add(fused.part, q, keys, values, past_, count_, attention.y, attention.top, attention.norm, scale);
+      made.add(fused.project, attention.y, attention.top, attention.norm, block.proj_weight, block.proj_bias, x);
       made.add(fused.up, x, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, step.inner, epsilon);
       made.add(products.down, step.inner, block.out_weight, block.out_bias, x);
     }

@@ -34,26 +34,20 @@ int decode_keys(const TileTarget& target) {
 }
 
 DecodeTiles decode_tiles(const TileTarget& target) {
-  // A CTA of 256 threads keeps its weights in registers, 48 elements a thread, and there should be a CTA or two for
-  // each multiprocessor. Columns of queries, keys and values are in different tiles.
+  // A CTA of 256 threads keeps its weights in registers, 48 elements a thread. Columns of queries, keys and values are
+  // in different tiles.
   const auto columns = [&](int most) {
     int columns = std::clamp(power_at_most(48 * 256 / target.width), 1, most);
     while (target.width % columns != 0) columns /= 2;
     return columns;
   };
-  return {.qkv = columns(16),
-          .project = columns(8),
-          .up = columns(16),
-          .head = columns(16),
-          .rounds = 4,
-          .parts = 4,
-          .keys = 64};
+  return {.columns = columns(16), .project = columns(8), .rounds = 4, .parts = 4, .keys = 64};
 }
 
 bool has_decode_kernels(const TileTarget& target) {
   // Columns of queries must not cross into keys: a width without a suitable divisor has no tiles.
   return target.gpu && target.operands != ElementType::f32 && target.width <= 2048 && target.head_width <= 128 &&
-         decode_tiles(target).qkv >= 4;
+         decode_tiles(target).columns >= 4;
 }
 
 int norm_rows(const TileTarget& target) { return target.gpu ? power_at_most(std::max(1024 / target.width, 1)) : 1; }

@@ -24,9 +24,10 @@ int decode_keys(const TileTarget& target);
 
 /// Tiles of the kernels of a decode step of one sequence; see decode_kernels.hpp.
 struct DecodeTiles {
-  int qkv, project, up, head;  ///< columns of the result for one CTA
-  int rounds;                  ///< tiles of the head for one CTA
-  int parts, keys;             ///< of the cache, and keys in a tile of a part
+  int columns;      ///< of the result, for one CTA
+  int project;      ///< the same for the projection, which has the fewest in all
+  int rounds;       ///< tiles of the head for one CTA
+  int parts, keys;  ///< of the cache, and keys in a tile of a part
 };
 DecodeTiles decode_tiles(const TileTarget& target);
 /// Do such steps have kernels of their own? They need weights that are contiguous along k.

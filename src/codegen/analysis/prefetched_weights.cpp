@@ -37,13 +37,10 @@ class Search {
     for (const Role& role : plan_.phases.front().roles) walk(walk, role.body);
   }
 
-  // The step that makes the operand: a load, a computation whose only read it is, or a copy to shared memory.
+  // The step that makes the operand: a load, or a copy to shared memory.
   void look(const Step& step, const MatmulOperand& operand) {
     if (const Load* const load = step.action.as<Load>(); load && operand.value && load->out == operand.value)
       add(step, load->access);
-    const Compute* const compute = step.action.as<Compute>();
-    if (compute && operand.value && compute->out == operand.value && compute->sweep.reads.size() == 1)
-      add(step, compute->sweep.reads[0]);
     if (const Fetch* const fetch = step.action.as<Fetch>())
       for (const Fetch::Tile& tile : fetch->tiles)
         if (operand.buffer.index != -1 && tile.buffer == operand.buffer) add(step, tile.access);

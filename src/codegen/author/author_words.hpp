@@ -1,12 +1,6 @@
 // The author's words for a kernel: the names of its values and parameters, and the lines of its source. Dumps use them;
 // the text that is compiled does not depend on them, nor on whether the source is readable.
 #pragma once
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "codegen/analysis/graph_analysis.hpp"
 #include "codegen/plan/words.hpp"
 

@@ -113,7 +113,7 @@ MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bo
   const ElementType type = multiplied_as(operands);
   const int bytes = info(type).bytes;
   // One row reads each weight once: use many narrow CTAs, each with as many loads in flight as its registers hold.
-  // Few columns are enough, if their elements are neighbors along k.
+  // If elements are neighbors along k, few columns read whole lines, and give narrow matmuls more CTAs.
   if (m == 1) {
     const int columns = shape.nk && shape.n <= 2048 ? 4 : 16;
     return {1, columns, along_inner(shape.k, (bytes <= 2 ? 768 : 512) * 16 / columns, 1)};
