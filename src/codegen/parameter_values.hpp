@@ -19,7 +19,7 @@ struct LaunchValues {
   std::int64_t blocks = 0, at_once = 0;  ///< grid tiles, and CTAs or clusters that run them at the same time
   std::uintptr_t workspace = 0, flags = 0, reports = 0;
   int lockstep_rows = 0;
-  bool ahead = false;
+  bool may_prefetch = false;
 };
 
 /// Where a kernel finds the parts of a tensor of a list: struct ListedTensor in prelude/lists.cuh.

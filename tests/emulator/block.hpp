@@ -74,7 +74,8 @@ struct Thread {
   int groups = 0;  ///< groups committed by the thread
   std::vector<Lent> lent{};
   Fenced fenced{};
-  Code outside = nullptr;  ///< where it first accessed memory outside of the CTA; null: not yet
+  Code outside = nullptr;  ///< where it accessed memory outside of the CTA before a PDL wait; null: nowhere
+  bool waited = false;     ///< for preceding launches
 
   int lane() const { return index % warp_size; }
   int warp() const { return index / warp_size; }

@@ -96,7 +96,7 @@ void Checks::access(Thread& thread, const void* pointer, std::size_t bytes, std:
   try {
     shadow->visit(address, bytes, [&](const Owner* owner, Cell& cell) {
       const bool early = use == Use::read && owner && owner->early;
-      if (!rank && !early && !thread.outside) thread.outside = code;
+      if (!rank && !early && !thread.waited && !thread.outside) thread.outside = code;
       if (const std::optional<Verdict> verdict = judge(owner, cell, now, use); verdict && !wrong) wrong = verdict;
       (use == Use::read ? cell.reads : cell.writes).add(now);
     });

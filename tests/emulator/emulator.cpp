@@ -106,7 +106,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   const Stacks& stacks = *lent;
   DeviceMemory memory(graph, arguments);
   const std::span<const int> early =
-      options.ahead ? std::span<const int>(kernel.prefetched_before_wait) : std::span<const int>();
+      options.may_prefetch ? std::span<const int>(kernel.prefetched_before_wait) : std::span<const int>();
   Checks checks(stacks, library.lines(), options.checks ? memory.tensor_shadows(early) : std::vector<Shadow>());
   Random random(options.seed);
   Report report;
@@ -123,7 +123,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                             .flags = address(flags.data()),
                             .reports = address(board.data()),
                             .lockstep_rows = lockstep_rows,
-                            .ahead = options.ahead};
+                            .may_prefetch = options.may_prefetch};
   std::vector<std::uint64_t> cells;
   for (const KernelParameter& parameter : kernel.parameters) {
     if (parameter.kind == KernelParameter::Kind::tensor_map) {

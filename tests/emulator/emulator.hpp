@@ -51,7 +51,7 @@ struct RunOptions {
   int persistent_blocks = 3;  ///< CTAs in a launch of a persistent kernel, or clusters, if it uses them
   int cluster = 1;            ///< CTAs per cluster, for a split-K kernel that uses clusters
   int lockstep_rows = 1;      ///< tiles that CTAs process in lockstep, for a stream-K kernel
-  bool ahead = true;          ///< the kernel may prefetch before the PDL wait: launches before do not write the inputs
+  bool may_prefetch = true;   ///< the kernel may prefetch before the PDL wait: launches before do not write the inputs
 };
 
 /// Compiled kernels. Only one host thread at a time may use an instance.

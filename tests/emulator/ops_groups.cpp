@@ -72,6 +72,7 @@ void emulated_griddep_wait() {
     self.block.refuse(self, CALLER,
                       fmt::format("waits for the preceding launch after it accessed global memory at {},",
                                   self.block.launch().lines[self.outside]));
+  self.waited = true;
 }
 
 void emulated_barrier_arrive(void* at, int expected_bytes) {

@@ -58,7 +58,7 @@ class EmulatedCode {
                                                             : 3,
                          .cluster = cluster,
                          .lockstep_rows = by_grid ? 1 + static_cast<int>(launches_ % 2) : 1,
-                         .ahead = launches_ % 4 < 2};
+                         .may_prefetch = launches_ % 4 < 2};
     const Report report = found->second.run(0, graph_, arguments, grid, run);
     if (report.clean()) return;
     throw Error(fmt::format("kernel '{}' in the emulator, in order {}: {}", graph_.name, run.seed, report.text()));

@@ -392,7 +392,7 @@ void emit(Writer& w, const TileLoop& loop) {
 void emit(Writer& w, const PrefetchBeforeWait& bring) {
   w.uses.thread = true;
   w.line("int brought = 0;");
-  w.open("if (ahead && thread == 0) {{");
+  w.open("if (may_prefetch && thread == 0) {{");
   w.line("const {} block = {};", block_type(w.plan), own_number(w).first);
   emit_of_block(w, [&] {
     for (const Step& step : bring.body) {

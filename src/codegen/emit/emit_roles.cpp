@@ -346,7 +346,9 @@ void emit(Writer& w, const NamedBarrier& barrier) {
          consumer_group_barrier(w, barrier.id, barrier.next_consumer_group), barrier.threads);
 }
 
-void emit(Writer& w, const GridDependencyWait&) { w.line("{}", grid_dependency_wait); }
+void emit(Writer& w, const GridDependencyWait& wait) {
+  w.line("{}{}", wait.unless_may_prefetch ? "if (!may_prefetch) " : "", grid_dependency_wait);
+}
 
 void emit(Writer& w, const GridDependencyTrigger&) { w.line("griddep_launch_dependents();"); }
 

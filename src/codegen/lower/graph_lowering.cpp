@@ -223,6 +223,7 @@ class GraphLowering::Nodes {
 
   void loop(Id id) {
     const Region& body = body_of(id);
+    distribute_left_operands(id);
     std::vector<ValueId> carried = carry(id);
     const LoopId counter = count(id);
     Loop step = iterate(id, counter, iterations(id), [&] {
@@ -243,6 +244,16 @@ class GraphLowering::Nodes {
     for (std::size_t k = 0; k < carried.size(); ++k)
       if (const PartialSums* sums = partial_sums(id, k)) add_replicas(steps_, body.yields[k], carried[k], *sums);
     end_loop(id, std::move(carried));
+  }
+
+  // Left operands of gemvs in a loop that are made before it go to the registers that need them once.
+  void distribute_left_operands(Id loop) {
+    for (const auto& [id, plan] : matmuls_) {
+      const Id left = node(id).in[0];
+      if (plan.matmul.kind == MatmulKind::gemv && node(id).region == node(loop).body() &&
+          node(left).region != node(id).region)
+        steps_.value_in(left, plan.matmul.layout_a);
+    }
   }
 
   LoopId count(Id id) {

@@ -97,6 +97,11 @@ bool Plan::waits_for_previous() const {
   return waits(first.prologue) || (!first.roles.empty() && waits(first.roles.front().body));
 }
 
+bool Plan::is_in_registers(ValueId id) const {
+  const StorageClass storage_class = storage(id).storage_class;
+  return storage_class == StorageClass::registers || storage_class == StorageClass::variable;
+}
+
 std::vector<int> Plan::prefetched_before_wait() const {
   std::set<int> tensors;
   const std::function<void(const Body&, bool)> look = [&](const Body& body, bool ahead) {
@@ -107,7 +112,14 @@ std::vector<int> Plan::prefetched_before_wait() const {
     }
   };
   for (const Phase& phase : phases)
-    for (const Role& role : phase.roles) look(role.body, false);
+    for (const Role& role : phase.roles) {
+      look(role.body, false);
+      bool before = false;  // between the two waits
+      for (const Step& step : role.body) {
+        if (const auto* const wait = step.action.as<GridDependencyWait>()) before = wait->unless_may_prefetch;
+        if (const Load* const load = step.action.as<Load>(); load && before) tensors.insert(load->access.parameter);
+      }
+    }
   return {tensors.begin(), tensors.end()};
 }
 

@@ -261,10 +261,11 @@ struct Plan {
   bool tells_host() const;          ///< some step reports to the host
   bool learns_of_others() const;    ///< some step acquires data that other CTAs have written
   bool waits_for_previous() const;  ///< a launch may begin before the one before it has ended
-  /// Tensors that a launch may prefetch before earlier launches have ended, if none of those writes them. Ascending.
+  /// Tensors that a launch may read before earlier launches have ended, if none of those writes them. Ascending.
   std::vector<int> prefetched_before_wait() const;
   const Storage& storage(ValueId id) const { return storages[values[id].storage]; }
   Storage& storage(ValueId id) { return storages[values[id].storage]; }
+  bool is_in_registers(ValueId id) const;
 };
 
 /// Decisions as lines of text, which a generated kernel has at its top.

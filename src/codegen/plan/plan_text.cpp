@@ -263,7 +263,9 @@ class StepText {
            : s.kind == OrderedBarrier::Kind::wait ? "ordered barrier: wait for this warp group's turn"
                                                   : "ordered barrier: pass the turn to the next warp group";
   }
-  std::string operator()(const GridDependencyWait&) const { return "grid dependency wait"; }
+  std::string operator()(const GridDependencyWait& s) const {
+    return s.unless_may_prefetch ? "unless it may prefetch: grid dependency wait" : "grid dependency wait";
+  }
   std::string operator()(const GridDependencyTrigger&) const { return "grid dependency trigger"; }
 
  private:

@@ -440,7 +440,11 @@ struct OrderedBarrier {
 };
 
 /// Waits until earlier launches no longer read, and their writes are visible (PTX ISA, "griddepcontrol").
-struct GridDependencyWait {};
+struct GridDependencyWait {
+  /// Only if an earlier launch may write a tensor that the role reads before its unconditional wait
+  /// (Plan::prefetched_before_wait).
+  bool unless_may_prefetch = false;
+};
 
 /// Lets the next launch begin as resources become free; that launch waits for this one itself.
 struct GridDependencyTrigger {};

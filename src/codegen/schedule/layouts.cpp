@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <set>
 
 #include "codegen/layout/sort_layout.hpp"
 #include "codegen/schedule/layouts.hpp"
@@ -84,7 +85,7 @@ class Chooser {
       if (matmul.kind == MatmulKind::mma_sync && matmul.layout_a.rank() > 0) {
         set(analysis_[id].in[0], matmul.layout_a);
       } else if (matmul.kind == MatmulKind::gemv) {
-        set(analysis_[id].in[0], matmul.layout_a);
+        anchor_left(analysis_[id].in[0], matmul.layout_a);
         set(analysis_[id].in[1], matmul.layout_b);
       } else if (matmul.kind == MatmulKind::mma_sync && info(matmul.type).bytes > 1 && plan.a.load == no_id &&
                  matmul.warps_n == 1) {
@@ -92,6 +93,48 @@ class Chooser {
       }
     }
     settle();
+  }
+
+  // The left operand of a gemv is computed once by all threads, and distributed to all warps through shared memory, if
+  // it is computed from several tiles and warps would otherwise read the same data many times.
+  void anchor_left(Id left, const Layout& layout) {
+    constexpr std::int64_t most_bytes = 16 * 1024;  // that are read again
+    const Shape& shape = analysis_[left].shape;
+    const Layout once = shared_layout(shape);
+    std::vector<std::pair<Id, Layout>> split;  // operands of reshapes
+    std::int64_t bytes = 0;
+    int reads = 0;
+    std::set<Id> seen;
+    std::vector<Id> work{left};
+    while (!work.empty()) {
+      const Id id = work.back();
+      work.pop_back();
+      const Node& node = analysis_[id];
+      if (!has_value(id) || matmuls_.contains(id) || !seen.insert(id).second) continue;
+      if (is_read(node.op)) bytes += node.shape.size() * info(node.type).bytes, ++reads;
+      const bool reshapes = node.op == Op::reshape;
+      if (is_elementwise(node.op) || is_reduction(node.op) || node.op == Op::broadcast || reshapes)
+        work.insert(work.end(), node.in.begin(), node.in.end());
+      if (reshapes && node.shape == shape)
+        if (const auto same = once.reshaped(shape, analysis_[node.in[0]].shape)) split.emplace_back(node.in[0], *same);
+    }
+    const int copies = 1 << std::popcount(static_cast<unsigned>(layout.warp_copies(layouts_.warps)));
+    if (reads < 2 || bytes * (copies - 1) <= most_bytes) return set(left, layout);
+    set(left, once);
+    for (const auto& [operand, same] : split) set(operand, same);
+  }
+  // Rows over all threads, even if they do not divide evenly: then no warp has a copy.
+  Layout shared_layout(const Shape& shape) const {
+    constexpr int vector = 4;
+    const int warps = layouts_.warps, of_threads = vector * 32 * warps;
+    Layout layout(2);
+    const int runs = (shape[1] + of_threads - 1) / of_threads;
+    layout.add(0, {Place::reg, shape[0], runs * vector});
+    layout.add(1, {Place::reg, runs, vector});
+    layout.add(1, {Place::warp, warps, 1});
+    layout.add(1, {Place::lane, 32, 1});
+    layout.add(1, {Place::reg, vector, 1});
+    return layout;
   }
 
   // A sort leaves its elements where a warp sorts them, unless lines go through memory, and takes its operand in the

@@ -120,7 +120,9 @@ class Planner {
     for (auto& [id, plan] : plans_) {
       Matmul& matmul = plan.matmul;
       if (matmul.kind != MatmulKind::gemv) continue;
-      if (std::int64_t(matmul.k) * matmul.n > std::int64_t(most_thin_registers) * 32 * warps_)
+      // Elements are converted where they are used: those of 16 bits take half a register.
+      if (std::int64_t(matmul.k) * matmul.n * info(matmul.type).bytes / 4 >
+          std::int64_t(most_thin_registers) * 32 * warps_)
         matmul.kind = of_many_rows(matmul.type);
     }
   }

@@ -297,7 +297,7 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
         .flags = shared ? shared->flags() : 0,
         .reports = board_,
         .lockstep_rows = blocks.lockstep_rows,
-        .ahead = turn.ahead},
+        .may_prefetch = turn.may_prefetch},
        block);
   const auto count = static_cast<unsigned>(blocks.split_k > 0 ? at_once : at_once * blocks.cluster);
   if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster), turn.early,

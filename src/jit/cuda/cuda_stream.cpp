@@ -91,7 +91,7 @@ CUdeviceptr CudaStream::flags() {
 
 CudaStream::Turn CudaStream::turn(const Graph& graph, std::span<const Argument> arguments, bool may_launch_early,
                                   std::span<const int> prefetched_before_wait) {
-  Turn turn{.lock = std::unique_lock(launching_), .early = may_launch_early, .ahead = false};
+  Turn turn{.lock = std::unique_lock(launching_), .early = may_launch_early, .may_prefetch = false};
   if (shared_.load(std::memory_order_relaxed)) return turn;
   if (joined_ && !is_recording()) {  // the recorded work did not run
     joined_ = false;
@@ -99,7 +99,7 @@ CudaStream::Turn CudaStream::turn(const Graph& graph, std::span<const Argument> 
   }
   turn.early &= in_flight_.is_known();
   if (!turn.early) in_flight_.begin();
-  turn.ahead = !in_flight_.write(graph, arguments, prefetched_before_wait);
+  turn.may_prefetch = !in_flight_.write(graph, arguments, prefetched_before_wait);
   in_flight_.add(graph, arguments);
   return turn;
 }

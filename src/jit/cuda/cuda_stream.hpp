@@ -74,13 +74,13 @@ class CudaStream final : public StreamBackend {
   cuda::CUdeviceptr recorded_parts(std::size_t bytes);
   bool captures() const { return recording_ != nullptr; }
 
-  /// How a launch begins. early: while previous launches are ending (PDL). ahead: it may prefetch before its wait. No
-  /// other thread launches on the stream while this exists.
+  /// How a launch begins. early: while previous launches are ending (PDL). may_prefetch: it may read some tensors
+  /// before its wait. No other thread launches on the stream while this exists.
   struct Turn {
     std::unique_lock<std::mutex> lock;
-    bool early, ahead;
+    bool early, may_prefetch;
   };
-  /// The turn of a launch that may begin early, and prefetch some of these tensors before its wait.
+  /// The turn of a launch that may begin early, and read some of these tensors before its wait.
   Turn turn(const Graph& graph, std::span<const Argument> arguments, bool may_launch_early,
             std::span<const int> prefetched_before_wait);
   /// The launch that holds the turn did not begin.

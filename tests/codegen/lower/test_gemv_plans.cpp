@@ -1,7 +1,9 @@
-// Matmuls of few rows: weights are prefetched into L2 ahead of the grid dependency wait, and loads come early.
+// Matmuls of few rows: weights are loaded, or prefetched into L2, before the grid dependency wait, and loads come
+// early.
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
@@ -70,7 +72,7 @@ int prefetches_of(const Plan& plan) {
 }  // namespace
 
 TEST_CASE("weights of a matmul of few rows are prefetched before the grid dependency wait", "[plan]") {
-  for (const Plan& plan : {plan_of(scaled(1)), plan_of(in_loop(1, 16)), plan_of(in_loop(16, 64))}) {
+  for (const Plan& plan : {plan_of(scaled(16)), plan_of(in_loop(1, 16)), plan_of(in_loop(16, 64))}) {
     const auto lines = lines_of(plan);
     INFO(tree_text(plan));
     CHECK(plan.waits_for_previous());
@@ -89,7 +91,7 @@ TEST_CASE("weights of a matmul of few rows are prefetched before the grid depend
 
 TEST_CASE("a prefetch names a part of the tensor, whatever axis is contiguous", "[plan]") {
   const auto text_of = [](int contiguous) {
-    const auto kernel = scaled(1);
+    const auto kernel = scaled(16);
     const Graph& graph = kernel.executable().graph();
     Variant variant = dense_variant(graph);
     variant.tensors[1].contiguous_axis = static_cast<std::int8_t>(contiguous);
@@ -109,13 +111,13 @@ TEST_CASE("what a kernel writes, or finds in what it reads, is not prefetched", 
     store(w, {0, n}, cast<bf16>(cast<f32>(weights) * 2.0f));
     store(y, {0, n}, mma(load(x, {0, 0}, {1, 256}), weights, zeros<f32>({1, 16})));
   });
-  CHECK(prefetches_of(plan_of(own)) == 0);
+  CHECK((prefetches_of(plan_of(own)) == 0 && plan_of(own).prefetched_before_wait() == std::vector<int>{}));
   const auto found = kernel("found", [](In<bf16, 2> x, In<bf16, 2> w, In<i32, 1> which, Out<f32, 2> y) {
     Index n = blocks(cdiv(w.extent(1), 16));
     Tile at = item(load(which, {n}, {1}));
     store(y, {0, n}, mma(load(x, {0, 0}, {1, 256}), load(w, {0, at}, {256, 16}), zeros<f32>({1, 16})));
   });
-  CHECK(prefetches_of(plan_of(found)) == 0);
+  CHECK((prefetches_of(plan_of(found)) == 0 && plan_of(found).prefetched_before_wait() == std::vector{2}));
 }
 
 TEST_CASE("a gemv's loads come before what it computes of the first of them", "[plan]") {
@@ -125,7 +127,6 @@ TEST_CASE("a gemv's loads come before what it computes of the first of them", "[
     INFO(load);
     CHECK((line_with(lines, load) >= 0 && line_with(lines, load) < sum));
   }
-  CHECK(line_with(lines, "= in0[") < line_with(lines, "= in1["));  // the sum waits for it
   // Other warps run meanwhile.
   const auto more = lines_of(plan_of(scaled(16)));
   CHECK(line_with(more, "= in2[") > line_with(more, "= sum along 1"));
@@ -144,7 +145,7 @@ TEST_CASE("loads that wait for the same number stay in order, and behind stores 
   const auto lines = lines_of(plan_of(found, Arch::sm_90a, 0));
   INFO(fmt::format("{}", fmt::join(lines, "\n")));
   CHECK(line_with(lines, "= in2[") < line_with(lines, "= in0["));
-  CHECK(line_with(lines, "= in0[") < line_with(lines, "= in1["));  // both need `at`
+  CHECK(line_with(lines, "= in0[") < line_with(lines, "= in1["));  // both need `at`, which the wait is for
   CHECK(line_with(lines, "= in1[") < line_with(lines, "= sum along 1"));
   CHECK(line_with(lines, "inout3[0 * 1") < line_with(lines, "= inout3["));
 }
@@ -158,26 +159,153 @@ TEST_CASE("the verifier reports a late prefetch into L2", "[plan]") {
     std::swap(body[0], body[1]);
            },
            "prefetched into L2 after the grid dependency wait"},
-          {"after a computation that reads a tensor",
+          {"without a wait", [](Plan& p) { place_of<GridDependencyWait>(p).drop(); },
+           "has no grid dependency wait after it"},
+          {"behind an early trigger",
            [](Plan& p) {
     Body& body = p.phases[0].roles[0].body;
     std::swap(body[1], body[2]);
+           },
+           "trigger is not directly behind the role's wait"},
+                     {"along no axis", [](Plan& p) { the<PrefetchL2>(p).selected = 2; }, "selects axis 2"},
+                     };
+  check_reported(plan_of(scaled(16)), faults);
+}
+
+TEST_CASE("a gemv loads weights before the grid dependency wait, unless an earlier launch may write them", "[plan]") {
+  const auto before = [](const Plan& plan) {
+    std::vector<std::string> lines = lines_of(plan);
+    INFO(tree_text(plan));
+    const int first = line_with(lines, "unless it may prefetch: grid dependency wait");
+    const auto last = std::ranges::find(lines, "grid dependency wait");
+    CHECK(violations(plan).empty());
+    CHECK((first >= 0 && last - lines.begin() > first));
+    return std::vector(lines.begin() + first + 1, last);
+  };
+  const Plan plan = plan_of(scaled(1), Arch::sm_90a, 0);
+  const auto loads = before(plan);
+  CHECK((loads.size() == 2 && line_with(loads, "= in1[") >= 0 && line_with(loads, "= in2[") >= 0));
+  CHECK(plan.prefetched_before_wait() == std::vector{1, 2});
+  CHECK(prefetches_of(plan) == 0);
+  CHECK(plan.parameters.back().kind == KernelParameter::Kind::may_prefetch);
+  const std::string text = generate(scaled(1).executable().graph(), plan.variant, Arch::sm_90a).text;
+  CHECK(text.find("if (!may_prefetch) griddep_wait();") <
+        text.find("  griddep_wait();\n  griddep_launch_dependents();"));
+  // Activations, caches, and what is found by data that was not loaded before.
+  const auto cached = kernel("cached", [](In<bf16, 2> x, In<bf16, 3> keys, In<i32, 1> lengths, Out<f32, 2> y) {
+    Index b = blocks(x.extent(0));
+    Tile row = load(x, {b, 0}, {1, 64});
+    Tile k = load(keys.slice(1, 0, item(load(lengths, {b}, {1}))), {b, 0, 0}, {1, 64, 64});
+    store(y, {b, 0}, mma(row, transpose(reshape(k, {64, 64})), zeros<f32>({1, 64})));
+  });
+  const auto length = before(plan_of(cached));
+  CHECK((length.size() == 1 && line_with(length, "= in2[") == 0));
+  // Other kernels wait first.
+  for (const Plan& other : {plan_of(scaled(16)), plan_of(in_loop(1, 16)), plan_of(scaled(1), Arch::sm_80)})
+    CHECK(other.prefetched_before_wait().empty());
+}
+
+TEST_CASE("the verifier reports wrong loads before the grid dependency wait", "[plan]") {
+  const auto move = [](Plan& p, std::size_t from, std::size_t to) {
+    Body& body = p.phases[0].roles[0].body;
+    Step step = body[from];
+    body.erase(body.begin() + static_cast<std::ptrdiff_t>(from));
+    body.insert(body.begin() + static_cast<std::ptrdiff_t>(to), std::move(step));
+  };
+  // unless it may prefetch: wait, two loads, wait, trigger, the load of x
+  const PlantedFault faults[] =
+      {
+          {"one ahead of the guard", [&](Plan& p) { move(p, 1, 0); }, "ran other steps before"},
+          {"none behind the guard", [&](Plan& p) { move(p, 0, 2); }, "or different ones"},
+          {"a computation that reads a tensor",
+           [](Plan& p) {
+    Step& step = p.phases[0].roles[0].body[2];
+    const Load load = *step.action.as<Load>();
     Compute number;
-    number.out = the<Load>(p).out;
-    number.sweep = the<Load>(p).sweep;
-    number.sweep.reads = {the<Load>(p).access};
+    number.out = load.out;
+    number.sweep = load.sweep;
+    number.sweep.reads = {load.access};
     number.sweep.expression.terms = {{.op = Op::broadcast,
                                       .type = ElementType::f32,
                                       .operand = ElementType::f32,
                                       .in = {{.kind = Operand::Kind::fetched}}}};
-    body[1].action = std::move(number);
+    step.action = std::move(number);
            },
            "ran other steps before"},
-                     {"without a wait", [](Plan& p) { place_of<GridDependencyWait>(p).drop(); },
-                      "has no grid dependency wait after it"},
-                     {"along no axis", [](Plan& p) { the<PrefetchL2>(p).selected = 2; }, "selects axis 2"},
-                     };
-  check_reported(plan_of(scaled(1)), faults);
+          {"two guards",
+           [](Plan& p) {
+    p.phases[0].roles[0].body.insert(p.phases[0].roles[0].body.begin() + 1,
+                                     {GridDependencyWait{.unless_may_prefetch = true}});
+           },
+           "has a second wait before its prefetched loads"},
+                     {"a guard behind the wait",
+                      [](Plan& p) {
+    p.phases[0].roles[0].body.insert(p.phases[0].roles[0].body.begin() + 4,
+                                     {GridDependencyWait{.unless_may_prefetch = true}});
+                      },
+                      "has a second wait before its prefetched loads"},
+      {"only guarded", [](Plan& p) { p.phases[0].roles[0].body.erase(p.phases[0].roles[0].body.begin() + 3); },
+       "only a conditional grid dependency wait"},
+      {"an unlisted tensor", [&](Plan& p) { p.parameters.pop_back(); }, "or different ones"},
+      };
+  check_reported(plan_of(scaled(1), Arch::sm_90a, 0), faults);
+}
+
+namespace {
+
+/// Rows of x, scaled by g and by their sums, times w; one tile of columns, or several in a loop.
+auto scaled_twice(int width, int rounds) {
+  return kernel("scaled_twice", [=](In<f32, 2> x, In<bf16, 2> w, In<f32, 1> g, Out<f32, 2> y) {
+    auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), 16 * rounds));
+    Tile row = load(x, {b, 0}, {1, width});
+    Tile left = cast<bf16>(row * (1.0f / sum(row, 1)) * load(g, {0}, {width}));
+    const auto tile = [&](const Index& at) {
+      store(y, {b, at}, mma(left, load(w, {0, at}, {width, 16}), zeros<f32>({1, 16})));
+    };
+    if (rounds == 1) return tile(n);
+    for (Index i : range(rounds)) tile(n * rounds + i);
+  });
+}
+
+/// How many warps load each element of a parameter.
+int copies_of(const Plan& plan, int parameter) {
+  int copies = 0;
+  for (const StepPlace& place : steps_of(const_cast<Plan&>(plan)))
+    if (const Load* const load = place.step().action.as<Load>(); load && load->access.parameter == parameter)
+      copies = 1 << std::popcount(static_cast<unsigned>(load->sweep.layout.warp_copies(plan.threads() / 32)));
+  return copies;
+}
+
+}  // namespace
+
+TEST_CASE("the left operand of a gemv is computed once, if warps would read much of it again", "[plan]") {
+  const Plan once = plan_of(scaled_twice(768, 1), Arch::sm_90a, 0);
+  CHECK((copies_of(once, 0) == 1 && copies_of(once, 2) == 1));
+  const Plan small = plan_of(scaled_twice(48, 1), Arch::sm_90a, 0);
+  CHECK((copies_of(small, 0) > 1 && copies_of(small, 2) > 1));
+  // One tile is read by every warp: an exchange would not pay.
+  const auto plain = kernel("plain", [](In<bf16, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    Index n = blocks(cdiv(w.extent(1), 16));
+    store(y, {0, n}, mma(load(x, {0, 0}, {1, 2048}), load(w, {0, n}, {2048, 16}), zeros<f32>({1, 16})));
+  });
+  CHECK(copies_of(plan_of(plain, Arch::sm_90a, 0), 0) == 8);
+}
+
+TEST_CASE("a left operand that is computed once passes reshapes, and is distributed before a loop", "[plan]") {
+  const auto heads = kernel("heads", [](In<f32, 3> x, In<bf16, 2> w, In<f32, 2> share, Out<f32, 2> y) {
+    auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), 16));
+    Tile parts = reshape(load(x, {b, 0, 0}, {1, 12, 64}), {12, 64}) * load(share, {0, 0}, {12, 1});
+    store(y, {b, n}, mma(cast<bf16>(reshape(parts, {1, 768})), load(w, {0, n}, {768, 16}), zeros<f32>({1, 16})));
+  });
+  const auto exchanges = [](const Plan& plan) { return plan.scratch.size(); };
+  const Plan plan = plan_of(heads, Arch::sm_90a, 0);
+  INFO(tree_text(plan));
+  CHECK((copies_of(plan, 0) == 1 && exchanges(plan) == 1));
+  const Plan loop = plan_of(scaled_twice(768, 4), Arch::sm_90a, 0);
+  INFO(tree_text(loop));
+  const auto lines = lines_of(loop);
+  const int moved = line_with(lines, "_moved0 = scratch");
+  CHECK((moved >= 0 && moved < line_with(lines, "for ")));
 }
 
 }  // namespace test_gemv_plans

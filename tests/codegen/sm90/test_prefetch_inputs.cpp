@@ -208,7 +208,7 @@ TEST_CASE("prefetches before the wait load the same data", "[emulator]") {
                            {.seed = 1 + static_cast<std::uint64_t>(k),
                             .persistent_blocks = blocks,
                             .cluster = cluster,
-                            .ahead = ahead})
+                            .may_prefetch = ahead})
                       .text() == "");
             CHECK(exact.wrong() == 0);
           }

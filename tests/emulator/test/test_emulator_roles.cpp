@@ -261,6 +261,7 @@ TEST_CASE("a kernel accesses no global memory before it waits for the preceding 
   };
   CHECK(waits("griddep_wait();\ny[thread_index()] = x[0];").text() == "");
   CHECK(y == std::vector<float>(32, 3.0f));
+  CHECK(waits("griddep_wait();\nconst float first = x[0];\ngriddep_wait();\ny[thread_index()] = first;").text() == "");
   const Fault early = only(waits("const float first = x[0];\ngriddep_wait();\ny[thread_index()] = first;"));
   CHECK(early.kind == Fault::Kind::misuse);
   CHECK(says(early.text,

@@ -47,8 +47,7 @@ class Mover {
     const Load* const load = step.action.as<Load>();
     if (!load || load->access.member) return false;
     if (plan_.tensors[static_cast<std::size_t>(load->access.parameter)].access != Access::in) return false;
-    const Storage& to = plan_.storage(load->out);
-    return to.storage_class == StorageClass::registers && !to.changes;
+    return plan_.is_in_registers(load->out) && !plan_.storage(load->out).changes;
   }
 
   // The place behind the steps that make what the step needs.

@@ -1,6 +1,9 @@
 #include "codegen/passes/plan/pdl.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
+#include <set>
 
 #include "codegen/analysis/prefetched_weights.hpp"
 #include "codegen/passes/plan/no_hoist_loads.hpp"
@@ -35,6 +38,39 @@ std::string why_no_wait(const Plan& plan, Location& where) {
       because(step, "threads of a warp-specialized kernel read a tensor");
   });
   return why;
+}
+
+// Takes the loads of a kernel with gemvs that need no wait if no earlier launch writes what they read: of right
+// operands from tensors of rank 2 and of tensors of rank 1, which are weights in most kernels. Their coordinates must
+// be known from the start.
+Body take_early_loads(const Plan& plan, Body& body) {
+  std::set<ValueId> weights;
+  std::set<StorageId> made;  // by steps
+  const std::function<void(const Body&)> look = [&](const Body& steps) {
+    for (const Step& step : steps) {
+      for (const ValueId id : results(step)) made.insert(plan.values[id].storage);
+      if (const Mma* const mma = step.action.as<Mma>(); mma && mma->matmul.kind == MatmulKind::gemv)
+        weights.insert(mma->matmul.b.value);
+      each_body(step, look);
+    }
+  };
+  look(body);
+  const auto is_early = [&](const Step& step) {
+    const Load* const load = step.action.as<Load>();
+    if (!load || load->access.member) return false;
+    const Parameter& tensor = plan.tensors[static_cast<std::size_t>(load->access.parameter)];
+    const bool is_weight = tensor.rank == 1 || (tensor.rank == 2 && weights.contains(load->out));
+    const bool known =
+        std::ranges::none_of(operands(step), [&](ValueId id) { return made.contains(plan.values[id].storage); });
+    return is_weight && known && tensor.access == Access::in && plan.is_in_registers(load->out);
+  };
+  if (weights.empty()) return {};
+  // A check may guard the loads behind it.
+  const auto checks = std::ranges::find_if(body, [](const Step& step) { return step.action.is<HostReport>(); });
+  const auto late = std::stable_partition(body.begin(), checks, is_early);
+  Body early(std::move_iterator(body.begin()), std::move_iterator(late));
+  body.erase(body.begin(), late);
+  return early;
 }
 
 // After the role's prefetch before the wait; if it has none, after its SetMaxNReg.
@@ -74,15 +110,22 @@ void place_pdl_waits(Plan& plan) {
     for (Role& role : plan.phases.front().roles) wait_in_role(role.body);
     return;
   }
-  Body prefetches = roles ? Body() : prefetched_weights(plan);
-  if (prefetches.empty()) {
-    prologue.insert(at, {{GridDependencyTrigger{}}, {GridDependencyWait{}}});
+  // The next launch begins once all CTAs are behind their wait, so that at most two launches share the SMs. Waiting
+  // CTAs of more launches would take the places of the CTAs that run, several of which then share an SM.
+  const Body wait = {{GridDependencyWait{}}, {GridDependencyTrigger{}}};
+  Body& body = plan.phases.front().roles.front().body;
+  Body loads = roles ? Body() : take_early_loads(plan, body);
+  Body early = roles ? Body() : prefetched_weights(plan);  // of what is loaded later
+  if (!loads.empty()) {
+    early.push_back({GridDependencyWait{.unless_may_prefetch = true}});
+    std::ranges::move(loads, std::back_inserter(early));
+  }
+  if (early.empty()) {
+    prologue.insert(at, wait.begin(), wait.end());
   } else {
-    // They need the coordinates of the CTA's grid tile, which the role computes.
-    prologue.insert(at, {GridDependencyTrigger{}});
-    Body& body = plan.phases.front().roles.front().body;
-    prefetches.push_back({GridDependencyWait{}});
-    body.insert(body.begin(), prefetches.begin(), prefetches.end());
+    // It needs the coordinates of the CTA's grid tile, which the role computes.
+    early.insert(early.end(), wait.begin(), wait.end());
+    body.insert(body.begin(), std::move_iterator(early.begin()), std::move_iterator(early.end()));
   }
   for (Phase& phase : plan.phases)
     for (Role& role : phase.roles) read_behind_wait(role.body);

@@ -45,7 +45,7 @@ class AheadCheck {
                          unless_.size());
     if (prefetches_.size() == 1 && unless_.size() == 1) same(*prefetches_[0], *unless_[0].first, unless_[0].second);
   }
-  int waits = 0, prefetched_into_l2 = 0;
+  int waits = 0, conditional_waits = 0, prefetched_into_l2 = 0;
   bool brings() const { return !prefetches_.empty(); }
 
  private:
@@ -53,10 +53,15 @@ class AheadCheck {
     bool first = outermost;  // only steps that may precede a wait so far
     for (const Step& step : body) {
       diagnostics_.about(&step);
-      if (step.action.is<GridDependencyWait>()) {
-        ++waits;
+      const auto* const wait = step.action.as<GridDependencyWait>();
+      if (wait) {
         diagnostics_.require(first, "the role ran other steps before, or only a part of it waits");
+        (wait->unless_may_prefetch ? conditional_waits : waits) += 1;
+        diagnostics_.require(conditional_waits <= 1 && (waits == 0 || !wait->unless_may_prefetch),
+                             "role {} has a second wait before its prefetched loads", role_.name);
       }
+      if (step.action.is<GridDependencyTrigger>())
+        diagnostics_.require(waits == 1 && first, "the grid dependency trigger is not directly behind the role's wait");
       if (const auto* const bring = step.action.as<PrefetchBeforeWait>()) {
         prefetches_.push_back(bring);
         diagnostics_.require(first && waits == 0, "the grid dependency wait comes earlier");
@@ -68,11 +73,17 @@ class AheadCheck {
         ++prefetched_into_l2;
       }
       const Compute* const number = step.action.as<Compute>();
-      first &= step.action.is<SetMaxNReg>() || step.action.is<PrefetchL2>() || step.action.is<SplitKRange>() ||
-               (number && number->sweep.reads.empty());
+      first &= wait || (conditional_waits == 1 && waits == 0 && only_reads(step)) || step.action.is<SetMaxNReg>() ||
+               step.action.is<PrefetchL2>() || step.action.is<SplitKRange>() || (number && number->sweep.reads.empty());
       const Loop* const loop = step.action.as<Loop>();
       each_body(step, [&](const Body& inner) { walk(inner, false, loop ? loop : around); });
     }
+  }
+
+  // Loads that earlier launches cannot disturb, if they write no tensor that the kernel reads before its wait.
+  bool only_reads(const Step& step) const {
+    const Load* const load = step.action.as<Load>();
+    return load && plan_.tensors[static_cast<std::size_t>(load->access.parameter)].access == Access::in;
   }
 
   // Each iteration of one is an iteration of the other.
@@ -156,6 +167,8 @@ void check_prefetch(Diagnostics& diagnostics, const Phase& phase) {
     check.run();
     diagnostics.require(check.waits <= 1 && !(in_prologue && check.waits > 0),
                         "role {} has a second grid dependency wait", role.name);
+    diagnostics.require(check.conditional_waits == 0 || check.waits == 1,
+                        "role {} has only a conditional grid dependency wait", role.name);
     waits += check.waits;
     brings += check.brings();
     into_l2 += check.prefetched_into_l2;
