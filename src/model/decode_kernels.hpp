@@ -39,14 +39,13 @@ auto decode_part(int heads, int head_width, int parts, int bn) {
     require(q.extent(1) == heads * d, "heads side by side");
     auto [part, h, b] = blocks(parts, heads, q.extent(0));
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
-    const auto filled_keys = keys.slice(1, 0, length);
+    // Behind `length`, the cache may hold anything: scores there are not used, and values are read as 0, since 0 * NaN
+    // is NaN.
     const auto filled_values = values.slice(1, 0, length);
     Tile row = cast<P>(load(q, {b, h}, {1, d}));
-    Index rounds = cdiv(length, parts * bn);
     Var hi = full<f32>({1, 1}, -1e30), total = zeros<f32>({1, 1}), acc = zeros<f32>({1, d});
-    for (Index i : range(rounds)) {
-      Index j = part * rounds + i;
-      Tile k = cast<P>(reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d}));
+    const auto attend = [&](const Index& j) {
+      Tile k = cast<P>(reshape(load(keys, {b, j, h}, {1, bn, d}), {bn, d}));
       Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
       Tile s = mma(row, transpose(k), zeros<f32>({1, bn})) * (scale * log2e);
       Tile seen = where(j * bn + iota({1, bn}, 1) < length, s, -inf);
@@ -54,11 +53,22 @@ auto decode_part(int heads, int head_width, int parts, int bn) {
       total = total * a + sum(p, 1);
       acc = mma(cast<P>(p), v, acc * a);
       hi = highest;
-    }
+    };
+    attend(part);  // ahead of the loop, so that these loads do not wait for the length
+    for (Index i : range(1, cdiv(length, parts * bn))) attend(i * parts + part);
     store(y, {b, part, h, 0}, reshape(acc, {1, 1, 1, d}));
     store(top, {b, part, h}, reshape(hi, {1, 1, 1}));
     store(norm, {b, part, h}, reshape(total, {1, 1, 1}));
   });
+}
+
+/// Row b of x += row [1,K] w [K,C] + bias, for tile n of `columns` columns.
+template <Element P, Element W>
+void add_product(const Tile<P, 2>& row, int k, const In<W, 2>& w, const In<f32, 1>& bias, const InOut<f32, 2>& x,
+                 const Index& b, const Index& n, int columns) {
+  Tile update = mma(row, cast<P>(load(w, {0, n}, {k, columns})), zeros<f32>({1, columns}));
+  Tile residual = load(x, {b, n}, {1, columns});
+  store(x, {b, n}, residual + (update + load(bias, {n}, {columns})));
 }
 
 /// x [B,C] += attended w [C,C] + bias, where the parts of attention (see decode_part) are combined first.
@@ -79,9 +89,17 @@ auto decode_project(int heads, int head_width, int parts, int columns) {
       sums = sums + share * reshape(load(y, {b, part, 0, 0}, {1, 1, heads, d}), {heads, d});
     }
     Tile row = cast<P>(reshape(sums * (1.0f / total), {1, width}));
-    Tile update = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns}));
-    Tile residual = load(x, {b, n}, {1, columns});
-    store(x, {b, n}, residual + (update + load(bias, {n}, {columns})));
+    add_product<P>(row, width, w, bias, x, b, n, columns);
+  });
+}
+
+/// x [B,C] += in [B,K] w [K,C] + bias.
+template <Element P, Element W>
+auto decode_down(int inner, int columns) {
+  using A = Activation<P>;
+  return kernel("decode_down", [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> x) {
+    auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
+    add_product<P>(cast<P>(load(in, {b, 0}, {1, inner})), inner, w, bias, x, b, n, columns);
   });
 }
 

@@ -66,6 +66,7 @@ class Session::State {
 
   std::vector<int> lengths_;
   int capacity_;
+  bool runs_ahead_ = false;
 };
 
 namespace {
@@ -103,7 +104,7 @@ struct Block {
   Tensor<W, 2> attn_weight, proj_weight, fc_weight, out_weight;
 };
 
-constexpr int logits_per_part = 2048;  // one CTA finds the largest of so many
+constexpr int logits_per_part = 512;  // one CTA finds the largest of so many
 int parts_of(int vocab) { return (vocab + logits_per_part - 1) / logits_per_part; }
 
 template <Element P, Element W>
@@ -177,12 +178,14 @@ class TypedNetwork final : public Gpt2::Network {
           project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
           up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.columns)
                                         : kernels::decode_up<P, W>(config.width, tiles.columns)),
-          head(kernels::decode_head<P, W>(config.width, tiles.columns, tiles.rounds)) {}
+          down(kernels::decode_down<P, W>(config.inner, tiles.down)),
+          head(kernels::decode_head<P, W>(config.width, tiles.head, tiles.rounds)) {}
     int parts;
     decltype(kernels::decode_qkv<P, W>(0, 0)) qkv;
     decltype(kernels::decode_part<P>(0, 0, 0, 0)) part;
     decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) project;
     decltype(kernels::decode_up<P, W>(0, 0)) up;
+    decltype(kernels::decode_down<P, W>(0, 0)) down;
     decltype(kernels::decode_head<P, W>(0, 0, 0)) head;
   };
 
@@ -232,6 +235,7 @@ class TypedNetwork final : public Gpt2::Network {
                 .operands = element_type<P>,
                 .width = config.width,
                 .head_width = config.head_width(),
+                .inner = config.inner,
                 .seen = config.positions / 2},
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
@@ -270,12 +274,12 @@ class TypedState final : public Session::State {
         pinned_(device().pinned(static_cast<std::size_t>(batch) * sizeof(i32))),
         seen_(device(), {batch, config().vocab}),
         last_(device(), {batch, config().width}),
-        logits_(device(), {batch, config().vocab}),
         last_products_(network.products(batch)) {
     for (int i = 0; i < config().layers; ++i) {
       key_cache_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
       value_cache_.emplace_back(device(), std::array<std::int64_t, 3>{batch, capacity, config().width});
     }
+    runs_ahead_ = !device().shares_host_memory();
     launch(stream_, kernels_.fill, seen_.reshaped(std::array{seen_.size()}), 0.0f);
     launch(stream_, kernels_.fill_positions, past_, 0.0f);
   }
@@ -293,45 +297,50 @@ class TypedState final : public Session::State {
 
   void compute() override {
     // While a text is generated, nothing is copied from the host: the tokens are those of the last sample.
+    const bool is_computed = std::exchange(computed_ahead_, false) && step_->length == 1 && ids_ == on_device_.token &&
+                             counts_ == on_device_.count;
+    if (is_computed) return step_.swap(ahead_);
     if (step_->length > 1)
       step_->ids.copy_from(ids_);
     else
       upload(ids_, token_, on_device_.token);
     upload(counts_, count_, on_device_.count);
-    if (step_->length == 1 && step_->runs++ == 1) record();
-    if (step_->graph)
-      stream_.launch(*step_->graph);
-    else
-      step_->launches.run(stream_, 0, last_launch());
+    if (step_->length == 1 && step_->runs++ == 1) record(*step_);
+    run(*step_);
   }
 
-  void commit() override { step_->launches.run(stream_, last_launch(), last_launch() + 1); }
+  void commit() override { step_->launches.run(stream_, last_launch(*step_), last_launch(*step_) + 1); }
 
   std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) override {
     on_device_.token.clear();  // unknown until the sample is done
+    computed_ahead_ = false;
+    const Tensor<f32, 2>& logits = step_->logits;
     if (sampling.temperature == 0) {
-      launch(stream_, kernels_.greedy_parts, logits_, seen_, best_tokens_, best_scores_, sampling.repetition_penalty);
+      launch(stream_, kernels_.greedy_parts, logits, seen_, best_tokens_, best_scores_, sampling.repetition_penalty);
       launch(stream_, kernels_.greedy_token, best_tokens_, best_scores_, token_);
     } else {
       upload(keys, keys_, on_device_.keys);
-      launch(stream_, kernels_.sample, logits_, seen_, past_, keys_, token_, sampling.repetition_penalty,
+      launch(stream_, kernels_.sample, logits, seen_, past_, keys_, token_, sampling.repetition_penalty,
              sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p);
     }
     std::vector<std::int32_t> sampled(static_cast<std::size_t>(token_.size()));
     const std::size_t bytes = sampled.size() * sizeof(i32);
     stream_.copy(pinned_.get(), token_.data(), bytes);
-    stream_.synchronize();
+    const Event chosen = stream_.record();
+    compute_ahead();
+    chosen.synchronize();
     std::memcpy(sampled.data(), pinned_.get(), bytes);
     on_device_.token = sampled;
     return sampled;
   }
 
   void clear(int sequence) override {
+    computed_ahead_ = false;
     launch(stream_, kernels_.fill, seen_.slice(0, sequence, 1).reshaped(std::array{seen_.extent(1)}), 0.0f);
     launch(stream_, kernels_.fill_positions, past_.slice(0, sequence, 1), 0.0f);
   }
 
-  std::vector<float> logits() const override { return logits_.to_vector(); }
+  std::vector<float> logits() const override { return step_->logits.to_vector(); }
 
   std::vector<float> all_logits() override {
     const std::int64_t batch = past_.size(), rows = batch * step_->length;
@@ -356,14 +365,6 @@ class TypedState final : public Session::State {
  private:
   const Device& device() const { return network_.device(); }
   const Gpt2Config& config() const { return network_.config(); }
-
-  /// Records the launches of a step that is repeated, so that one launch on the host takes their place. The device's
-  /// stream may be in use by other threads, whose launches would be recorded, too.
-  void record() {
-    if (device().shares_host_memory()) return;
-    const Stream own = device().new_stream();
-    step_->graph = own.capture([&] { step_->launches.run(own, 0, last_launch()); });
-  }
 
   /// The results of decode_part().
   struct AttentionParts {
@@ -391,6 +392,7 @@ class TypedState final : public Session::State {
           attended(session.device(), {batch, positions, session.config().width}),
           normed(session.device(), {batch * positions, session.config().width}),
           inner(session.device(), {batch * positions, session.config().inner}),
+          logits(session.device(), {batch, session.config().vocab}),
           attention(session.attention_parts(batch * positions)),
           launches(attention ? session.fused_launches(*this) : session.launches(*this)) {}
     int length;
@@ -399,11 +401,42 @@ class TypedState final : public Session::State {
     Tensor<f32, 3> x;
     Tensor<A, 3> qkv, attended;
     Tensor<A, 2> normed, inner;
+    Tensor<f32, 2> logits;
     std::optional<AttentionParts> attention;  // of a step that has kernels of its own
     Sequence launches;
     std::optional<CapturedGraph> graph;  // of all launches but the last
     int runs = 0;
   };
+
+  /// Records the launches of a step that is repeated, so that one launch on the host takes their place. The device's
+  /// stream may be in use by other threads, whose launches would be recorded, too.
+  void record(Step& step) const {
+    if (device().shares_host_memory()) return;
+    const Stream own = device().new_stream();
+    step.graph = own.capture([&] { step.launches.run(own, 0, last_launch(step)); });
+  }
+  void run(const Step& step) const {
+    if (step.graph)
+      stream_.launch(*step.graph);
+    else
+      step.launches.run(stream_, 0, last_launch(step));
+  }
+
+  /// Begins the step that appends the tokens just chosen, before the host knows them: most callers append them. The
+  /// step leaves no trace unless compute() takes it over, since it has activations and logits of its own.
+  void compute_ahead() try {
+    constexpr std::int64_t most = 16;  // for more sequences, the host's time matters less than the memory
+    const bool is_ready = step_->graph || (step_->length == 1 && device().shares_host_memory());
+    if (!runs_ahead_ || !is_ready || past_.size() > most) return;
+    for (std::size_t b = 0; b < lengths_.size(); ++b)
+      if (lengths_[b] + on_device_.count[b] > capacity_) return;
+    if (!ahead_) ahead_ = std::make_unique<Step>(*this, past_.size(), 1);
+    if (step_->graph && !ahead_->graph) record(*ahead_);
+    run(*ahead_);
+    computed_ahead_ = true;
+  } catch (const Error&) {
+    computed_ahead_ = false;  // append() begins the step, and reports what is wrong
+  }
 
   /// The launches of a forward pass (prefill, or a decode step if length is 1). The last one makes its tokens part of
   /// the text.
@@ -436,7 +469,7 @@ class TypedState final : public Session::State {
       made.add(products.down, step.inner, block.out_weight, block.out_bias, x);
     }
     made.add(kernels_.last_norm, step.x, count_, network_.ln_f_weight, network_.ln_f_bias, last_, epsilon);
-    made.add(last_products_.head, last_, network_.head, logits_);
+    made.add(last_products_.head, last_, network_.head, step.logits);
     made.add(kernels_.advance, step.ids, count_, seen_, past_);
     return made;
   }
@@ -446,7 +479,6 @@ class TypedState final : public Session::State {
     const std::int64_t width = config().width;
     const auto& fused = *network_.decode_kernels();
     const AttentionParts& attention = *step.attention;
-    const auto& products = step.products;
     const float epsilon = config().epsilon, scale = 1.0f / std::sqrt(static_cast<float>(config().head_width()));
     const auto x = step.x.reshaped(std::array<std::int64_t, 2>{1, width});
     const auto q = last_;
@@ -461,13 +493,13 @@ class TypedState final : public Session::State {
       made.add(fused.part, q, keys, values, past_, count_, attention.y, attention.top, attention.norm, scale);
       made.add(fused.project, attention.y, attention.top, attention.norm, block.proj_weight, block.proj_bias, x);
       made.add(fused.up, x, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, step.inner, epsilon);
-      made.add(products.down, step.inner, block.out_weight, block.out_bias, x);
+      made.add(fused.down, step.inner, block.out_weight, block.out_bias, x);
     }
-    made.add(fused.head, x, network_.ln_f_weight, network_.ln_f_bias, network_.head, logits_, epsilon);
+    made.add(fused.head, x, network_.ln_f_weight, network_.ln_f_bias, network_.head, step.logits, epsilon);
     made.add(kernels_.advance, step.ids, count_, seen_, past_);
     return made;
   }
-  std::size_t last_launch() const { return step_->launches.launches().size() - 1; }
+  static std::size_t last_launch(const Step& step) { return step.launches.launches().size() - 1; }
 
   /// Copies values to the device, unless they are there already.
   template <class T>
@@ -494,10 +526,11 @@ class TypedState final : public Session::State {
   } on_device_;  // values known to be in token_, count_ and keys_
   Tensor<u8, 2> seen_;
   Tensor<A, 2> last_;
-  Tensor<f32, 2> logits_;
   std::vector<Tensor<A, 3>> key_cache_, value_cache_;
   Matmuls<P, W> last_products_;
-  std::unique_ptr<Step> step_;
+  std::unique_ptr<Step> step_;   // of the last append()
+  std::unique_ptr<Step> ahead_;  // the same for the next token
+  bool computed_ahead_ = false;  // ahead_ has the tokens that sample() chose
 };
 
 template <Element P, Element W>
@@ -622,6 +655,8 @@ std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<co
       throw Error("the model's logits are not finite; check its weights and the type of computation");
   return tokens;
 }
+
+void Session::run_ahead(bool ahead) { state_->runs_ahead_ = ahead; }
 
 void Session::clear(int sequence) {
   require_not_lost();

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 namespace tessera::internal {
 namespace {
 
 int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
+int ceil_div(int a, int b) { return (a + b - 1) / b; }
 int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n))); }
 
 }  // namespace
@@ -34,14 +36,33 @@ int decode_keys(const TileTarget& target) {
 }
 
 DecodeTiles decode_tiles(const TileTarget& target) {
-  // A CTA of 256 threads keeps its weights in registers, 48 elements a thread. Columns of queries, keys and values are
-  // in different tiles.
-  const auto columns = [&](int most) {
-    int columns = std::clamp(power_at_most(48 * 256 / target.width), 1, most);
-    while (target.width % columns != 0) columns /= 2;
+  constexpr int warps = 8, multiprocessors = 132;
+  const int limit = target.operands == ElementType::bf16 ? 120 : 64;  // those of 16 bits take half a register
+  // The weights that a thread holds: a warp has columns of its own, or shares one if there are few.
+  const auto elements = [](int k, int columns) {
+    const int sharing = std::max(warps / columns, 1);
+    return ceil_div(k, 256 * sharing) * 8 * ceil_div(columns, warps);
+  };
+  const auto most = [&](int k, int columns, int wanted) {
+    while (columns > 1 && (elements(k, columns) > std::min(wanted, limit) || target.width % columns != 0)) columns /= 2;
     return columns;
   };
-  return {.columns = columns(16), .project = columns(8), .rounds = 4, .parts = 4, .keys = 64};
+  // A multiprocessor has tiles one after another, each with a fixed cost of about 8 columns. Queries, keys and values
+  // are in different tiles, so that columns divide the width.
+  int columns = most(target.width, 8, limit), best = std::numeric_limits<int>::max();
+  for (int wide = 8; wide <= 32; wide += 4) {
+    const int cost = ceil_div(ceil_div(target.inner, wide), multiprocessors) * (wide + 8);
+    if (target.width % wide != 0 || elements(target.width, wide) > limit || cost >= best) continue;
+    best = cost, columns = wide;
+  }
+  const int heads = target.width / std::max(target.head_width, 1);
+  return {.columns = columns,
+          .project = most(target.width, 16, 80),
+          .down = most(target.inner, 4, 96),
+          .head = most(target.width, 16, 64),
+          .rounds = 8,
+          .parts = heads <= 20 ? 8 : 4,
+          .keys = 64};
 }
 
 bool has_decode_kernels(const TileTarget& target) {

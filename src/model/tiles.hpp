@@ -10,7 +10,7 @@ struct TileTarget {
   bool gpu = false;        ///< tiles for registers and shared memory instead of CPU caches
   bool wgmma = false;      ///< and for the tensor cores of sm_90a
   ElementType operands{};  ///< of matmuls: f32, tf32 or bf16
-  int width = 0, head_width = 0;
+  int width = 0, head_width = 0, inner = 0;
   std::int64_t seen = 1024;  ///< mean number of keys that a query sees
 };
 
@@ -26,6 +26,8 @@ int decode_keys(const TileTarget& target);
 struct DecodeTiles {
   int columns;      ///< of the result, for one CTA
   int project;      ///< the same for the projection, which has the fewest in all
+  int down;         ///< the same for the second matmul of the MLP, which has the longest
+  int head;         ///< the same for the head
   int rounds;       ///< tiles of the head for one CTA
   int parts, keys;  ///< of the cache, and keys in a tile of a part
 };

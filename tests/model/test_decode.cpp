@@ -5,6 +5,7 @@
 
 #include "codegen/generate.hpp"
 #include "codegen/make_plan.hpp"
+#include "codegen/plan/effects.hpp"
 #include "jit/compile/nvrtc.hpp"
 #include "model/decode_kernels.hpp"
 #include "model/tiles.hpp"
@@ -145,23 +146,46 @@ TEST_CASE("emulated steps of one token have the logits of the text at once", "[e
 }
 #endif
 
-TEST_CASE("kernels of decode steps compile without spills", "[generate]") {
+/// Are all tiles in registers, and all matmuls gemvs?
+bool is_fast(const codegen::Plan& plan) {
+  bool gemv = true;
+  codegen::PlanWalk walk(plan);
+  walk.each([&](const codegen::Role&, const codegen::Step& step, int, const auto&) {
+    const codegen::Mma* const mma = step.action.as<codegen::Mma>();
+    gemv &= !mma || mma->matmul.kind == codegen::MatmulKind::gemv;
+  });
+  for (int i = 0; i < plan.storages.size(); ++i)
+    gemv &= plan.storages[codegen::StorageId{i}].storage_class <= codegen::StorageClass::registers;
+  return gemv;
+}
+
+template <Element P, Element W>
+void check_decode_kernels(int width, int heads) {
+  INFO(width << " " << name(element_type<P>));
   const auto check = [](const auto& kernel, int transposed) {
     const Graph& graph = kernel.executable().graph();
     Variant variant = dense_variant(graph);
     if (transposed >= 0) variant.tensors[static_cast<std::size_t>(transposed)].contiguous_axis = 0;
-    for (const Arch arch : test_archs()) CHECK(compile_check(generate(graph, variant, arch), arch) == "");
+    for (const Arch arch : test_archs()) {
+      CHECK(compile_check(generate(graph, variant, arch), arch) == "");
+      CHECK(is_fast(codegen::make_plan(graph, variant, arch, {})));
+    }
   };
+  const DecodeTiles tiles = decode_tiles(
+      {.gpu = true, .operands = element_type<P>, .width = width, .head_width = 64, .inner = 4 * width});
+  check(kernels::decode_qkv<P, W>(width, tiles.columns), 3);
+  check(kernels::decode_part<P>(heads, 64, tiles.parts, tiles.keys), -1);
+  check(kernels::decode_project<P, W>(heads, 64, tiles.parts, tiles.project), 3);
+  check(kernels::decode_up<P, W>(width, tiles.columns), 3);
+  check(kernels::decode_exact_up<P, W>(width, tiles.columns), 3);
+  check(kernels::decode_down<P, W>(4 * width, tiles.down), 1);
+  check(kernels::decode_head<P, W>(width, tiles.head, tiles.rounds), -1);
+}
+
+TEST_CASE("kernels of decode steps compile to gemvs in registers, without spills", "[generate]") {
   for (const auto& [width, heads] : {std::pair{768, 12}, {1024, 16}, {1280, 20}, {1600, 25}}) {
-    INFO(width);
-    const DecodeTiles tiles =
-        decode_tiles({.gpu = true, .operands = ElementType::bf16, .width = width, .head_width = 64});
-    check(kernels::decode_qkv<bf16, bf16>(width, tiles.columns), 3);
-    check(kernels::decode_part<bf16>(heads, 64, tiles.parts, tiles.keys), -1);
-    check(kernels::decode_project<bf16, bf16>(heads, 64, tiles.parts, tiles.project), 3);
-    check(kernels::decode_up<bf16, bf16>(width, tiles.columns), 3);
-    check(kernels::decode_exact_up<bf16, bf16>(width, tiles.columns), 3);
-    check(kernels::decode_head<bf16, bf16>(width, tiles.columns, tiles.rounds), -1);
+    check_decode_kernels<bf16, bf16>(width, heads);
+    check_decode_kernels<tf32, f32>(width, heads);
   }
 }
 
@@ -174,12 +198,16 @@ TEST_CASE("decode steps differ by the model's GELU", "[model]") {
 
 TEST_CASE("tiles of decode steps divide the width", "[model]") {
   for (const int width : {8, 24, 48, 64, 256, 768, 1021, 1024, 1280, 1600, 2048}) {
-    const TileTarget target{.gpu = true, .operands = ElementType::bf16, .width = width, .head_width = 1};
+    const TileTarget target{
+        .gpu = true, .operands = ElementType::bf16, .width = width, .head_width = 1, .inner = 4 * width};
     const DecodeTiles tiles = decode_tiles(target);
     INFO(width);
     CHECK((tiles.columns >= 1 && width % tiles.columns == 0));
     CHECK(has_decode_kernels(target) == (width != 1021));
-    CHECK(tiles.columns * width <= 16 * 1024);
+    // Beside them, a thread has the left operand in registers.
+    for (const int elements :
+         {tiles.columns * width, tiles.project * width, tiles.down * 4 * width, tiles.head * width})
+      CHECK(elements <= 256 * 120);
   }
   CHECK_FALSE(has_decode_kernels({.gpu = false, .operands = ElementType::bf16, .width = 768, .head_width = 64}));
 }

@@ -2,10 +2,12 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <random>
 
 #include "jit/backend/backend.hpp"
 #include "jit/cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
+#include "support/devices.hpp"
 #include "support/support.hpp"
 #include "tessera/model/gpt2.hpp"
 
@@ -251,6 +253,83 @@ TEST_CASE("a session or model that cannot be made is an error", "[model]") {
     }
     CHECK(n > 10);
   }
+}
+
+TEST_CASE("a step that is computed ahead changes no result", "[model]") {
+  const Gpt2 model(test_device(), small(), 5);
+  const Sampling drawn{.temperature = 1, .seed = 3};
+  std::mt19937 random(7);
+  const auto below = [&](int n) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(n)); };
+  for (int turn = 0; turn < 20; ++turn) {
+    Session ahead(model, 2, 24), plain(model, 2, 24);
+    ahead.run_ahead(true), plain.run_ahead(false);
+    const auto append = [&](const std::vector<Tokens>& tokens) {
+      const std::string said = error_of([&] { ahead.append(tokens); });
+      CHECK(said == error_of([&] { plain.append(tokens); }));  // perhaps the text is full
+    };
+    append({{1, 2, 3}, {4}});
+    for (int step = 0; step < 24; ++step) {
+      INFO("turn " << turn << ", step " << step);
+      const Sampling& sampling = below(3) == 0 ? drawn : penalized;
+      const auto sample = [&](Session& session) {
+        Tokens tokens;
+        error_of([&] { tokens = session.sample(sampling); });  // there may be no logits
+        return tokens;
+      };
+      const Tokens tokens = sample(ahead);
+      CHECK(tokens == sample(plain));
+      const int what = below(8);
+      if (what == 0) CHECK(sample(ahead) == sample(plain));
+      if (what == 1) {
+        const int which = below(2);
+        ahead.clear(which), plain.clear(which);
+      }
+      if (what == 2) CHECK(ahead.all_logits() == plain.all_logits());
+      if (what == 3 || tokens.empty())
+        append({{below(61)}, {below(61)}});
+      else if (what == 4)
+        append({{tokens[0]}, {}});
+      else if (what == 5)
+        append({{tokens[0], 5}, {tokens[1]}});
+      else
+        append({{tokens[0]}, {tokens[1]}});
+      std::vector<float> logits;
+      CHECK(error_of([&] { logits = ahead.logits(); }) == error_of([&] { plain.logits(); }));
+      if (!logits.empty()) CHECK(logits == plain.logits());
+    }
+  }
+}
+
+TEST_CASE("a failure of a step that is computed ahead is one of the append that needs it, if at all", "[model]") {
+  const auto backend = std::make_shared<FailingBackend>();
+  const Gpt2 model(Device(backend), small(), 5);
+  const auto begin = [&](bool ahead) {
+    Session session(model, 2, 40);
+    session.run_ahead(ahead);
+    session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
+    session.append(std::vector<Tokens>{{6}, {7}});
+    return session;
+  };
+  const auto next = [](Session& session) {
+    const Tokens chosen = session.sample(penalized);
+    session.append(std::vector<Tokens>{{chosen[0]}, {chosen[1]}});
+    return session.logits();
+  };
+  Session fresh = begin(false);
+  const std::vector<float> first = next(fresh), second = next(fresh);
+  int hidden = 0;
+  for (int n = 0; n < 60; ++n) {
+    INFO("call " << n);
+    Session session = begin(true);
+    backend->failure.calls_left = n;
+    Tokens chosen;
+    const bool failed = error_of([&] { chosen = session.sample(penalized); }) != "(no error)";
+    hidden += !failed && backend->failure.calls_left == Failure::never;
+    backend->failure.calls_left = Failure::never;
+    CHECK(next(session) == first);
+    CHECK(next(session) == second);
+  }
+  CHECK(hidden > 10);
 }
 
 }  // namespace test_session

@@ -41,7 +41,7 @@ class Table {
   void add_products(const Gpt2Config& config, std::string_view type) {
     using W = kernels::Activation<P>;
     const int width = config.width, heads = config.heads, head_width = config.head_width();
-    const TileTarget gpu{.gpu = true, .operands = element_type<P>, .width = width, .head_width = head_width};
+    const TileTarget gpu{.gpu = true, .operands = element_type<P>, .width = width, .head_width = head_width, .inner = 4 * width};
     for (const int m : {1, 16, 64, 128}) {
       const MatmulTiles tiles = rule_tiles(m, {m, width, width}, gpu.operands, true),
                         head = rule_tiles(m, {m, width, width, true}, gpu.operands, true);
@@ -58,17 +58,18 @@ class Table {
         [=, queries = queries, keys = keys] { return kernels::attention<P>(heads, head_width, queries, keys); });
     add(named("decode_attention"), [=] { return kernels::decode_attention<P>(heads, head_width, decode_keys(gpu)); });
     // In memory, weights of decode steps are transposed.
-    const auto add_decode = [&](std::string_view kernel, std::string_view weights, auto make) {
+    const auto add_decode = [&](std::string_view kernel, std::size_t weights, auto make) {
       add(named(kernel), make);
-      kernels.back().unlike_dense = [=](Variant& variant) {
-        variant.tensors[weights == "w3" ? 3 : 0].contiguous_axis = 0;
-      };
+      kernels.back().unlike_dense = [=](Variant& variant) { variant.tensors[weights].contiguous_axis = 0; };
     };
-    add_decode("decode_qkv", "w3", [=] { return kernels::decode_qkv<P, W>(width, 16); });
-    add(named("decode_part"), [=] { return kernels::decode_part<P>(heads, head_width, 4, 64); });
-    add_decode("decode_project", "w3", [=] { return kernels::decode_project<P, W>(heads, head_width, 4, 8); });
-    add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, 16, 4); });
-    add_decode("decode_up", "w3", [=] { return kernels::decode_up<P, W>(width, 16); });
+    const DecodeTiles tiles = decode_tiles(gpu);
+    add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, tiles.columns); });
+    add(named("decode_part"), [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, tiles.keys); });
+    add_decode("decode_down", 1, [=] { return kernels::decode_down<P, W>(4 * width, tiles.down); });
+    add_decode("decode_project", 3,
+               [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });
+    add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, tiles.head, tiles.rounds); });
+    add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, tiles.columns); });
   }
 
   /// Matmuls that only sm_90a has.

@@ -68,6 +68,11 @@ class Session {
   /// their numbers. Same seed, stream, position and logits, same token, independent of the other sequences.
   std::vector<std::int32_t> sample(const Sampling& sampling, std::span<const std::int64_t> streams = {});
 
+  /// Does sample() begin the step that appends its tokens, before the host knows them? The results are the same, and
+  /// the device does not wait for the host. The default on a GPU, for up to 16 sequences; a caller that appends other
+  /// tokens than those sampled may turn it off.
+  void run_ahead(bool ahead);
+
   /// Empties a sequence, as in a new session; it has no next token until tokens are appended to it. If this fails, the
   /// session is lost.
   void clear(int sequence);
