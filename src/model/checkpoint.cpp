@@ -206,18 +206,10 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
     const auto take = [&](std::string_view name, const Extents& shape) {
       return weights.take(fmt::format("h.{}.{}", i, name), shape);
     };
-    model.layers.push_back({.ln_1_weight = take("ln_1.weight", {width}),
-                            .ln_1_bias = take("ln_1.bias", {width}),
-                            .attn_weight = take("attn.c_attn.weight", {width, 3 * width}),
-                            .attn_bias = take("attn.c_attn.bias", {3 * width}),
-                            .proj_weight = take("attn.c_proj.weight", {width, width}),
-                            .proj_bias = take("attn.c_proj.bias", {width}),
-                            .ln_2_weight = take("ln_2.weight", {width}),
-                            .ln_2_bias = take("ln_2.bias", {width}),
-                            .fc_weight = take("mlp.c_fc.weight", {width, inner}),
-                            .fc_bias = take("mlp.c_fc.bias", {inner}),
-                            .out_weight = take("mlp.c_proj.weight", {inner, width}),
-                            .out_bias = take("mlp.c_proj.bias", {width})});
+    Checkpoint::Layer& layer = model.layers.emplace_back();
+#define LAYER_VECTOR(member, file_name, size, initial) layer.member = take(file_name, {size});
+#define LAYER_MATRIX(member, file_name, rows, columns) layer.member = take(file_name, {rows, columns});
+#include "model/layer_weights.def"
   }
   model.ln_f_weight = weights.take("ln_f.weight", {width});
   model.ln_f_bias = weights.take("ln_f.bias", {width});

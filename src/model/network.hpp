@@ -1,0 +1,88 @@
+// A model in the memory of a device: its weights and its kernels.
+#pragma once
+#include <memory>
+#include <vector>
+
+#include "model/network_kernels.hpp"
+#include "model/untyped.hpp"
+
+namespace tessera::internal {
+
+/// The weights of a layer; see layer_weights.def.
+template <Element W>
+struct Block {
+#define LAYER_VECTOR(member, file_name, size, initial) Tensor<f32, 1> member;
+#define LAYER_MATRIX(member, file_name, rows, columns) Tensor<W, 2> member;
+#include "model/layer_weights.def"
+};
+
+template <Element P, Element W>
+class TypedNetwork final : public Gpt2::Network {
+ public:
+  TypedNetwork(const Device& device, const Checkpoint& checkpoint, const Gpt2::Progress& progress)
+      : TypedNetwork(device, checkpoint.config) {
+    const WeightLoader loader(device, checkpoint.file, progress);
+    const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
+    const auto vector = [&](const StoredTensor* stored) { return loader.load<f32, 1>(*stored); };
+    wte = matrix(checkpoint.wte), wpe = matrix(checkpoint.wpe);
+    head = checkpoint.head == checkpoint.wte ? wte : matrix(checkpoint.head);
+    ln_f_weight = vector(checkpoint.ln_f_weight), ln_f_bias = vector(checkpoint.ln_f_bias);
+    for (const Checkpoint::Layer& layer : checkpoint.layers) {
+      Block<W>& block = blocks.emplace_back();
+#define LAYER_VECTOR(member, file_name, size, initial) block.member = vector(layer.member);
+#define LAYER_MATRIX(member, file_name, rows, columns) block.member = loader.load<W, 2>(*layer.member, along_k_);
+#include "model/layer_weights.def"
+    }
+    device.stream().synchronize();
+  }
+
+  TypedNetwork(const Device& device, const Gpt2Config& config, std::uint64_t seed) : TypedNetwork(device, config) {
+    WeightMaker make(device, seed);
+    const std::int64_t width = config.width, inner = config.inner;
+    wte = head = make.matrix<W>(config.vocab, width);
+    wpe = make.matrix<W>(config.positions, width);
+    ln_f_weight = make.vector(width, 1), ln_f_bias = make.vector(width, 0);
+    for (int i = 0; i < config.layers; ++i) {
+      Block<W>& block = blocks.emplace_back();
+#define LAYER_VECTOR(member, file_name, size, initial) block.member = make.vector(size, initial);
+#define LAYER_MATRIX(member, file_name, rows, columns) block.member = make.matrix<W>(rows, columns, along_k_);
+#include "model/layer_weights.def"
+    }
+    device.stream().synchronize();
+  }
+
+  std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
+
+  const Kernels<P, W>& kernels() const { return kernels_; }
+  /// If a decode step of one sequence has kernels of its own.
+  const std::optional<DecodeKernels<P, W>>& decode_kernels() const { return decode_kernels_; }
+  Matmuls<P, W> matmuls(std::int64_t rows) const { return matmuls_.for_rows(rows); }
+
+  Tensor<W, 2> wte, wpe, head;
+  Tensor<f32, 1> ln_f_weight, ln_f_bias;
+  std::vector<Block<W>> blocks;
+
+ private:
+  TypedNetwork(const Device& device, const Gpt2Config& config)
+      : Network(device, config),
+        target_{.gpu = device.info().arch.has_value(),
+                .wgmma = matmul_target(device).has_wgmma(),
+                .operands = element_type<P>,
+                .width = config.width,
+                .head_width = config.head_width(),
+                .inner = config.inner,
+                .seen = config.positions / 2},
+        along_k_(has_decode_kernels(target_)),
+        kernels_(config, target_),
+        decode_kernels_(along_k_ ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_))
+                                 : std::nullopt),
+        matmuls_(device, config, along_k_) {}
+
+  TileTarget target_;
+  bool along_k_;  // weights [K,N] of layers are contiguous along K
+  Kernels<P, W> kernels_;
+  std::optional<DecodeKernels<P, W>> decode_kernels_;
+  mutable MatmulKernels<P, W> matmuls_;
+};
+
+}  // namespace tessera::internal

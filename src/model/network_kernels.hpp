@@ -1,0 +1,132 @@
+// The kernels of a model: of prefill and batches, of a decode step of one sequence, and of sampling.
+#pragma once
+#include <array>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "jit/launch/matmul_tiles.hpp"
+#include "model/decode_kernels.hpp"
+#include "model/tiles.hpp"
+#include "model/weights.hpp"
+
+namespace tessera::internal {
+
+/// The kernels of one family, each made on first use of its tiles.
+template <class K>
+class ByTiles {
+ public:
+  explicit ByTiles(K (*make)(MatmulTiles)) : make_(make) {}
+  const K& operator[](const MatmulTiles& tiles) {
+    auto& made = kernels_[{tiles.m, tiles.n, tiles.k}];
+    if (!made) made.emplace(make_(tiles));
+    return *made;
+  }
+
+ private:
+  K (*make_)(MatmulTiles);
+  std::map<std::array<int, 3>, std::optional<K>> kernels_;
+};
+
+/// The kernels of the matmuls for a number of rows.
+template <Element P, Element W>
+struct Matmuls {
+  decltype(kernels::linear<P, W>({})) qkv;
+  decltype(kernels::linear_gelu<P, W>({})) up;
+  decltype(kernels::linear_residual<P, W>({})) project, down;
+  decltype(kernels::lm_head<P, W>({})) head;
+};
+
+constexpr int logits_per_part = 512;  // one CTA finds the largest of so many
+constexpr int parts_of(int vocab) { return (vocab + logits_per_part - 1) / logits_per_part; }
+
+/// The kernels of a decode step of one sequence.
+template <Element P, Element W>
+struct DecodeKernels {
+  DecodeKernels(const Gpt2Config& config, const DecodeTiles& tiles)
+      : parts(tiles.parts),
+        qkv(kernels::decode_qkv<P, W>(config.width, tiles.columns)),
+        part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, tiles.keys)),
+        project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
+        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.columns)
+                                      : kernels::decode_up<P, W>(config.width, tiles.columns)),
+        down(kernels::decode_down<P, W>(config.inner, tiles.down)),
+        head(kernels::decode_head<P, W>(config.width, tiles.head, tiles.rounds)) {}
+  int parts;
+  decltype(kernels::decode_qkv<P, W>(0, 0)) qkv;
+  decltype(kernels::decode_part<P>(0, 0, 0, 0)) part;
+  decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) project;
+  decltype(kernels::decode_up<P, W>(0, 0)) up;
+  decltype(kernels::decode_down<P, W>(0, 0)) down;
+  decltype(kernels::decode_head<P, W>(0, 0, 0)) head;
+};
+
+/// The kernels that do not depend on a number of rows.
+template <Element P, Element W>
+struct Kernels {
+  using A = kernels::Activation<P>;
+
+  Kernels(const Gpt2Config& config, const TileTarget& target)
+      : embed(kernels::embed<W>(config.width, copy_rows(target))),
+        one_norm(kernels::layer_norm<A>(config.width, norm_rows(target))),
+        last_norm(kernels::last_norm<A>(config.width)),
+        append_cache(kernels::append_cache<A>(config.width, copy_rows(target))),
+        attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
+                                        attention_tiles(target).keys)),
+        decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), decode_keys(target))),
+        greedy_parts(kernels::greedy_parts(config.vocab, logits_per_part)),
+        greedy_token(kernels::greedy_token(parts_of(config.vocab))),
+        sample(kernels::sample(config.vocab)),
+        advance(kernels::advance(64)),
+        log_probability(kernels::log_probability(config.vocab)),
+        fill(kernels::fill<u8>(elements_per_block)),
+        fill_positions(kernels::fill<i32>(64)) {}
+  decltype(kernels::embed<W>(0, 0)) embed;
+  decltype(kernels::layer_norm<A>(0, 0)) one_norm;
+  decltype(kernels::last_norm<A>(0)) last_norm;
+  decltype(kernels::append_cache<A>(0, 0)) append_cache;
+  decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
+  decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;
+  decltype(kernels::greedy_parts(0, 0)) greedy_parts;
+  decltype(kernels::greedy_token(0)) greedy_token;
+  decltype(kernels::sample(0)) sample;
+  decltype(kernels::advance(0)) advance;
+  decltype(kernels::log_probability(0)) log_probability;
+  decltype(kernels::fill<u8>(0)) fill;
+  decltype(kernels::fill<i32>(0)) fill_positions;
+};
+/// Makes the kernels of the matmuls for a number of rows, on first use.
+template <Element P, Element W>
+class MatmulKernels {
+ public:
+  /// `along_k`: the weights [K,N] of layers are contiguous along K.
+  MatmulKernels(const Device& device, const Gpt2Config& config, bool along_k)
+      : device_(device),
+        config_(config),
+        along_k_(along_k),
+        linear_gelu_(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>) {}
+
+  Matmuls<P, W> for_rows(std::int64_t rows) {
+    const std::int64_t c = config_.width, inner = config_.inner;
+    const auto tiles = [&](std::int64_t n, std::int64_t k, MatmulFamily family = MatmulFamily::plain) {
+      return choose<P>(family, {rows, n, k, along_k_}, device_);
+    };
+    std::lock_guard lock(mutex_);
+    return {linear_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
+            linear_residual_[tiles(c, c, MatmulFamily::residual)],
+            linear_residual_[tiles(c, inner, MatmulFamily::residual)],
+            head_[choose<P>(MatmulFamily::plain, {rows, config_.vocab, c, true}, device_)]};
+  }
+
+ private:
+  Device device_;
+  Gpt2Config config_;
+  bool along_k_;
+  std::mutex mutex_;
+  ByTiles<decltype(Matmuls<P, W>::qkv)> linear_{kernels::linear<P, W>};
+  ByTiles<decltype(Matmuls<P, W>::up)> linear_gelu_;
+  ByTiles<decltype(Matmuls<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
+  ByTiles<decltype(Matmuls<P, W>::head)> head_{kernels::lm_head<P, W>};
+};
+
+}  // namespace tessera::internal

@@ -1,0 +1,111 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "model/untyped.hpp"
+
+namespace tessera::internal {
+
+Session::Session(const Gpt2& model, int batch, int capacity)
+    : state_(model.network_->session(model.network_, batch, capacity)), config_(model.config()) {}
+Session::~Session() = default;
+Session::Session(Session&&) noexcept = default;
+
+void Session::require_not_lost() const {
+  if (lost_) throw Error("the session is lost, since a change of its text failed; make a new one");
+}
+
+void Session::require_logits() const {
+  require_not_lost();
+  if (!appended_.empty()) return;
+  throw Error(failed_ ? "there are no logits, since the last append failed; append its tokens again"
+                      : "there are no logits yet; append tokens first");
+}
+
+void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
+  require_not_lost();
+  if (tokens.size() != state_->lengths_.size())
+    throw Error(
+        fmt::format("tokens for {} sequences are given to a session of {}", tokens.size(), state_->lengths_.size()));
+  std::size_t longest = 0;
+  for (std::size_t b = 0; b < tokens.size(); ++b) {
+    for (const std::int32_t id : tokens[b])
+      if (id < 0 || id >= config_.vocab)
+        throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config_.vocab - 1));
+    const std::size_t length = static_cast<std::size_t>(state_->lengths_[b]) + tokens[b].size();
+    if (length > static_cast<std::size_t>(state_->capacity_))
+      throw Error(
+          fmt::format("the text has {} tokens, there is room for {}; shorten the prompt", length, state_->capacity_));
+    longest = std::max(longest, tokens[b].size());
+  }
+  if (longest == 0) throw Error("there are no tokens to append; give at least one");
+  std::vector<bool> appended;
+  for (const auto& sequence : tokens) appended.push_back(!sequence.empty());
+  state_->prepare(tokens, static_cast<int>(longest));
+  appended_.clear(), failed_ = true;
+  state_->compute();
+  lost_ = true;
+  state_->commit();
+  for (std::size_t b = 0; b < tokens.size(); ++b) state_->lengths_[b] += static_cast<int>(tokens[b].size());
+  appended_.swap(appended), failed_ = lost_ = false;
+}
+
+std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<const std::int64_t> streams) {
+  check(sampling);
+  require_logits();
+  if (!streams.empty() && streams.size() != state_->lengths_.size())
+    throw Error(
+        fmt::format("{} streams are given to a session of {} sequences", streams.size(), state_->lengths_.size()));
+  std::vector<std::int64_t> keys;
+  for (std::size_t b = 0; b < state_->lengths_.size(); ++b) {
+    const std::uint64_t stream = streams.empty() ? b : static_cast<std::uint64_t>(streams[b]);
+    // Multiples of the golden ratio in 61 bits keep neighboring streams apart.
+    keys.push_back(static_cast<std::int64_t>(sampling.seed + stream * 0x1E3779B97F4A7C15));
+  }
+  std::vector<std::int32_t> tokens = state_->sample(sampling, keys);
+  for (std::size_t b = 0; b < tokens.size(); ++b)
+    if (appended_[b] && tokens[b] < 0)
+      throw Error("the model's logits are not finite; check its weights and the type of computation");
+  return tokens;
+}
+
+void Session::run_ahead(bool ahead) { state_->runs_ahead_ = ahead; }
+
+void Session::clear(int sequence) {
+  require_not_lost();
+  const std::size_t index = index_of(sequence);
+  lost_ = true;
+  state_->clear(sequence);
+  state_->lengths_[index] = 0;
+  if (!appended_.empty()) appended_[index] = false;
+  if (std::ranges::find(appended_, true) == appended_.end()) appended_.clear();
+  lost_ = false;
+}
+
+std::vector<float> Session::logits() const {
+  require_logits();
+  return state_->logits();
+}
+std::vector<float> Session::all_logits() {
+  require_logits();
+  return state_->all_logits();
+}
+std::vector<float> Session::log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) {
+  for (const std::int32_t id : targets)
+    if (id < 0 || id >= config_.vocab)
+      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config_.vocab - 1));
+  if (logits.size() != targets.size() * static_cast<std::size_t>(config_.vocab))
+    throw Error(fmt::format("{} logits are given for {} tokens of a vocabulary of {}", logits.size(), targets.size(),
+                            config_.vocab));
+  return state_->log_probabilities(logits, targets);
+}
+std::size_t Session::index_of(int sequence) const {
+  const std::size_t count = state_->lengths_.size();
+  if (sequence < 0 || static_cast<std::size_t>(sequence) >= count)
+    throw Error(fmt::format("there is no sequence {} in a session of {}", sequence, count));
+  return static_cast<std::size_t>(sequence);
+}
+int Session::length(int sequence) const { return state_->lengths_[index_of(sequence)]; }
+int Session::capacity() const { return state_->capacity_; }
+
+}  // namespace tessera::internal

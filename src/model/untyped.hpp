@@ -1,0 +1,59 @@
+// A model, and the sequences of a session, as far as they do not depend on element types.
+#pragma once
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tessera/model/gpt2.hpp"
+
+namespace tessera::internal {
+
+/// The model, independent of its element types.
+class Gpt2::Network {
+ public:
+  Network(Device device, Gpt2Config config) : device_(std::move(device)), config_(std::move(config)) {}
+  virtual ~Network() = default;
+  virtual std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch,
+                                                  int capacity) const = 0;
+  const Device& device() const { return device_; }
+  const Gpt2Config& config() const { return config_; }
+
+ private:
+  Device device_;
+  Gpt2Config config_;
+};
+
+using Tokens = std::span<const std::vector<std::int32_t>>;
+
+/// A model, and the sequences of a session, as far as they do not depend on element types.
+class Session::State {
+ public:
+  State(const Gpt2Config& config, int batch, int capacity)
+      : lengths_(static_cast<std::size_t>(batch)), capacity_(capacity) {
+    if (batch < 1) throw Error(fmt::format("a session has at least 1 sequence, not {}", batch));
+    if (capacity < 1 || capacity > config.positions)
+      throw Error(fmt::format("{} positions are requested; the model supports 1 to {}", capacity, config.positions));
+  }
+  virtual ~State() = default;
+  // A step has three parts: prepare() may fail and changes nothing; compute() changes activations, logits and unused
+  // parts of the cache; commit() makes the tokens part of the text.
+  virtual void prepare(Tokens tokens, int longest) = 0;
+  virtual void compute() = 0;
+  virtual void commit() = 0;
+  virtual std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) = 0;
+  virtual void clear(int sequence) = 0;
+  virtual std::vector<float> logits() const = 0;
+  virtual std::vector<float> all_logits() = 0;
+  virtual std::vector<float> log_probabilities(std::span<const float> logits,
+                                               std::span<const std::int32_t> targets) = 0;
+
+  std::vector<int> lengths_;
+  int capacity_;
+  bool runs_ahead_ = false;
+};
+
+}  // namespace tessera::internal
