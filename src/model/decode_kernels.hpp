@@ -1,31 +1,69 @@
-// The kernels of a decode step of one sequence. Each does as much as it can between two exchanges among all CTAs: five
+// The kernels of a decode step of few sequences. Each does as much as it can between two exchanges among all CTAs: five
 // launches a layer. Rows are normalized, and parts of attention combined, by every CTA that needs them.
 //
-// Shapes and types as in kernels.hpp; T is 1. S parts of the keys, attended by one CTA each.
+// Shapes and types as in kernels.hpp; T is 1. R rows in a tile; S parts of the keys, attended by one CTA each.
 #pragma once
 #include "model/kernels.hpp"
 
 namespace tessera::internal::kernels {
 
-/// Layer norm of x [B,C], times w [C,3C], plus bias: q [B,C], and the keys and values [B,P,C] of the new position.
+/// Layer norm of x [B,C], times w [C,3C], plus bias: q [B,C], and the keys and values [B,P,C] of the new position of
+/// the sequences that have one (count [B] is 1).
 template <Element P, Element W>
-auto decode_qkv(int width, int columns) {
+auto decode_qkv(int width, int rows, int columns) {
   using A = Activation<P>;
   return kernel("decode_qkv",
                 [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past,
                     In<i32, 1> count, Out<A, 2> q, Out<A, 3> keys, Out<A, 3> values, Scalar<f32> epsilon) {
     require(w.extent(1) == 3 * width, "queries, keys and values side by side");
     const int parts = width / columns;
-    auto [b, n] = blocks(x.extent(0), 3 * parts);
-    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
-    Tile y = cast<A>(mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns})) +
+    auto [b, n] = blocks(cdiv(x.extent(0), rows), 3 * parts);
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), width, scale, shift, epsilon));
+    Tile y = cast<A>(mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns})) +
                      load(bias, {n}, {columns}));
-    Tile start = item(load(past, {b}, {1})), extent = item(load(count, {b}, {1}));
     // Tiles outside of a tensor are not stored.
     store(q, {b, n}, y);
-    store(keys.slice(1, start, extent), {b, 0, n - parts}, reshape(y, {1, 1, columns}));
-    store(values.slice(1, start, extent), {b, 0, n - 2 * parts}, reshape(y, {1, 1, columns}));
+    if (rows == 1) {
+      Tile start = item(load(past, {b}, {1})), extent = item(load(count, {b}, {1}));
+      store(keys.slice(1, start, extent), {b, 0, n - parts}, reshape(y, {1, 1, columns}));
+      store(values.slice(1, start, extent), {b, 0, n - 2 * parts}, reshape(y, {1, 1, columns}));
+    } else {
+      Tile position = (b * rows + iota({rows}, 0)) * keys.extent(1) + load(past, {b}, {rows});
+      Tile at = where(load(count, {b}, {rows}) > 0, position, -1);
+      scatter(keys.flatten(0), at, {n - parts}, y);
+      scatter(values.flatten(0), at, {n - 2 * parts}, y);
+    }
   });
+}
+
+/// A query over a part of the keys: weighted values [1,d], the largest score in powers of 2, and the sum of the
+/// weights.
+struct Attended {
+  Tile<f32, 2> sums, top, norm;
+};
+
+/// The keys and values of head h of sequence b, in tiles of `bn` positions: `part`, part + parts, ...
+template <Element P, Element A>
+Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values, const Index& length, const Index& b,
+                const Index& h, const Index& part, int d, int parts, int bn, const Scalar<f32>& scale) {
+  // Behind `length`, the cache may hold anything: scores there are not used, and values are read as 0, since 0 * NaN
+  // is NaN.
+  const auto filled_values = values.slice(1, 0, length);
+  Tile row = cast<P>(load(q, {b, h}, {1, d}));
+  Var hi = full<f32>({1, 1}, -1e30), total = zeros<f32>({1, 1}), acc = zeros<f32>({1, d});
+  const auto add = [&](const Index& j) {
+    Tile k = cast<P>(reshape(load(keys, {b, j, h}, {1, bn, d}), {bn, d}));
+    Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
+    Tile s = mma(row, transpose(k), zeros<f32>({1, bn})) * (scale * log2e);
+    Tile seen = where(j * bn + iota({1, bn}, 1) < length, s, -inf);
+    Tile highest = maximum(hi, max(seen, 1)), p = exp2(seen - highest), a = exp2(hi - highest);
+    total = total * a + sum(p, 1);
+    acc = mma(cast<P>(p), v, acc * a);
+    hi = highest;
+  };
+  add(part);  // ahead of the loop, so that these loads do not wait for the length
+  for (Index i : range(1, cdiv(length, parts * bn))) add(i * parts + part);
+  return {acc, hi, total};
 }
 
 /// Attention of q [B,C] over a part of the keys and values [B,P,C] (Flash-Decoding, Dao et al., 2023): for each part
@@ -39,26 +77,25 @@ auto decode_part(int heads, int head_width, int parts, int bn) {
     require(q.extent(1) == heads * d, "heads side by side");
     auto [part, h, b] = blocks(parts, heads, q.extent(0));
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
-    // Behind `length`, the cache may hold anything: scores there are not used, and values are read as 0, since 0 * NaN
-    // is NaN.
-    const auto filled_values = values.slice(1, 0, length);
-    Tile row = cast<P>(load(q, {b, h}, {1, d}));
-    Var hi = full<f32>({1, 1}, -1e30), total = zeros<f32>({1, 1}), acc = zeros<f32>({1, d});
-    const auto attend = [&](const Index& j) {
-      Tile k = cast<P>(reshape(load(keys, {b, j, h}, {1, bn, d}), {bn, d}));
-      Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
-      Tile s = mma(row, transpose(k), zeros<f32>({1, bn})) * (scale * log2e);
-      Tile seen = where(j * bn + iota({1, bn}, 1) < length, s, -inf);
-      Tile highest = maximum(hi, max(seen, 1)), p = exp2(seen - highest), a = exp2(hi - highest);
-      total = total * a + sum(p, 1);
-      acc = mma(cast<P>(p), v, acc * a);
-      hi = highest;
-    };
-    attend(part);  // ahead of the loop, so that these loads do not wait for the length
-    for (Index i : range(1, cdiv(length, parts * bn))) attend(i * parts + part);
-    store(y, {b, part, h, 0}, reshape(acc, {1, 1, 1, d}));
-    store(top, {b, part, h}, reshape(hi, {1, 1, 1}));
-    store(norm, {b, part, h}, reshape(total, {1, 1, 1}));
+    Attended all = attend<P>(q, keys, values, length, b, h, part, d, parts, bn, scale);
+    store(y, {b, part, h, 0}, reshape(all.sums, {1, 1, 1, d}));
+    store(top, {b, part, h}, reshape(all.top, {1, 1, 1}));
+    store(norm, {b, part, h}, reshape(all.norm, {1, 1, 1}));
+  });
+}
+
+/// The same over all keys: y [B,C].
+template <Element P>
+auto decode_attend(int heads, int head_width, int bn) {
+  using A = Activation<P>;
+  const int d = head_width;
+  return kernel("decode_attend", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
+                                     Out<A, 2> y, Scalar<f32> scale) {
+    require(q.extent(1) == heads * d, "heads side by side");
+    auto [h, b] = blocks(heads, q.extent(0));
+    Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
+    Attended all = attend<P>(q, keys, values, length, b, h, constant<i32>(0), d, 1, bn, scale);
+    store(y, {b, h}, cast<A>(all.sums / maximum(all.norm, 1e-30)));
   });
 }
 
@@ -105,26 +142,26 @@ auto decode_down(int inner, int columns) {
 
 /// y [B,N] = activation(layer norm of x [B,C] w [C,N] + bias).
 template <Element P, Element W>
-auto activated_up(const char* name, int width, int columns, auto activation) {
+auto activated_up(const char* name, int width, int rows, int columns, auto activation) {
   using A = Activation<P>;
   return kernel(name, [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y,
                           Scalar<f32> epsilon) {
-    auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
-    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
-    Tile up = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({1, columns}));
+    auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), columns));
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), width, scale, shift, epsilon));
+    Tile up = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns}));
     store(y, {b, n}, cast<A>(activation(up + load(bias, {n}, {columns}))));
   });
 }
 
 template <Element P, Element W>
-auto decode_up(int width, int columns) {
-  return activated_up<P, W>("decode_up", width, columns, [](TileExpr auto const& e) { return gelu(e); });
+auto decode_up(int width, int rows, int columns) {
+  return activated_up<P, W>("decode_up", width, rows, columns, [](TileExpr auto const& e) { return gelu(e); });
 }
 
 /// The exact GELU; of x, only x / 2 is kept, as in linear_exact_gelu.
 template <Element P, Element W>
-auto decode_exact_up(int width, int columns) {
-  return activated_up<P, W>("decode_exact_up", width, columns, [](TileExpr auto const& e) {
+auto decode_exact_up(int width, int rows, int columns) {
+  return activated_up<P, W>("decode_exact_up", width, rows, columns, [](TileExpr auto const& e) {
     Tile half = e * 0.5f;
     return fma(half, erf(half * 1.4142135623730951f), half);
   });

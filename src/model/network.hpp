@@ -54,8 +54,9 @@ class TypedNetwork final : public Gpt2::Network {
   std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
 
   const Kernels<P, W>& kernels() const { return kernels_; }
-  /// If a decode step of one sequence has kernels of its own.
+  /// If decode steps of one sequence, and of a few, have kernels of their own.
   const std::optional<DecodeKernels<P, W>>& decode_kernels() const { return decode_kernels_; }
+  const std::optional<BatchKernels<P, W>>& batch_kernels() const { return batch_kernels_; }
   Matmuls<P, W> matmuls(std::int64_t rows) const { return matmuls_.for_rows(rows); }
 
   Tensor<W, 2> wte, wpe, head;
@@ -76,12 +77,16 @@ class TypedNetwork final : public Gpt2::Network {
         kernels_(config, target_),
         decode_kernels_(along_k_ ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_))
                                  : std::nullopt),
+        batch_kernels_(along_k_ && decode_tiles(target_).rows > 0
+                           ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
+                           : std::nullopt),
         matmuls_(device, config, along_k_) {}
 
   TileTarget target_;
   bool along_k_;  // weights [K,N] of layers are contiguous along K
   Kernels<P, W> kernels_;
   std::optional<DecodeKernels<P, W>> decode_kernels_;
+  std::optional<BatchKernels<P, W>> batch_kernels_;
   mutable MatmulKernels<P, W> matmuls_;
 };
 

@@ -45,18 +45,18 @@ template <Element P, Element W>
 struct DecodeKernels {
   DecodeKernels(const Gpt2Config& config, const DecodeTiles& tiles)
       : parts(tiles.parts),
-        qkv(kernels::decode_qkv<P, W>(config.width, tiles.columns)),
+        qkv(kernels::decode_qkv<P, W>(config.width, 1, tiles.columns)),
         part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, tiles.keys)),
         project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
-        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.columns)
-                                      : kernels::decode_up<P, W>(config.width, tiles.columns)),
+        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, 1, tiles.columns)
+                                      : kernels::decode_up<P, W>(config.width, 1, tiles.columns)),
         down(kernels::decode_down<P, W>(config.inner, tiles.down)),
         head(kernels::decode_head<P, W>(config.width, tiles.head, tiles.rounds)) {}
   int parts;
-  decltype(kernels::decode_qkv<P, W>(0, 0)) qkv;
+  decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
   decltype(kernels::decode_part<P>(0, 0, 0, 0)) part;
   decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) project;
-  decltype(kernels::decode_up<P, W>(0, 0)) up;
+  decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
   decltype(kernels::decode_down<P, W>(0, 0)) down;
   decltype(kernels::decode_head<P, W>(0, 0, 0)) head;
 };
@@ -95,6 +95,21 @@ struct Kernels {
   decltype(kernels::fill<u8>(0)) fill;
   decltype(kernels::fill<i32>(0)) fill_positions;
 };
+/// The kernels of a decode step of a few sequences that take the place of several of Kernels and Matmuls.
+template <Element P, Element W>
+struct BatchKernels {
+  BatchKernels(const Gpt2Config& config, const DecodeTiles& tiles)
+      : most(tiles.rows),
+        qkv(kernels::decode_qkv<P, W>(config.width, tiles.rows, tiles.columns_of_rows)),
+        attend(kernels::decode_attend<P>(config.heads, config.head_width(), tiles.keys)),
+        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.rows, tiles.columns_of_rows)
+                                      : kernels::decode_up<P, W>(config.width, tiles.rows, tiles.columns_of_rows)) {}
+  int most;  // sequences
+  decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
+  decltype(kernels::decode_attend<P>(0, 0, 0)) attend;
+  decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
+};
+
 /// Makes the kernels of the matmuls for a number of rows, on first use.
 template <Element P, Element W>
 class MatmulKernels {

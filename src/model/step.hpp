@@ -9,7 +9,7 @@
 
 namespace tessera::internal {
 
-/// What the steps of a session share on the device, for B sequences of up to P positions.
+/// The memory that the steps of a session share on the device, for B sequences of up to P positions.
 template <Element P>
 struct SessionMemory {
   using A = kernels::Activation<P>;
@@ -50,7 +50,7 @@ class Step {
         normed_(device(), {batch_ * positions, config().width}),
         inner_(device(), {batch_ * positions, config().inner}),
         logits_(device(), {batch_, config().vocab}),
-        launches_(batch_ * positions == 1 && network.decode_kernels() ? of_one_position() : of_any()) {}
+        launches_(made()) {}
 
   std::int64_t length() const { return length_; }
   /// The tokens [B,length]; those of a step of one position are SessionMemory::token.
@@ -94,14 +94,17 @@ class Step {
   std::size_t last_launch() const { return launches_.launches().size() - 1; }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(config().head_width())); }
 
+  Sequence made() const {
+    if (length_ == 1 && batch_ == 1 && network_.decode_kernels()) return of_one_position();
+    const auto& few = network_.batch_kernels();
+    return length_ == 1 && few && batch_ <= few->most ? of_few_sequences() : of_any();
+  }
+
   /// The launches for any number of positions. The last one makes the tokens part of the text.
   Sequence of_any() const {
     const auto& kernels = network_.kernels();
     const std::int64_t width = config().width;
     const float epsilon = config().epsilon;
-    const auto by_sequence = [&](const auto& tensor) {
-      return tensor.reshaped(std::array{batch_, length_, tensor.extent(1)});
-    };
     const Tensor<A, 2> qkv(device(), {batch_ * length_, 3 * width}), attended(device(), {batch_ * length_, width});
 
     Sequence made(device());
@@ -123,12 +126,43 @@ class Step {
       made.add(matmuls_.up, normed_, block.fc_weight, block.fc_bias, inner_);
       made.add(matmuls_.down, inner_, block.out_weight, block.out_bias, x_);
     }
-    made.add(kernels.last_norm, by_sequence(x_), memory_.count, network_.ln_f_weight, network_.ln_f_bias, memory_.last,
-             epsilon);
-    made.add(network_.matmuls(batch_).head, memory_.last, network_.head, logits_);
-    made.add(kernels.advance, ids_, memory_.count, memory_.seen, memory_.past);
+    finish(made);
     return made;
   }
+
+  /// The same for one position of each of a few sequences.
+  Sequence of_few_sequences() const {
+    const auto& kernels = network_.kernels();
+    const BatchKernels<P, W>& batch = *network_.batch_kernels();
+    const float epsilon = config().epsilon;
+    const Tensor<A, 2>& q = memory_.last;
+    const Tensor<A, 2>& attended = normed_;
+
+    Sequence made(device());
+    made.add(kernels.embed, ids_, memory_.past, network_.wte, network_.wpe, by_sequence(x_));
+    for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
+      const Block<W>& block = network_.blocks[i];
+      const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
+      made.add(batch.qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, memory_.past,
+               memory_.count, q, keys, values, epsilon);
+      made.add(batch.attend, q, keys, values, memory_.past, memory_.count, attended, scale());
+      made.add(matmuls_.project, attended, block.proj_weight, block.proj_bias, x_);
+      made.add(batch.up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_, epsilon);
+      made.add(matmuls_.down, inner_, block.out_weight, block.out_bias, x_);
+    }
+    finish(made);
+    return made;
+  }
+
+  /// Logits of the last positions; then the tokens become part of the text.
+  void finish(Sequence& made) const {
+    const auto& kernels = network_.kernels();
+    made.add(kernels.last_norm, by_sequence(x_), memory_.count, network_.ln_f_weight, network_.ln_f_bias, memory_.last,
+             config().epsilon);
+    made.add(network_.matmuls(batch_).head, memory_.last, network_.head, logits_);
+    made.add(kernels.advance, ids_, memory_.count, memory_.seen, memory_.past);
+  }
+  auto by_sequence(const auto& tensor) const { return tensor.reshaped(std::array{batch_, length_, tensor.extent(1)}); }
 
   /// The same for one position of one sequence.
   Sequence of_one_position() const {

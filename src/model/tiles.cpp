@@ -49,20 +49,26 @@ DecodeTiles decode_tiles(const TileTarget& target) {
   };
   // A multiprocessor has tiles one after another, each with a fixed cost of about 8 columns. Queries, keys and values
   // are in different tiles, so that columns divide the width.
-  int columns = most(target.width, 8, limit), best = std::numeric_limits<int>::max();
-  for (int wide = 8; wide <= 32; wide += 4) {
-    const int cost = ceil_div(ceil_div(target.inner, wide), multiprocessors) * (wide + 8);
-    if (target.width % wide != 0 || elements(target.width, wide) > limit || cost >= best) continue;
-    best = cost, columns = wide;
-  }
+  const auto best = [&](int first, int step, const auto& fits) {
+    int columns = first, least = std::numeric_limits<int>::max();
+    for (int wide = 8; wide <= 32; wide += step) {
+      const int cost = ceil_div(ceil_div(target.inner, wide), multiprocessors) * (wide + 8);
+      if (target.width % wide == 0 && fits(wide) && cost < least) least = cost, columns = wide;
+    }
+    return columns;
+  };
   const int heads = target.width / std::max(target.head_width, 1);
-  return {.columns = columns,
-          .project = most(target.width, 16, 80),
-          .down = most(target.inner, 4, 96),
-          .head = most(target.width, 16, 64),
-          .rounds = 8,
-          .parts = heads <= 20 ? 8 : 4,
-          .keys = 64};
+  return {
+      .columns = best(most(target.width, 8, limit), 4, [&](int wide) { return elements(target.width, wide) <= limit; }),
+      // Registers hold no wider rows, nor most GPUs' shared memory weights of 32 bits.
+      .rows = target.width <= 1024 && target.operands == ElementType::bf16 ? 16 : 0,
+      .columns_of_rows = best(8, 8, [&](int wide) { return wide * target.width <= 32 * 1024; }),
+      .project = most(target.width, 16, 80),
+      .down = most(target.inner, 4, 96),
+      .head = most(target.width, 16, 64),
+      .rounds = 8,
+      .parts = heads <= 20 ? 8 : 4,
+      .keys = 64};
 }
 
 bool has_decode_kernels(const TileTarget& target) {

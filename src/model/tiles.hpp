@@ -22,9 +22,11 @@ AttentionTiles attention_tiles(const TileTarget& target);
 /// Positions of keys in a tile, for a single query.
 int decode_keys(const TileTarget& target);
 
-/// Tiles of the kernels of a decode step of one sequence; see decode_kernels.hpp.
+/// Tiles of the kernels of a decode step of few sequences; see decode_kernels.hpp.
 struct DecodeTiles {
   int columns;      ///< of the result, for one CTA
+  int rows;         ///< in a tile of several sequences, and its columns; 0: one sequence at a time
+  int columns_of_rows;
   int project;      ///< the same for the projection, which has the fewest in all
   int down;         ///< the same for the second matmul of the MLP, which has the longest
   int head;         ///< the same for the head

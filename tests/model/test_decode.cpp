@@ -62,6 +62,31 @@ void compare(const Device& device, const Gpt2Config& config, Compute compute, in
   CHECK(relative_difference(step_by_step(model, text, prompt), step_by_step(reference, text, text.size())) <= bound);
 }
 
+/// Sequences of different lengths, some of which get no token in some steps, against each of them alone on the CPU.
+void compare_batch(const Device& device, const Gpt2Config& config, Compute compute, std::size_t batch, double bound) {
+  const Gpt2 model(device, config, 3, compute), reference(Device::cpu(), config, 3, compute);
+  Session session(model, static_cast<int>(batch), 80);
+  std::vector<Tokens> texts(batch);
+  const auto append = [&](auto length_of) {
+    std::vector<Tokens> tokens(batch);
+    for (std::size_t b = 0; b < batch; ++b)
+      for (std::size_t i = 0; i < length_of(b); ++i) {
+        tokens[b].push_back(static_cast<std::int32_t>((texts[b].size() * 37 + b * 11) % 211));
+        texts[b].push_back(tokens[b].back());
+      }
+    session.append(tokens);
+  };
+  append([](std::size_t b) { return b * 33 % 65 + 1; });
+  for (std::size_t step = 0; step < 4; ++step)
+    append([&](std::size_t b) { return b % 3 == step ? std::size_t{0} : std::size_t{1}; });
+  const std::vector<float> logits = session.logits();
+  for (std::size_t b = 0; b < batch; ++b) {
+    INFO(b);
+    const auto row = logits.begin() + static_cast<std::ptrdiff_t>(b) * config.vocab;
+    CHECK(relative_difference({row, row + config.vocab}, step_by_step(reference, texts[b], texts[b].size())) <= bound);
+  }
+}
+
 /// Parts of attention, combined, against their definition in f64. Scores differ by so much that the largest decides.
 void compare_parts(const Device& device, int length) {
   constexpr int heads = 3, d = 16, width = heads * d, parts = 4, bn = 32, capacity = 300;
@@ -120,6 +145,8 @@ void compare_all(const Device& device) {
   compare(device, config_of(48, 3, Gelu::exact), Compute::bf16, 7, 4, 2e-2);
   // More keys than one round of tiles has, the last of them in part.
   compare(device, config_of(64, 1, Gelu::tanh), Compute::bf16, 291, 288, 2e-2);
+  compare_batch(device, config_of(48, 3, Gelu::tanh), Compute::bf16, 3, 2e-2);
+  compare_batch(device, config_of(64, 1, Gelu::exact), Compute::tf32, 5, 2.5e-3);
   // Columns of a CTA are fewer than 16.
   compare(device, config_of(24, 3, Gelu::tanh), Compute::bf16, 4, 2, 2e-2);
 }
@@ -146,38 +173,44 @@ TEST_CASE("emulated steps of one token have the logits of the text at once", "[e
 }
 #endif
 
-/// Are all tiles in registers, and all matmuls gemvs?
-bool is_fast(const codegen::Plan& plan) {
-  bool gemv = true;
+/// Are all tiles in registers, and all matmuls gemvs, or all of a few rows by all warps?
+bool is_fast(const codegen::Plan& plan, bool by_fma) {
+  bool fast = true;
   codegen::PlanWalk walk(plan);
   walk.each([&](const codegen::Role&, const codegen::Step& step, int, const auto&) {
     const codegen::Mma* const mma = step.action.as<codegen::Mma>();
-    gemv &= !mma || mma->matmul.kind == codegen::MatmulKind::gemv;
+    if (!mma) return;
+    fast &= mma->matmul.is_latency_bound() && (mma->matmul.kind == codegen::MatmulKind::gemv) == by_fma;
   });
   for (int i = 0; i < plan.storages.size(); ++i)
-    gemv &= plan.storages[codegen::StorageId{i}].storage_class <= codegen::StorageClass::registers;
-  return gemv;
+    fast &= plan.storages[codegen::StorageId{i}].storage_class <= codegen::StorageClass::registers;
+  return fast;
 }
 
 template <Element P, Element W>
 void check_decode_kernels(int width, int heads) {
   INFO(width << " " << name(element_type<P>));
-  const auto check = [](const auto& kernel, int transposed) {
+  const auto check = [](const auto& kernel, int transposed, bool gemv = true) {
     const Graph& graph = kernel.executable().graph();
     Variant variant = dense_variant(graph);
     if (transposed >= 0) variant.tensors[static_cast<std::size_t>(transposed)].contiguous_axis = 0;
     for (const Arch arch : test_archs()) {
+      INFO(graph.name);
       CHECK(compile_check(generate(graph, variant, arch), arch) == "");
-      CHECK(is_fast(codegen::make_plan(graph, variant, arch, {})));
+      CHECK(is_fast(codegen::make_plan(graph, variant, arch, {}), gemv));
     }
   };
   const DecodeTiles tiles = decode_tiles(
       {.gpu = true, .operands = element_type<P>, .width = width, .head_width = 64, .inner = 4 * width});
-  check(kernels::decode_qkv<P, W>(width, tiles.columns), 3);
+  check(kernels::decode_qkv<P, W>(width, 1, tiles.columns), 3);
+  if (tiles.rows > 0) check(kernels::decode_qkv<P, W>(width, tiles.rows, tiles.columns_of_rows), 3, false);
+  check(kernels::decode_attend<P>(heads, 64, tiles.keys), -1);
   check(kernels::decode_part<P>(heads, 64, tiles.parts, tiles.keys), -1);
   check(kernels::decode_project<P, W>(heads, 64, tiles.parts, tiles.project), 3);
-  check(kernels::decode_up<P, W>(width, tiles.columns), 3);
-  check(kernels::decode_exact_up<P, W>(width, tiles.columns), 3);
+  check(kernels::decode_up<P, W>(width, 1, tiles.columns), 3);
+  if (tiles.rows > 0) check(kernels::decode_up<P, W>(width, tiles.rows, tiles.columns_of_rows), 3, false);
+  check(kernels::decode_exact_up<P, W>(width, 1, tiles.columns), 3);
+  if (tiles.rows > 0) check(kernels::decode_exact_up<P, W>(width, tiles.rows, tiles.columns_of_rows), 3, false);
   check(kernels::decode_down<P, W>(4 * width, tiles.down), 1);
   check(kernels::decode_head<P, W>(width, tiles.head, tiles.rounds), -1);
 }

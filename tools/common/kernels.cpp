@@ -63,13 +63,18 @@ class Table {
       kernels.back().unlike_dense = [=](Variant& variant) { variant.tensors[weights].contiguous_axis = 0; };
     };
     const DecodeTiles tiles = decode_tiles(gpu);
-    add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, tiles.columns); });
+    add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.columns); });
     add(named("decode_part"), [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, tiles.keys); });
     add_decode("decode_down", 1, [=] { return kernels::decode_down<P, W>(4 * width, tiles.down); });
     add_decode("decode_project", 3,
                [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });
     add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, tiles.head, tiles.rounds); });
-    add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, tiles.columns); });
+    add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.columns); });
+    if (tiles.rows == 0) return;
+    add_decode("decode_qkv-rows", 3,
+               [=] { return kernels::decode_qkv<P, W>(width, tiles.rows, tiles.columns_of_rows); });
+    add(named("decode_attend"), [=] { return kernels::decode_attend<P>(heads, head_width, tiles.keys); });
+    add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, tiles.rows, tiles.columns_of_rows); });
   }
 
   /// Matmuls that only sm_90a has.

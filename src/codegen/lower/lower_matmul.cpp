@@ -27,7 +27,7 @@ class MatmulLowering {
     // An operand a in registers is indexed by the k-step.
     matmul_.reads_ahead &= !matmul_.a.value;
     if (matmul_.kind == MatmulKind::mma_sync) matmul_.unrolled = matmul_.a.value || matmul_.reads_ahead ? 0 : 2;
-    push(start());
+    accumulate();
   }
 
  private:
@@ -120,6 +120,11 @@ class MatmulLowering {
   void thin() {
     matmul_.a.value = steps_.value_in(at_.in[0], matmul_.layout_a);
     matmul_.b.value = steps_.value_in(at_.in[1], matmul_.layout_b);
+    accumulate();
+  }
+
+  // Where lanes or warps have slices of k, their sums are added up here, or after the loop.
+  void accumulate() {
     const bool spread = matmul_.lanes_k || matmul_.warps_k;
     if (!spread || matmul_.partial) return push(start());
     // Partial sums start at 0; the addend comes last.

@@ -117,7 +117,10 @@ std::vector<int> Plan::prefetched_before_wait() const {
       bool before = false;  // between the two waits
       for (const Step& step : role.body) {
         if (const auto* const wait = step.action.as<GridDependencyWait>()) before = wait->unless_may_prefetch;
-        if (const Load* const load = step.action.as<Load>(); load && before) tensors.insert(load->access.parameter);
+        if (!before) continue;
+        if (const Load* const load = step.action.as<Load>()) tensors.insert(load->access.parameter);
+        if (const Fetch* const fetch = step.action.as<Fetch>())
+          for (const Fetch::Tile& tile : fetch->tiles) tensors.insert(tile.access.parameter);
       }
     }
   return {tensors.begin(), tensors.end()};

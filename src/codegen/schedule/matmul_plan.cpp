@@ -57,19 +57,37 @@ class Planner {
     return has_matrix_units(type) ? MatmulKind::mma_sync : MatmulKind::simt;
   }
 
-  // Scores of one matmul that feed another: rows stay with their warp, so that values do not leave its registers.
-  bool chained(const MatmulPlan& plan) const { return plan.a.load == no_id; }
+  // A computed left operand: rows stay with their warp, so that values do not leave its registers.
+  bool chained(Id id, const MatmulPlan& plan) const { return plan.a.load == no_id && !is_row_block(id, plan); }
+
+  // Few rows that are computed, but not by another matmul, times weights: all warps compute them, each a slice of k.
+  bool is_row_block(Id id, const MatmulPlan& plan) const {
+    const Matmul& matmul = plan.matmul;
+    return matmul.kind == MatmulKind::mma_sync && matmul.m <= 16 && plan.a.load == no_id && plan.b.load != no_id &&
+           !analysis_.in_loop(id) && !follows_matmul(analysis_[id].in[0]);
+  }
+  bool follows_matmul(Id id) const {
+    const Node& node = analysis_[id];
+    return node.op == Op::mma || (!is_read(node.op) && std::ranges::any_of(node.in, [&](Id in) {
+             return analysis_.live(in) && follows_matmul(in);
+           }));
+  }
 
   // May warps have slices of k, whose sums are added up after the loop?
   bool takes_slices(Id id, const MatmulPlan& plan, int slices) const {
     const Matmul& matmul = plan.matmul;
     return matmul.kind == MatmulKind::mma_sync && matmul.k % (slices * std::max(matmul.depth(), 16)) == 0 &&
-           sums_may_stay_apart(analysis_, id, analysis_[id].in[2]);
+           (is_row_block(id, plan) || sums_may_stay_apart(analysis_, id, analysis_[id].in[2]));
   }
 
   // Warps beyond one for each block of 16 x 16 accumulators have slices of k. In attention, those that share rows do.
   int slices_of(Id id, const MatmulPlan& plan, int blocks) const {
-    if (fused_ && !chained(plan)) return 1;
+    if (is_row_block(id, plan)) {
+      int slices = warps_;
+      while (slices > 1 && !takes_slices(id, plan, slices)) slices /= 2;
+      return slices;
+    }
+    if (fused_ && !chained(id, plan)) return 1;
     const int slices = fused_ ? sharing_ : std::max(warps_ / power_at_most(blocks), 1);
     return takes_slices(id, plan, slices) ? slices : 1;
   }
@@ -81,7 +99,7 @@ class Planner {
       bool all = true, any = false;
       for (const auto& [id, plan] : plans_) {
         all &= plan.matmul.kind == MatmulKind::mma_sync;
-        any |= chained(plan) && takes_slices(id, plan, warps);
+        any |= chained(id, plan) && takes_slices(id, plan, warps);
       }
       if (all && any) return warps;
     }
@@ -93,7 +111,7 @@ class Planner {
     int wanted = 1, rows = 1 << 30;
     for (auto& [id, plan] : plans_) {
       const Matmul& matmul = plan.matmul;
-      fused |= chained(plan) && matmul.kind == MatmulKind::mma_sync;
+      fused |= chained(id, plan) && matmul.kind == MatmulKind::mma_sync;
       if (matmul.kind != MatmulKind::gemv) rows = std::min(rows, matmul.m);
       std::int64_t want = 0;
       switch (matmul.kind) {
@@ -107,6 +125,7 @@ class Planner {
               std::clamp<std::int64_t>(std::int64_t(power_at_least(matmul.k)) * power_at_least(matmul.n) / 512, 1, 8);
           break;
       }
+      if (is_row_block(id, plan)) want = 8;
       wanted = std::max(wanted, power_at_least(static_cast<int>(want)));
     }
     fused_ = fused;
@@ -200,7 +219,7 @@ class Planner {
       matmul.warps_n = warps_n;
     }
     matmul.warps_k = slices - 1;
-    matmul.partial = slices > 1;
+    matmul.partial = slices > 1 && !is_row_block(id, plan);
     plan.layout = accumulator_layout({matmul.m, matmul.n}, matmul.warps_m, matmul.warps_n, matmul.pairs(), slices);
     matmul.reads_ahead = reads_ahead(id, plan);
   }

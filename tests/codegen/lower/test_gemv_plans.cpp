@@ -24,15 +24,16 @@ using namespace tessera::internal::codegen;
 namespace {
 
 /// Rows of x divided by their sums, times w, plus a bias.
-auto scaled(int rows) {
+auto scaled_rows(int rows, int width) {
   return kernel("scaled", [=](In<f32, 2> x, In<bf16, 2> w, In<f32, 1> bias, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), 16));
-    Tile row = load(x, {m, 0}, {rows, 256});
+    Tile row = load(x, {m, 0}, {rows, width});
     Tile share = row * (1.0f / sum(row, 1));
-    Tile product = mma(cast<bf16>(share), load(w, {0, n}, {256, 16}), zeros<f32>({rows, 16}));
+    Tile product = mma(cast<bf16>(share), load(w, {0, n}, {width, 16}), zeros<f32>({rows, 16}));
     store(y, {m, n}, product + load(bias, {n}, {16}));
   });
 }
+auto scaled(int rows) { return scaled_rows(rows, 256); }
 
 /// The same in a loop.
 auto in_loop(int rows, int columns) {
@@ -72,7 +73,7 @@ int prefetches_of(const Plan& plan) {
 }  // namespace
 
 TEST_CASE("weights of a matmul of few rows are prefetched before the grid dependency wait", "[plan]") {
-  for (const Plan& plan : {plan_of(scaled(16)), plan_of(in_loop(1, 16)), plan_of(in_loop(16, 64))}) {
+  for (const Plan& plan : {plan_of(in_loop(1, 16)), plan_of(in_loop(16, 64))}) {
     const auto lines = lines_of(plan);
     INFO(tree_text(plan));
     CHECK(plan.waits_for_previous());
@@ -91,7 +92,7 @@ TEST_CASE("weights of a matmul of few rows are prefetched before the grid depend
 
 TEST_CASE("a prefetch names a part of the tensor, whatever axis is contiguous", "[plan]") {
   const auto text_of = [](int contiguous) {
-    const auto kernel = scaled(16);
+    const auto kernel = in_loop(1, 16);
     const Graph& graph = kernel.executable().graph();
     Variant variant = dense_variant(graph);
     variant.tensors[1].contiguous_axis = static_cast<std::int8_t>(contiguous);
@@ -128,7 +129,7 @@ TEST_CASE("a gemv's loads come before what it computes of the first of them", "[
     CHECK((line_with(lines, load) >= 0 && line_with(lines, load) < sum));
   }
   // Other warps run meanwhile.
-  const auto more = lines_of(plan_of(scaled(16)));
+  const auto more = lines_of(plan_of(scaled(32)));
   CHECK(line_with(more, "= in2[") > line_with(more, "= sum along 1"));
 }
 
@@ -169,7 +170,7 @@ TEST_CASE("the verifier reports a late prefetch into L2", "[plan]") {
            "trigger is not directly behind the role's wait"},
                      {"along no axis", [](Plan& p) { the<PrefetchL2>(p).selected = 2; }, "selects axis 2"},
                      };
-  check_reported(plan_of(scaled(16)), faults);
+  check_reported(plan_of(in_loop(1, 16)), faults);
 }
 
 TEST_CASE("a gemv loads weights before the grid dependency wait, unless an earlier launch may write them", "[plan]") {
@@ -201,7 +202,7 @@ TEST_CASE("a gemv loads weights before the grid dependency wait, unless an earli
   const auto length = before(plan_of(cached));
   CHECK((length.size() == 1 && line_with(length, "= in2[") == 0));
   // Other kernels wait first.
-  for (const Plan& other : {plan_of(scaled(16)), plan_of(in_loop(1, 16)), plan_of(scaled(1), Arch::sm_80)})
+  for (const Plan& other : {plan_of(scaled(32)), plan_of(in_loop(1, 16)), plan_of(scaled(1), Arch::sm_80)})
     CHECK(other.prefetched_before_wait().empty());
 }
 
@@ -306,6 +307,47 @@ TEST_CASE("a left operand that is computed once passes reshapes, and is distribu
   const auto lines = lines_of(loop);
   const int moved = line_with(lines, "_moved0 = scratch");
   CHECK((moved >= 0 && moved < line_with(lines, "for ")));
+}
+
+TEST_CASE("few computed rows times weights: each warp has a slice of k, and weights come before the wait", "[plan]") {
+  for (const int contiguous : {0, 1}) {
+    const Plan plan = plan_of(scaled(16), Arch::sm_90a, contiguous);
+    INFO(tree_text(plan));
+    const Matmul& matmul = the<Mma>(const_cast<Plan&>(plan)).matmul;
+    CHECK((matmul.slices() == 8 && !matmul.partial && matmul.a.value && matmul.is_latency_bound()));
+    CHECK(copies_of(plan, 0) == 1);
+    CHECK(plan.prefetched_before_wait() == std::vector{1, 2});
+    const auto lines = lines_of(plan);
+    const int fetch = line_with(lines, "fetch "), wait = line_with(lines, "cp.async.wait_group 0");
+    CHECK((fetch >= 0 && fetch < line_with(lines, "= sum along 1") && wait > line_with(lines, "= sum along 1")));
+    CHECK(violations(plan).empty());
+  }
+  // Rows that do not fit into registers go to memory, whose CTAs run several grid tiles: they wait first.
+  const Plan wide = plan_of(scaled_rows(16, 4096));
+  CHECK((wide.persistent() && wide.prefetched_before_wait().empty() && violations(wide).empty()));
+  // Not many rows, nor rows that another matmul computes, nor in a loop.
+  CHECK_FALSE(the<Mma>(const_cast<Plan&>(static_cast<const Plan&>(plan_of(scaled(32))))).matmul.is_latency_bound());
+  const auto chain = kernel("chain", [](In<bf16, 2> x, In<bf16, 2> w, In<bf16, 2> v, Out<f32, 2> y) {
+    Index n = blocks(cdiv(v.extent(1), 16));
+    Tile first = mma(load(x, {0, 0}, {16, 64}), load(w, {0, 0}, {64, 64}), zeros<f32>({16, 64}));
+    store(y, {0, n}, mma(cast<bf16>(first), load(v, {0, n}, {64, 16}), zeros<f32>({16, 16})));
+  });
+  for (const Plan& plan : {plan_of(chain), plan_of(in_loop(16, 64))}) {
+    INFO(tree_text(plan));
+    for (const StepPlace& place : steps_of(const_cast<Plan&>(plan)))
+      if (const Mma* const mma = place.step().action.as<Mma>()) CHECK_FALSE(mma->matmul.is_latency_bound());
+  }
+}
+
+TEST_CASE("a copy that a barrier precedes is not visible before its own barrier", "[plan]") {
+  const PlantedFault faults[] = {{"no barrier behind the copy's wait",
+                                  [](Plan& p) {
+    Body& body = p.phases[0].roles[0].body;
+    const auto mma = std::ranges::find_if(body, [](const Step& step) { return step.action.is<Mma>(); });
+    body.erase(mma - 1);
+                                  },
+                                  "a barrier is missing"}};
+  check_reported(plan_of(scaled(16)), faults);
 }
 
 }  // namespace test_gemv_plans

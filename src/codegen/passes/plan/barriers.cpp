@@ -75,9 +75,18 @@ class Barriers {
         state = {};
       }
       inside(step, now, state);
+      copies(step, now, state);
       ordered.push_back(std::move(step));
     }
     steps = std::move(ordered);
+  }
+  // Asynchronous copies are written when their wait is over, however many barriers were in between.
+  void copies(const Step& step, const std::vector<Effect>& now, SharedState& state) {
+    if (const Fetch* const fetch = step.action.as<Fetch>(); fetch && fetch->loop.index == -1)
+      copied_.insert(copied_.end(), now.begin(), now.end());
+    if (!step.action.is<CpAsyncWait>()) return;
+    for (const Effect& effect : std::exchange(copied_, {}))
+      if (effect.write) state.add(effect);
   }
   static bool disjoint_puts(const Body& before, const Step& step) {
     const StoreScratch* const put = step.action.as<StoreScratch>();
@@ -153,6 +162,7 @@ class Barriers {
   const Role* role_ = nullptr;
   int inserted_ = 0;
   std::map<LoopId, Known> known_;
+  std::vector<Effect> copied_;  // by asynchronous copies in flight
 };
 
 }  // namespace

@@ -16,13 +16,16 @@ class Mover {
 
   void run() {
     if (plan_.phases.size() > 1 || plan_.phases[0].roles.size() > 1 || plan_.learns_of_others()) return;
-    bool gemv = false;
+    bool latency_bound = false;
     PlanWalk walk(plan_);
     walk.each([&](const Role&, const Step& step, int, const auto&) {
       const Mma* const mma = step.action.as<Mma>();
-      gemv |= mma && mma->matmul.kind == MatmulKind::gemv;
+      latency_bound |= mma && mma->matmul.is_latency_bound();
     });
-    if (gemv) move(plan_.phases[0].roles[0].body);
+    if (!latency_bound) return;
+    Body& body = plan_.phases[0].roles[0].body;
+    move_fetches(body);
+    move(body);
   }
 
  private:
@@ -43,10 +46,28 @@ class Mover {
     }
   }
 
+  // Copies to shared memory that no loop repeats. Their wait stays behind.
+  void move_fetches(Body& body) {
+    std::size_t to = 0;
+    for (std::size_t i = 0; i < body.size(); ++i) {
+      if (body[i].action.is<HostReport>()) return;
+      const Fetch* const fetch = body[i].action.as<Fetch>();
+      const bool committed = i + 1 < body.size() && body[i + 1].action.is<CpAsyncCommit>();
+      if (!fetch || !committed || known_at(body, i) > to || !std::ranges::all_of(fetch->tiles, [&](const auto& tile) {
+            return !tile.access.member && is_input(tile.access.parameter);
+          }))
+        continue;
+      const auto at = [&](std::size_t index) { return body.begin() + static_cast<std::ptrdiff_t>(index); };
+      std::rotate(at(to), at(i), at(i + 2));
+      to += 2;
+    }
+  }
+  bool is_input(int parameter) const { return plan_.tensors[static_cast<std::size_t>(parameter)].access == Access::in; }
+
   bool may_move(const Step& step) const {
     const Load* const load = step.action.as<Load>();
     if (!load || load->access.member) return false;
-    if (plan_.tensors[static_cast<std::size_t>(load->access.parameter)].access != Access::in) return false;
+    if (!is_input(load->access.parameter)) return false;
     return plan_.is_in_registers(load->out) && !plan_.storage(load->out).changes;
   }
 

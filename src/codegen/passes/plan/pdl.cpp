@@ -40,36 +40,50 @@ std::string why_no_wait(const Plan& plan, Location& where) {
   return why;
 }
 
-// Takes the loads of a kernel with gemvs that need no wait if no earlier launch writes what they read: of right
+// Takes the loads of a latency-bound kernel that need no wait if no earlier launch writes what they read: of right
 // operands from tensors of rank 2 and of tensors of rank 1, which are weights in most kernels. Their coordinates must
 // be known from the start.
 Body take_early_loads(const Plan& plan, Body& body) {
+  bool latency_bound = false;
   std::set<ValueId> weights;
+  std::set<BufferId> weight_buffers;
   std::set<StorageId> made;  // by steps
   const std::function<void(const Body&)> look = [&](const Body& steps) {
     for (const Step& step : steps) {
       for (const ValueId id : results(step)) made.insert(plan.values[id].storage);
-      if (const Mma* const mma = step.action.as<Mma>(); mma && mma->matmul.kind == MatmulKind::gemv)
-        weights.insert(mma->matmul.b.value);
+      if (const Mma* const mma = step.action.as<Mma>(); mma && mma->matmul.is_latency_bound()) {
+        latency_bound = true;
+        weights.insert(mma->matmul.b.value), weight_buffers.insert(mma->matmul.b.buffer);
+      }
       each_body(step, look);
     }
   };
   look(body);
-  const auto is_early = [&](const Step& step) {
-    const Load* const load = step.action.as<Load>();
-    if (!load || load->access.member) return false;
-    const Parameter& tensor = plan.tensors[static_cast<std::size_t>(load->access.parameter)];
-    const bool is_weight = tensor.rank == 1 || (tensor.rank == 2 && weights.contains(load->out));
-    const bool known =
-        std::ranges::none_of(operands(step), [&](ValueId id) { return made.contains(plan.values[id].storage); });
-    return is_weight && known && tensor.access == Access::in && plan.is_in_registers(load->out);
+  if (!latency_bound || plan.persistent()) return {};  // a persistent CTA copies over what it read before
+  const auto is_weight = [&](const TileAccess& access, bool right) {
+    const Parameter& tensor = plan.tensors[static_cast<std::size_t>(access.parameter)];
+    return !access.member && tensor.access == Access::in && (tensor.rank == 1 || (tensor.rank == 2 && right));
   };
-  if (weights.empty()) return {};
+  const auto is_early = [&](const Step& step) {
+    if (std::ranges::any_of(operands(step), [&](ValueId id) { return made.contains(plan.values[id].storage); }))
+      return false;
+    const Load* const load = step.action.as<Load>();
+    if (load) return is_weight(load->access, weights.contains(load->out)) && plan.is_in_registers(load->out);
+    const Fetch* const fetch = step.action.as<Fetch>();
+    return fetch && std::ranges::all_of(fetch->tiles, [&](const Fetch::Tile& tile) {
+             return tile.copy == Fetch::Copy::async && is_weight(tile.access, weight_buffers.contains(tile.buffer));
+           });
+  };
   // A check may guard the loads behind it.
-  const auto checks = std::ranges::find_if(body, [](const Step& step) { return step.action.is<HostReport>(); });
-  const auto late = std::stable_partition(body.begin(), checks, is_early);
-  Body early(std::move_iterator(body.begin()), std::move_iterator(late));
-  body.erase(body.begin(), late);
+  Body early, late;
+  bool checked = false, fetches = false;
+  for (Step& step : body) {
+    checked |= step.action.is<HostReport>();
+    const bool is_early_step = !checked && (is_early(step) || (fetches && step.action.is<CpAsyncCommit>()));
+    fetches = is_early_step && step.action.is<Fetch>();
+    (is_early_step ? early : late).push_back(std::move(step));
+  }
+  body = std::move(late);
   return early;
 }
 

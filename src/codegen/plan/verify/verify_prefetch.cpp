@@ -82,8 +82,13 @@ class AheadCheck {
 
   // Loads that earlier launches cannot disturb, if they write no tensor that the kernel reads before its wait.
   bool only_reads(const Step& step) const {
+    const auto is_input = [&](const TileAccess& access) {
+      return plan_.tensors[static_cast<std::size_t>(access.parameter)].access == Access::in;
+    };
     const Load* const load = step.action.as<Load>();
-    return load && plan_.tensors[static_cast<std::size_t>(load->access.parameter)].access == Access::in;
+    const Fetch* const fetch = step.action.as<Fetch>();
+    return (load && is_input(load->access)) || step.action.is<CpAsyncCommit>() ||
+           (fetch && std::ranges::all_of(fetch->tiles, [&](const auto& tile) { return is_input(tile.access); }));
   }
 
   // Each iteration of one is an iteration of the other.
