@@ -90,6 +90,10 @@ std::vector<float> Session::all_logits() {
   require_logits();
   return state_->all_logits();
 }
+void Session::all_logits(const Tensor<f32, 2>& logits) {
+  require_logits();
+  state_->all_logits(logits);
+}
 std::vector<float> Session::log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) {
   for (const std::int32_t id : targets)
     if (id < 0 || id >= config_.vocab)

@@ -1,5 +1,7 @@
 // A forward pass over new positions of the sequences of a session: its activations and its launches.
 #pragma once
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <optional>
@@ -70,13 +72,15 @@ class Step {
   /// Makes the tokens part of the text.
   void commit(const Stream& stream) const { launches_.run(stream, last_launch(), last_launch() + 1); }
 
-  /// Logits [B length,V] of all positions.
-  Tensor<f32, 2> all_logits(const Stream& stream) const {
+  /// Writes the logits [B length,V] of all positions.
+  void all_logits(const Stream& stream, const Tensor<f32, 2>& logits) const {
+    const std::int64_t rows = batch_ * length_;
+    if (logits.extent(0) != rows || logits.extent(1) != config().vocab)
+      throw Error(fmt::format("the logits are [{}, {}], and the tensor for them is [{}, {}]", rows, config().vocab,
+                              logits.extent(0), logits.extent(1)));
     launch(stream, network_.kernels().one_norm, x_, network_.ln_f_weight, network_.ln_f_bias, normed_,
            config().epsilon);
-    Tensor<f32, 2> all(device(), {batch_ * length_, config().vocab});
-    launch(stream, matmuls_.head, normed_, network_.head, all);
-    return all;
+    launch(stream, matmuls_.head, normed_, network_.head, logits);
   }
 
   /// Records the launches of compute(), which have run once, so that one launch on the host takes their place. The

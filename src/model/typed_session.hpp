@@ -85,7 +85,12 @@ class TypedState final : public Session::State {
   }
 
   std::vector<float> logits() const override { return step_->logits().to_vector(); }
-  std::vector<float> all_logits() override { return step_->all_logits(stream_).to_vector(); }
+  std::vector<float> all_logits() override {
+    Tensor<f32, 2> all(device(), {memory_.past.size() * step_->length(), network_.config().vocab});
+    all_logits(all);
+    return all.to_vector();
+  }
+  void all_logits(const Tensor<f32, 2>& logits) override { step_->all_logits(stream_, logits); }
 
   std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) override {
     const auto rows = static_cast<std::int64_t>(targets.size());

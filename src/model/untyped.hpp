@@ -48,6 +48,7 @@ class Session::State {
   virtual void clear(int sequence) = 0;
   virtual std::vector<float> logits() const = 0;
   virtual std::vector<float> all_logits() = 0;
+  virtual void all_logits(const Tensor<f32, 2>& logits) = 0;
   virtual std::vector<float> log_probabilities(std::span<const float> logits,
                                                std::span<const std::int32_t> targets) = 0;
 

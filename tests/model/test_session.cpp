@@ -215,6 +215,18 @@ TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[
     }
 }
 
+TEST_CASE("logits of all positions are also written to a tensor of the caller", "[model]") {
+  const Gpt2 model(test_device(), small(), 5);
+  Session session(model, 2, 40);
+  const Tensor<f32, 2> logits(model.device(), {6, small().vocab});
+  CHECK(says(error_of([&] { session.all_logits(logits); }), {"no logits yet"}));
+  session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5, 6}});
+  session.all_logits(logits);
+  CHECK(logits.to_vector() == session.all_logits());
+  session.append(std::vector<Tokens>{{1}, {2}});
+  CHECK(says(error_of([&] { session.all_logits(logits); }), {"the logits are [2, ", "tensor for them is [6, "}));
+}
+
 TEST_CASE("a failure to clear a sequence loses the session", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   Failure& failure = backend->failure;

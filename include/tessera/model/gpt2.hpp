@@ -82,6 +82,10 @@ class Session {
   /// Logits [batch, longest, vocab] at every position of the last append(); the padding of shorter sequences is
   /// meaningless.
   std::vector<float> all_logits();
+  /// The same, written to a tensor [batch * longest, vocab] on the model's device, in the order of the device's stream,
+  /// without a copy to the host. The tensor is the caller's: it may be used for any number of calls, and may outlive
+  /// the session. Error if it has another shape.
+  void all_logits(const Tensor<f32, 2>& logits);
   /// log softmax of logits [rows, vocab], on the host, at one target token per row.
   std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets);
 
