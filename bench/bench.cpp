@@ -76,7 +76,8 @@ Settings parse(CommandLine& line) {
       "the peer is a plain loop on one core, and TESSERA_THREADS says how many cores are ours; t1-, without wgmma, as "
       "with TESSERA_TENSOR_CORES=mma_sync; "
       "gqa-, attention whose queries share heads of keys; window-, attention to the last 1024\n"
-      "positions; cached-, attention of 16 queries to a long cache; chosen-, each tile that choose() might choose: the\n"
+      "positions; cached-, attention of 16 queries to a long cache; forward-, all logits of small GPTs, left on the "
+      "device; chosen-, each tile that choose() might choose: the\n"
       "peer is the best of them, and the ratio its time by that of the tile chosen; tiles-, each tile for 200 random\n"
       "extents, for scripts/fit.");
   line.parse();
@@ -159,12 +160,17 @@ void measure_rows(const Settings& settings, const std::vector<Row>& rows, const 
   print(Figures::heading());
   const Pace pace{.repetitions = static_cast<int>(settings.repetitions),
                   .pause_ms = static_cast<int>(settings.pause_ms)};
+  std::optional<double> bytes_per_second;  // what the faster side's copy reaches
   for (const Row& row : rows) {
-    const Figures figures = measure(row, device, peer.get(), pace);
+    Figures figures = measure(row, device, peer.get(), pace);
+    if (row.op == "copy" && figures.ours_ms)
+      bytes_per_second = row.work / std::min(*figures.ours_ms, figures.peer_ms.value_or(*figures.ours_ms)) * 1e3;
+    if (row.layers && bytes_per_second) figures.layer = exposed_layer(row, figures, *bytes_per_second);
     print(figures.line());
     results["rows"].push_back(figures.json());
     if (!figures.failure.empty()) failed.push_back(figures.name);
   }
+  if (bytes_per_second) results["copy_bytes_per_second"] = *bytes_per_second;
 }
 
 /// One line per group: its contents, the number of rows that have a ratio, and how good the ratios are.
@@ -212,7 +218,10 @@ void run(CommandLine& line, const std::string& command_line) {
   const std::optional<MatmulTiles> tiles = parse_tiles(settings);
   std::vector<Row> rows = tessera::internal::bench::rows({settings.small, tiles, settings.seed});
   if (settings.list) return print(join(names(rows), "\n") + "\n");
-  std::erase_if(rows, [&](const Row& row) { return !wanted(settings, row.name(), row.group); });
+  const auto asked_for = [&](const Row& row) { return wanted(settings, row.name(), row.group); };
+  // The exposed time of a layer is relative to the bandwidth of a copy in the same call.
+  const bool needs_copy = std::ranges::any_of(rows, [&](const Row& row) { return row.layers && asked_for(row); });
+  std::erase_if(rows, [&](const Row& row) { return !asked_for(row) && !(needs_copy && row.op == "copy"); });
   if (rows.empty() && std::ranges::none_of(beside, [&](std::string_view name) { return wanted(settings, name); }))
     throw Error(fmt::format("there is nothing called '{}'; --list shows what there is", *settings.rows));
   if (tiles && std::ranges::none_of(rows, &Row::tiled))

@@ -4,6 +4,7 @@ Each row is computed in every way that PyTorch has for it; the fastest is the pe
 device: a CUDA graph of the same number of calls over rotating buffers that together exceed the L2 cache.
 """
 
+import gc
 import itertools
 import json
 import math
@@ -15,6 +16,8 @@ try:
     import torch.nn.functional as F
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    from peer_models import MODELS, compiled, normal, one_line
 except ImportError as reason:
     print(json.dumps({"error": f"{sys.executable} has no PyTorch ({reason})"}), flush=True)
     sys.exit()
@@ -58,15 +61,6 @@ class Captured:
         self.run(self.calls)
         torch.cuda.synchronize()
         return (time.perf_counter() - start) * 1e3 / self.calls
-
-
-def normal(shape, dtype, device, deviation=1.0):
-    return torch.randn(shape, device=device).mul_(deviation).to(dtype)
-
-
-def compiled(function):
-    """`function` through torch.compile, for extents that never change."""
-    return torch.compile(function, dynamic=False)
 
 
 def copy(shape, dtype, device, sets):
@@ -348,147 +342,6 @@ def attention_window(shape, dtype, device, sets):
     yield from sdpa(shape, dtype, device, sets)
 
 
-class Gpt2:
-    """GPT-2 124M with random weights and a static cache of `capacity` positions."""
-
-    def __init__(self, batch, capacity, dtype, device):
-        self.width, layers, self.heads, vocab, positions = 768, 12, 12, 50257, 1024
-        matrix = lambda *extents: normal(extents, dtype, device, 0.02)
-        zeros, ones = (lambda n, value=v: torch.full((n,), value, dtype=dtype, device=device) for v in (0.0, 1.0))
-        width = self.width
-        self.wte, self.wpe = matrix(vocab, width), matrix(positions, width)
-        self.last_norm = (ones(width), zeros(width))
-        self.blocks = [
-            {
-                "norm_1": (ones(width), zeros(width)),
-                "qkv": (zeros(3 * width), matrix(width, 3 * width)),
-                "project": (zeros(width), matrix(width, width)),
-                "norm_2": (ones(width), zeros(width)),
-                "up": (zeros(4 * width), matrix(width, 4 * width)),
-                "down": (zeros(width), matrix(4 * width, width)),
-            }
-            for _ in range(layers)
-        ]
-        room = (batch, self.heads, capacity, width // self.heads)
-        self.caches = [(normal(room, dtype, device), normal(room, dtype, device)) for _ in range(layers)]
-
-    def norm(self, x, parameters):
-        return F.layer_norm(x, (self.width,), *parameters)
-
-    def blocks_of(self, x, attend):
-        """All layers, on x [rows, width]; attend(layer, q, k, v) is their attention, all [rows, width]."""
-        for number, block in enumerate(self.blocks):
-            q, k, v = torch.addmm(block["qkv"][0], self.norm(x, block["norm_1"]), block["qkv"][1]).chunk(3, dim=1)
-            x = x + torch.addmm(block["project"][0], attend(number, q, k, v), block["project"][1])
-            y = F.gelu(torch.addmm(block["up"][0], self.norm(x, block["norm_2"]), block["up"][1]), approximate="tanh")
-            x = x + torch.addmm(block["down"][0], y, block["down"][1])
-        return x
-
-    def record(self, step, ahead=lambda: None):
-        """One CUDA graph of `step`; `ahead` is called before each run."""
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                ahead()
-                step()
-        torch.cuda.current_stream().wait_stream(stream)
-        ahead()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            step()
-        return graph
-
-
-class Decode(Gpt2):
-    """One CUDA graph per token, which the host reads each time."""
-
-    way = "CUDA graph of a token"
-
-    def __init__(self, shape, dtype, device, calls):
-        batch, self.cached = shape
-        # Space for the positions that the turn adds; those after the current one are masked.
-        super().__init__(batch, self.cached + calls, dtype, device)
-        self.calls = calls
-        self.token = torch.zeros((batch,), dtype=torch.long, device=device)
-        self.position = torch.zeros((1,), dtype=torch.long, device=device)
-        self.reach = torch.arange(self.cached + calls, device=device)
-        self.graph = self.record(self.step, lambda: self.position.fill_(self.cached))
-
-    def step(self):
-        split = lambda x: x.view(x.shape[0], self.heads, 1, -1)
-        mask = (self.reach <= self.position).view(1, 1, 1, -1)
-
-        def attend(number, q, k, v):
-            keys, values = self.caches[number]
-            keys.index_copy_(2, self.position, split(k))
-            values.index_copy_(2, self.position, split(v))
-            y = F.scaled_dot_product_attention(split(q), keys, values, attn_mask=mask)
-            return y.reshape(q.shape)
-
-        x = self.blocks_of(self.wte[self.token] + self.wpe[self.position], attend)
-        logits = self.norm(x, self.last_norm) @ self.wte.t()
-        self.token.copy_(logits.argmax(dim=1))
-        self.position.add_(1)
-
-    def turn(self):
-        self.position.fill_(self.cached - 1)
-        self.graph.replay()
-        self.token.tolist()
-        start = time.perf_counter()
-        for _ in range(self.calls):
-            self.graph.replay()
-            self.token.tolist()
-        return (time.perf_counter() - start) * 1e3 / self.calls
-
-    def launched(self):
-        return None
-
-
-class Prefill(Gpt2):
-    """Prompts of equal length at once, and the token after each: one CUDA graph, whose tokens the host reads."""
-
-    way = "CUDA graph of the prompts"
-
-    def __init__(self, shape, dtype, device, calls):
-        batch, self.length = shape
-        super().__init__(batch, self.length, dtype, device)
-        self.calls = calls
-        self.prompt = torch.tensor([[i * 7919 % 50257 for i in range(self.length)]] * batch).pin_memory()
-        self.tokens = torch.zeros((batch, self.length), dtype=torch.long, device=device)
-        self.next = torch.zeros((batch,), dtype=torch.long, device=device)
-        self.graph = self.record(self.step)
-
-    def step(self):
-        batch, length = self.tokens.shape
-        split = lambda x: x.view(batch, length, self.heads, -1).transpose(1, 2)
-
-        def attend(number, q, k, v):
-            keys, values = self.caches[number]
-            keys.copy_(split(k))
-            values.copy_(split(v))
-            y = F.scaled_dot_product_attention(split(q), split(k), split(v), is_causal=True)
-            return y.transpose(1, 2).reshape(q.shape)
-
-        x = self.blocks_of((self.wte[self.tokens] + self.wpe[:length]).view(batch * length, -1), attend)
-        last = x.view(batch, length, -1)[:, -1]
-        self.next.copy_((self.norm(last, self.last_norm) @ self.wte.t()).argmax(dim=1))
-
-    def turn(self):
-        total = 0
-        for i in range(self.calls + 1):
-            start = time.perf_counter()
-            self.tokens.copy_(self.prompt, non_blocking=True)
-            self.graph.replay()
-            self.next.tolist()
-            total += (time.perf_counter() - start) * 1e3 if i > 0 else 0
-        return total / self.calls
-
-    def launched(self):
-        return None
-
-
-MODELS = {"decode": Decode, "prefill": Prefill}
 OPS = {
     "rms_norm": of_rows("F.rms_norm", lambda t, weight: F.rms_norm(t, weight.shape, weight, 1e-5)),
     "softmax": of_rows("torch.softmax", lambda t: torch.softmax(t, 1)),
@@ -510,8 +363,8 @@ def prepare(request, device):
     """The row's workload and its description: the fastest of all ways that work here."""
     op, shape, dtype = request["op"], tuple(request["shape"]), TYPES[request["type"]]
     torch.set_float32_matmul_precision("high" if request["type"] == "tf32" else "highest")
-    if op in MODELS:
-        return MODELS[op](shape, dtype, device, request["calls"]), MODELS[op].way
+    if model := MODELS.get(op.split("_")[0]):  # after it, the name of its size
+        return model(shape, dtype, device, request["calls"]), model.way
     if op not in OPS:
         raise ValueError(f"PyTorch's side has no '{op}'")
     best, reasons = None, []
@@ -544,17 +397,20 @@ def main():
         try:
             if request["do"] == "prepare":
                 workload = None  # its memory is needed
+                gc.collect()  # a model that holds its own functions
                 torch.cuda.empty_cache()
+                torch.compiler.reset()  # beyond a number of shapes, a function that was compiled before would run eagerly
                 workload, name = prepare(request, device)
                 answer(peer=name)
             elif request["do"] == "turn":
-                answer(ms=workload.turn())
+                turn = workload.turn()
+                answer(**({"ways": turn} if isinstance(turn, dict) else {"ms": turn}))
             elif request["do"] == "launched":
                 answer(ms=workload.launched())
             else:
                 raise ValueError(f"'{request['do']}' is not to be done")
         except Exception as reason:
-            answer(error=str(reason).strip().replace("\n", " ") or repr(reason))
+            answer(error=one_line(reason))
 
 
 if __name__ == "__main__":

@@ -90,11 +90,13 @@ class Bench(unittest.TestCase):
                                                           "sum", "cumsum", "gemv")], [6, 6, 6, 6, 2, 2, 1, 1, 3])
         self.assertEqual([count(f"order-{op}-") for op in ("sort", "histogram", "cumsum")], [1, 1, 1])
         self.assertEqual((count("copy"), count("gelu"), count("layer_norm")), (1, 2, 2))
+        self.assertEqual((count("decode-bf16-"), count("forward-logits-bf16-"), count("forward-logits-tf32-")), (12, 36, 36))
         for name in ("smallm-gemm-bf16-16x2304x768", "smallm-gemm-bf16-64x6400x1600", "t1-gemm-bf16-8192x3072x768",
                      "gemm-f16-8192x8192x8192", "linear_gelu-bf16-8192x3072x768-eager", "linear_gelu-bf16-8192x3072x768-lt",
                      "linear_cast-f32-8192x3072x768", "linear_norm-f32-8192x3072x768",
                      "linear_i8-bf16-4096x4096x4096", "linear_i8-bf16-8192x3072x768-nk", "linear_i4-bf16-4096x4096x4096",
-                     "gemm-bf16-8192x50304x768-nk", "gemm-tf32-4096x4096x4096", "gemm-tf32-8192x50304x768-nk"):
+                     "gemm-bf16-8192x50304x768-nk", "gemm-tf32-4096x4096x4096", "gemm-tf32-8192x50304x768-nk", "decode-bf16-1x256",
+                     "decode-bf16-1x1003-xl", "decode-bf16-256x256-xl", "forward-logits-tf32-16x256-medium"):
             self.assertIn(name, names)
         for name in names:
             if name.startswith("sweep-"):
@@ -180,6 +182,41 @@ class Bench(unittest.TestCase):
         self.bench("--small", "grouped_mm*", "--peer", self.peer())
         (asked,) = [line["shape"] for line in self.heard() if line["do"] == "prepare"]
         self.assertEqual(asked, [4608, 40, 32, 8] + [parts * 128 for parts in (1, 6, 3, 8, 5, 2, 7, 4)])
+
+    def test_exposed_time_of_a_layer(self):
+        said = self.bench("--small", "decode-*", "--peer", self.peer())
+        figures = self.figures()
+        copy, *rows = figures["rows"]  # the copy is measured although nobody asked for it
+        self.assertEqual(copy["name"], "copy-f32-5000")
+        self.assertAlmostEqual(figures["copy_bytes_per_second"] * min(copy["ours_ms"], copy["peer_ms"]) / 1e3, 2 * 4 * 5000)
+        self.assertEqual([row["name"] for row in rows], ["decode-bf16-1x8", "decode-bf16-2x8"])
+        weights = 2 * (3 * 12 * 48 * 48 + 50257 * 48)
+        for batch, row in enumerate(rows, 1):
+            layer = row["layer"]
+            self.assertEqual((layer["layers"], layer["bytes"]), (3, weights + 2 * batch * 8 * 3 * 2 * 48))
+            for side in ("ours", "peer"):
+                exposed = row[f"{side}_ms"] * 1e3 - layer["bytes"] / figures["copy_bytes_per_second"] * 1e6
+                self.assertAlmostEqual(layer[f"{side}_us"], exposed / 3)
+            self.assertIn(f"a layer beyond its bytes: {layer['ours_us']:.1f} us, the peer's {layer['peer_us']:.1f} us", said)
+        asked = [(line["op"], line["shape"]) for line in self.heard() if line["do"] == "prepare"]
+        self.assertEqual(asked[1:], [("decode", [batch, 8, 3, 48, 3, 50257, 1024]) for batch in (1, 2)])
+        self.assertNotIn("layer", copy)
+
+    def test_ways_of_the_peer(self):
+        ways = {"eager": {"ms": 3.5}, "compiled": {"failure": "no compiler"}, "CUDA graph": {"ms": 1.5}}
+        peer = self.peer(f'if request["do"] == "turn": answer(ways={ways}); continue')
+        said = self.bench("--small", "forward-*", "--peer", peer)
+        self.assertIn("compiled failed: no compiler", said)
+        rows = self.figures()["rows"]
+        self.assertEqual(len(rows), 8)
+        for row in rows:
+            self.assertEqual((row["peer_ms"], row["peer"]), (1.5, "CUDA graph, the best of 2 ways"))
+            self.assertAlmostEqual(row["ratio"], 1.5 / row["ours_ms"])
+            self.assertEqual(row["alternatives"], {"eager": {"ms": 3.5}, "CUDA graph": {"ms": 1.5},
+                                                   "compiled": {"ms": None, "failure": "no compiler"}})
+        asked = [line for line in self.heard() if line["do"] == "prepare"]
+        self.assertEqual((asked[0]["op"], asked[0]["shape"]), ("logits_nano", [1, 4, 3, 48, 3, 50257, 1024]))
+        self.assertEqual({line["type"] for line in asked}, {"bf16", "tf32"})
 
     def test_compare(self):
         self.bench("--small", "copy*,gelu-f32-5000", "--peer", "none")

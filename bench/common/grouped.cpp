@@ -21,7 +21,7 @@ Row grouped_mm(const MatmulShape& e, std::int64_t experts, std::optional<MatmulT
   Row row{.op = "grouped_mm",
           .type = "bf16",
           .shape = {e.m, e.n, e.k, experts},
-          .experts_rows = std::vector<std::int64_t>(static_cast<std::size_t>(experts)),
+          .details = std::vector<std::int64_t>(static_cast<std::size_t>(experts)),
           .resource = Resource::bf16,
           .work = 2 * real(e.m) * real(e.n) * real(e.k),
           .bytes = 2 * real(e.m * e.k + experts * e.k * e.n + e.m * e.n),
@@ -29,7 +29,7 @@ Row grouped_mm(const MatmulShape& e, std::int64_t experts, std::optional<MatmulT
           .tiled = true};
   const std::vector<i32> parts = experts_of_parts(experts);
   const std::int64_t rows_of_part = e.m / std::ssize(parts);
-  for (const i32 expert : parts) row.experts_rows[static_cast<std::size_t>(expert)] += rows_of_part;
+  for (const i32 expert : parts) row.details[static_cast<std::size_t>(expert)] += rows_of_part;
   row.make = [=](const Device& device, const Turns& turns) {
     const MatmulTiles chosen = tiles ? *tiles : choose<bf16>(MatmulFamily::plain, e, device);
     std::vector<i32> expert_of_tile;

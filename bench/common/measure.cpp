@@ -92,6 +92,33 @@ class Rivals {
   std::list<Rival> rivals_;  // a list, since its elements must not move
 };
 
+/// The peer's turns, way by way; the best way is the peer.
+class Ways {
+ public:
+  void turn(Peer& peer) {
+    for (const auto& [name, way] : peer.turn())
+      if (way.ms)
+        turns_[name].push_back(*way.ms);
+      else
+        failures_[name] = way.failure;
+  }
+  void finish(Figures& figures) const {
+    for (const auto& [name, failure] : failures_) figures.alternatives[name].failure = failure;
+    for (const auto& [name, turns] : turns_) {
+      if (failures_.contains(name)) continue;
+      const double ms = median(turns);
+      if (!name.empty()) figures.alternatives[name].ms = ms;
+      if (figures.peer_ms && ms >= *figures.peer_ms) continue;
+      figures.peer_ms = ms;
+      if (!name.empty()) figures.peer = fmt::format("{}, the best of {} ways", name, turns_.size());
+    }
+  }
+
+ private:
+  std::map<std::string, std::vector<double>> turns_;
+  std::map<std::string, std::string> failures_;
+};
+
 }  // namespace
 
 nlohmann::json Figures::json() const {
@@ -111,6 +138,11 @@ nlohmann::json Figures::json() const {
     if (!figure.failure.empty()) json["alternatives"][alternative]["failure"] = figure.failure;
     if (!figure.launch.empty()) json["alternatives"][alternative]["launch"] = figure.launch;
   }
+  if (layer)
+    json["layer"] = {{"layers", layer->layers},
+                     {"bytes", layer->bytes},
+                     {"ours_us", or_null(layer->ours_us)},
+                     {"peer_us", or_null(layer->peer_us)}};
   if (!failure.empty()) json["failure"] = failure;
   if (!peer_failure.empty()) json["peer_failure"] = peer_failure;
   return json;
@@ -129,6 +161,9 @@ std::string Figures::line() const {
   if (ours_cpu_ms && peer_cpu_ms)
     line += fmt::format("; CPU time {:.4f} and {:.4f} ms, ratio {:.2f}", *ours_cpu_ms, *peer_cpu_ms,
                         *peer_cpu_ms / *ours_cpu_ms);
+  if (layer)
+    line += fmt::format("\n  a layer beyond its bytes: {}, the peer's {}", cell(layer->ours_us, 1, 1, " us"),
+                        cell(layer->peer_us, 1, 1, " us"));
   if (!peer_failure.empty()) line += fmt::format("\n  no peer: {}", peer_failure);
   for (const auto& [alternative, figure] : alternatives)
     if (!figure.failure.empty()) line += fmt::format("\n  {} failed: {}", alternative, figure.failure);
@@ -148,13 +183,14 @@ Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pa
       workload = row.make(device, turns);
   });
   if (loop) peer = nullptr, figures.peer = "a plain loop, g++ -O2";
+  Ways ways;
   std::optional<Rivals> rivals;
   if (row.alternatives) rivals.emplace(row, device, turns), peer = nullptr;
   if (peer) theirs.attempt([&] { figures.peer = peer->prepare(row, turns); });
   for (int repetition = 0; repetition < pace.repetitions; ++repetition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(pace.pause_ms));
     ours.attempt([&] { ours.turns.push_back(workload->turn()); });
-    if (peer) theirs.attempt([&] { theirs.turns.push_back(peer->turn()); });
+    if (peer) theirs.attempt([&] { ways.turn(*peer); });
     if (rivals) rivals->turn();
     if (loop) theirs.attempt([&] { theirs.turns.push_back(loop->turn()); });
   }
@@ -168,11 +204,19 @@ Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pa
   if (loop) figures.ours_cpu_ms = workload->cpu(), figures.peer_cpu_ms = loop->cpu();
   figures.ours_ms = ours.median_ms();
   figures.peer_ms = theirs.median_ms();
+  if (peer && theirs.alive()) ways.finish(figures);
   if (rivals) rivals->finish(figures);
   if (figures.ours_ms && figures.peer_ms) figures.ratio = *figures.peer_ms / *figures.ours_ms;
   if (const auto most = ceiling(device, row.resource); most && figures.ours_ms)
     figures.ceiling_share = row.work / (*figures.ours_ms * 1e-3) / *most;
   return figures;
+}
+
+Figures::ExposedLayer exposed_layer(const Row& row, const Figures& figures, double bytes_per_second) {
+  const auto exposed = [&](const std::optional<double>& ms) {
+    return ms ? std::optional((*ms * 1e3 - row.work / bytes_per_second * 1e6) / row.layers) : std::nullopt;
+  };
+  return {row.layers, row.work, exposed(figures.ours_ms), exposed(figures.peer_ms)};
 }
 
 }  // namespace tessera::internal::bench

@@ -26,9 +26,16 @@ struct Figures {
     std::string failure;  ///< why it has none
     std::string launch;   ///< Alternative::launch
   };
-  std::map<std::string, Alternative> alternatives = {};  ///< Row::alternatives, by name
-  std::string failure = {};                              ///< why ours has no figures; empty if it has
-  std::string peer_failure = {};                         ///< the same for the peer
+  std::map<std::string, Alternative> alternatives = {};  ///< Row::alternatives, or the peer's ways, by name
+  /// Row::layers: what a layer takes beyond the time in which its bytes are copied.
+  struct ExposedLayer {
+    int layers;
+    double bytes;  ///< that a step reads
+    std::optional<double> ours_us, peer_us;
+  };
+  std::optional<ExposedLayer> layer = {};
+  std::string failure = {};       ///< why ours has no figures; empty if it has
+  std::string peer_failure = {};  ///< the same for the peer
 
   nlohmann::json json() const;
   /// A line of the table, and its header.
@@ -39,5 +46,8 @@ struct Figures {
 /// Measures a row, ours and the peer's in alternation. Errors on either side are stored in the figures; a wrong result
 /// is a failure.
 Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pace);
+
+/// The exposed time of a layer of a measured row.
+Figures::ExposedLayer exposed_layer(const Row& row, const Figures& figures, double bytes_per_second);
 
 }  // namespace tessera::internal::bench

@@ -35,7 +35,7 @@ Peer::Peer(const std::string& program, const Device& device) : child_({"python3"
 
 std::string Peer::prepare(const Row& row, const Turns& turns) {
   std::vector<std::int64_t> shape = row.shape;
-  shape.insert(shape.end(), row.experts_rows.begin(), row.experts_rows.end());
+  shape.insert(shape.end(), row.details.begin(), row.details.end());
   return ask(child_, {{"do", "prepare"},
                       {"op", row.form.empty() ? row.op : row.op + "_" + row.form},
                       {"type", row.type},
@@ -46,7 +46,15 @@ std::string Peer::prepare(const Row& row, const Turns& turns) {
       .get<std::string>();
 }
 
-double Peer::turn() { return ask(child_, {{"do", "turn"}}).at("ms").get<double>(); }
+std::map<std::string, Peer::Way> Peer::turn() {
+  const json turn = ask(child_, {{"do", "turn"}});
+  if (!turn.contains("ways")) return {{"", {.ms = turn.at("ms").get<double>()}}};
+  std::map<std::string, Way> ways;
+  for (const auto& [name, way] : turn["ways"].items())
+    ways[name] =
+        way.contains("ms") ? Way{.ms = way["ms"].get<double>()} : Way{.failure = way.at("failure").get<std::string>()};
+  return ways;
+}
 
 std::optional<double> Peer::launched() {
   const json ms = ask(child_, {{"do", "launched"}}).at("ms");

@@ -3,11 +3,14 @@
 //
 // It answers each request with one line of JSON, and first sends {"name": "PyTorch 2.11.0"} unprompted:
 //   {"do": "prepare", "op": ..., "type": ..., "shape": [...], "sets": n, "calls": n}  ->  {"peer": "how it computes"}
-//     the shape of grouped_mm is followed by the rows of each expert
-//   {"do": "turn"}      ->  {"ms": as Workload::turn()}
+//     the shape is followed by Row::details
+//   {"do": "turn"}      ->  {"ms": as Workload::turn()}, or, of a row that it computes in several ways,
+//                           {"ways": {"eager": {"ms": ...}, "compiled": {"failure": "why"}}}
 //   {"do": "launched"}  ->  {"ms": as Workload::launched(), or null}
 // and with {"error": "why"} where it cannot.
 #pragma once
+#include <map>
+
 #include "common/child.hpp"
 #include "common/row.hpp"
 
@@ -23,7 +26,12 @@ class Peer {
   const std::string& name() const { return name_; }
   /// How it will compute the row: "torch.matmul".
   std::string prepare(const Row& row, const Turns& turns);
-  double turn();
+  struct Way {
+    std::optional<double> ms = {};
+    std::string failure = {};  ///< why it has none
+  };
+  /// Ways of computing the row, by name; a single one has no name.
+  std::map<std::string, Way> turn();
   std::optional<double> launched();
 
  private:

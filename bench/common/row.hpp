@@ -51,18 +51,21 @@ struct Row {
                                     ///< its own, and "_fast" where the peer does not promote; "eager" and "lt" of
                                     ///< linear_gelu, against one of the peer's ways, and "cupy" of gelu, against
                                     ///< CuPy; "causal", "full", "gqa", "packed" (gqa whose heads are rows
-                                    ///< of a tile), "window" and "cached" of attention
+                                    ///< of a tile), "window" and "cached" of attention; the size of a model, empty
+                                    ///< for that of gpt2
   std::string group = {};           ///< "sweep": measured only when a pattern that begins with it is given
   std::vector<std::int64_t> shape;  ///< copy, sum, histogram [n]; gelu, cumsum [n] or any; sort, layer_norm and others
                                     ///< on rows [rows,width]; csr_* [rows,nonzeros]; mandelbrot, bilinear
                                     ///< [height,width]; gemv [n,k]; gemm, linear_* [m,n,k]; grouped_mm
                                     ///< [m,n,k,experts]; attention [batch,positions,heads,head width], for gqa
                                     ///< and packed followed by key-value heads;
-                                    ///< decode [batch,cached]; prefill [batch,length]
-  std::vector<std::int64_t> experts_rows = {};  ///< grouped_mm: the rows of each expert
+                                    ///< decode [batch,cached]; prefill, logits [batch,length]
+  std::vector<std::int64_t> details = {};  ///< the peer gets them after the shape: grouped_mm's rows of each expert;
+                                           ///< layers, width, heads, vocabulary and positions of a model
   Resource resource = Resource::memory;
   double work = 0;     ///< per call: bytes that must be moved, or floating-point operations
   double bytes = 0;    ///< of memory that a call uses
+  int layers = 0;      ///< of decode, whose figures include the exposed time of a layer
   double allowed = 0;  ///< the largest Workload::error() that passes
   bool tiled = false;  ///< does it use RowSettings::tiles?
   MakeWorkload make = {};
@@ -76,9 +79,9 @@ struct Row {
 };
 
 struct RowSettings {
-  bool small = false;                      ///< the same with extents that a CPU can do fast: tests the program itself
-  std::optional<MatmulTiles> tiles = {};   ///< of the matmuls; without it choose() chooses
-  std::uint64_t seed = 1;                  ///< of random extents
+  bool small = false;                     ///< the same with extents that a CPU can do fast: tests the program itself
+  std::optional<MatmulTiles> tiles = {};  ///< of the matmuls; without it choose() chooses
+  std::uint64_t seed = 1;                 ///< of random extents
 };
 /// All rows, those of groups last.
 std::vector<Row> rows(const RowSettings& settings);
