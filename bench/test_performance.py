@@ -66,6 +66,13 @@ class Page(unittest.TestCase):
         self.assertIn("Geometric mean of 2 ratios: 0.79; ahead in 1.", page)
         self.assertIn("`decode-bf16-1x256` is 2000 tokens per second, the peer 1600.", page)
 
+    def test_exposed_time_of_a_layer(self):
+        row = DECODE | {"name": "decode-bf16-8x256-xl", "layer": {"layers": 48, "bytes": 1e9, "ours_us": 12.34, "peer_us": None}}
+        sentence = "`decode-bf16-8x256-xl` is 16000 tokens per second, the peer 12800; 12.3 us a layer beyond its bytes"
+        self.assertIn(f"{sentence}.", self.page(a=results("h200", [row])))
+        row["layer"] |= {"peer_us": 30}
+        self.assertIn(f"{sentence}, the peer 30.0.", self.page(a=results("h200", [row])))
+
     def test_newest_of_each_machine(self):
         files = {"2026-11-20-h200": results("h200", [FAILED]), "2026-11-21-h200": results("h200", [ROW]),
                  "2026-11-19-a100": results("a100", [ALONE]), "2026-11-22-h200": results("h200", [], small=True)}
