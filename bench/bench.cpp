@@ -65,8 +65,8 @@ Settings parse(CommandLine& line) {
   line.flag("--first-text", settings.first_text, "Only the startup cost of this process, as JSON");
   line.footer(
       "Times are of the device, from a CUDA graph of 20 calls or more over buffers that together exceed the L2 cache;\n"
-      "those of decode and prefill are of the host. Medians; ratio: the peer's time by ours, above 1 ours is faster; "
-      "error: the\n"
+      "those of decode, prefill and forward are of the host. Medians; ratio: the peer's time by ours, above 1 ours is "
+      "faster; error: the\n"
       "largest of sampled elements against f64, over their root mean square. scripts/performance makes a page of "
       "results, which says more.\n\n"
       "Groups of rows are measured only if a pattern begins with their name, as 'sweep-*': smallm-, products of few\n"

@@ -188,7 +188,7 @@ class Logits(Prompts):
             ("eager", self.step, False),
             ("CUDA graph", self.step, True),
             ("compiled", fused, False),
-            ("CUDA graph, compiled", fused, True),
+            ("compiled CUDA graph", fused, True),
         ):
             keeping = lambda name=name, step=step: self.results.update({name: step()})  # as ours, they stay in memory
             try:
