@@ -67,25 +67,25 @@ class RoleCheck {
         const int all = std::exchange(elected_, role_.threads() / std::max(s.threads, 1));
         walk(s.body);
         elected_ = all;
-              },
+      },
               [&](const IfConsumerGroup& s) {
         diagnostics_.require(s.consumer_group >= 0 && s.consumer_group < role_.consumer_groups,
                              "there is no consumer group {} of {}", s.consumer_group, role_.name);
         walk(s.body);
-          },
-          [&](const IfFirstSplit& s) {
+      },
+              [&](const IfFirstSplit& s) {
         const std::optional<bool> around = shared.enter(s, elected_);
         walk(s.body);
         shared.leave(around);
-          },
-          [&](const IfInGrid& s) { walk(s.body); },
-          [&](const ForEachPeer& s) {
+      },
+              [&](const IfInGrid& s) { walk(s.body); },
+              [&](const ForEachPeer& s) {
         shared.enter(s, elected_);
         walk(s.body);
         diagnostics_.about(&step);
         shared.leave(s);
       },
-          [&](const TileLoop& s) {
+              [&](const TileLoop& s) {
         shared.tiles(s);
         diagnostics_.require(s.step >= 1 && s.first >= 0 && s.first < s.step, "grid tiles from {} by {}", s.first,
                              s.step);
@@ -99,8 +99,8 @@ class RoleCheck {
           shared.end_tile();
         }
         share_ = 1;
-          },
-          [&](const Loop& s) {
+      },
+              [&](const Loop& s) {
         shared.loop(s);
         const bool around = std::exchange(in_loop_, true);
         const std::map<PipelineStateId, PipelineUse> before = uses_;
@@ -110,108 +110,124 @@ class RoleCheck {
           region(s.body);
         }
         in_loop_ = around;
-          },
-          [&](const Branch& s) {
+      },
+              [&](const Branch& s) {
         region(s.body);
         diagnostics_.about(&step);
         writes_.end_branch();
-          },
-          [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) {
+      },
+              [&]<OneOf<Reduce, Argmax, LaneReduce> T>(const T& s) {
         values(step);
         walk(s.across);
-          }, [&](const CrossWarpReduce& s) { walk(s.per_chunk); },
-          [&](const Barrier&) {
+      },
+              [&](const CrossWarpReduce& s) { walk(s.per_chunk); },
+              [&](const Barrier&) {
         diagnostics_.require(alone_ || role_.barrier, "a barrier of all threads in one of several roles");
         if (role_.barrier) barrier({.id = role_.barrier, .threads = role_.threads()});
-          },
-          [&]<OneOf<Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan, WriteScanTotals,
-                    AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce, StoreScratch, LoadScratch,
-                    GatherScratch, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma, HostReport>
-                  T>(const T&) { values(step); },
-          [&](const LoadFragment& s) {
+      },
+              [&]<OneOf<Compute, Load, Store, Atomic, StoreWarpPartials, ReduceWarpPartials, Scan, WriteScanTotals,
+                        AddScanPrefix, Sort, Merge, HistogramUpdate, HistogramReduce, StoreScratch, LoadScratch,
+                        GatherScratch, ZeroFill, Fetch, CpAsyncCommit, CpAsyncWait, Mma, HostReport>
+                      T>(const T&) { values(step); },
+              [&](const LoadFragment& s) {
         values(step);
         diagnostics_.require(use(s.state).is_full(), "the stage is not known to be full");
         read_by_threads_.insert(pipeline(s.state));
         unmet_.insert(pipeline(s.state));
-          },
-          [&](const StoreShared& s) {
+      },
+              [&](const StoreShared& s) {
         values(step);
         if (s.state)
           fill(s);
         else if (plan_.buffers[s.buffer].form == SharedForm::panels)
           writes_.put(s.buffer);
-          },
-          [&](const SetMaxNReg& s) {
+      },
+              [&](const SetMaxNReg& s) {
         diagnostics_.require(s.registers >= 24 && s.registers <= 240 && s.registers % 8 == 0,
                              "{} registers are not a multiple of 8 from 24 to 240", s.registers);
         diagnostics_.require(s.registers == role_.registers, "role {} has {} registers", role_.name, role_.registers);
-          },
-          [&]<OneOf<InitPipeline, MbarrierInitFence> T>(const T&) {
+      },
+              [&]<OneOf<InitPipeline, MbarrierInitFence> T>(const T&) {
         diagnostics_.require(false, "a pipeline is initialized in a role, not in the prologue");
-          },
-          [&](const ZeroFillRows& s) {
+      },
+              [&](const ZeroFillRows& s) {
         diagnostics_.require(elected_ == role_.threads(), "{} of {} threads zero it", elected_, role_.threads());
         writes_.clear(s.pipeline);
-          }, [&](const ZeroFillPastEnd& s) { clear(s); }, [&](const WaitEmpty& s) { ++use(s.state).acquired; },
-          [&](const ArriveExpectTx& s) {
+      },
+              [&](const ZeroFillPastEnd& s) { clear(s); },
+              [&](const WaitEmpty& s) { ++use(s.state).acquired; },
+              [&](const ArriveExpectTx& s) {
         PipelineUse& use = this->use(s.state);
         diagnostics_.require(use.acquired > use.expected, "the stage is not known to be empty");
         diagnostics_.require(elected_ == 1, "{} threads expect its bytes", elected_);
         ++use.expected;
         ++use.arrived;
         fills.insert(pipeline(s.state));
-          }, [&](const TmaLoad& s) { load(s); }, [&](const Arrive& s) { arrive(s); },
-          [&](const WaitFull& s) {
+      },
+              [&](const TmaLoad& s) { load(s); },
+              [&](const Arrive& s) { arrive(s); },
+              [&](const WaitFull& s) {
         diagnostics_.require(!use(s.state).is_full(), "the stage is already full: it does not wait");
         ++use(s.state).filled;
         matmuls_.begin_stage(s.state);
         writes_.read(pipeline(s.state));
         if (plan_.pipelines[pipeline(s.state)].of_slice) writes_.come(s.state);
-          }, [&](const ArriveEmpty& s) { release(s); }, [&](const AdvanceStage& s) { advance(s); },
-          [&](const DeclareAccumulator& s) { matmuls_.declare(s); },
-          [&](const PrefetchL2& s) {
+      },
+              [&](const ArriveEmpty& s) { release(s); },
+              [&](const AdvanceStage& s) { advance(s); },
+              [&](const DeclareAccumulator& s) { matmuls_.declare(s); },
+              [&](const PrefetchL2& s) {
         values(step);
         diagnostics_.require(s.access.axes.size() == 2 && (s.selected == 0 || s.selected == 1),
                              "a prefetch of {} axes selects axis {}", s.access.axes.size(), s.selected);
-          },
-          []<OneOf<RegisterFence, OrderedBarrier, PrefetchMap, GridDependencyWait, GridDependencyTrigger> T>(const T&) {
-          },
-          [&](const WgmmaFence&) { matmuls_.fence(); }, [&](const Wgmma& s) { matmul(s); },
-          [&](const PromoteSums& s) {
+      },
+              []<OneOf<RegisterFence, OrderedBarrier, PrefetchMap, GridDependencyWait, GridDependencyTrigger> T>(
+                  const T&) {},
+              [&](const WgmmaFence&) { matmuls_.fence(); },
+              [&](const Wgmma& s) { matmul(s); },
+              [&](const PromoteSums& s) {
         values(step);
         matmuls_.promote(s);
         shared.mma(s.accumulators);
-          }, [&](const WgmmaCommit&) { matmuls_.commit(); }, [&](const WgmmaWait& s) { matmuls_.wait(s.pending); },
-          [&](const ProxyFence&) {
+      },
+              [&](const WgmmaCommit&) { matmuls_.commit(); },
+              [&](const WgmmaWait& s) { matmuls_.wait(s.pending); },
+              [&](const ProxyFence&) {
         diagnostics_.require(elected_ == role_.threads(), "{} of {} threads fence their writes", elected_,
                              role_.threads());
         writes_.fence();
         for (auto& [state, use] : uses_) use.unfenced.clear();
-          },
-          [&](const TmaStore& s) {
+      },
+              [&](const TmaStore& s) {
         diagnostics_.require(elected_ == 1, "{} threads store", elected_);
         writes_.copy(s);
-          },
-          [&](const TmaStoreCommit&) {
+      },
+              [&](const TmaStoreCommit&) {
         diagnostics_.require(elected_ == 1, "{} threads commit stores", elected_);
         writes_.commit();
-          }, [&](const TmaStoreWait& s) { writes_.wait(s.pending); }, [&](const NamedBarrier& s) { barrier(s); },
-          [&](const PrefetchBeforeWait& s) { note(s.body); },
-          [&](const IfNotPrefetched& s) {
+      },
+              [&](const TmaStoreWait& s) { writes_.wait(s.pending); },
+              [&](const NamedBarrier& s) { barrier(s); },
+              [&](const PrefetchBeforeWait& s) { note(s.body); },
+              [&](const IfNotPrefetched& s) {
         diagnostics_.require(elected_ == 1, "{} threads count prefetched k-iterations", elected_);
         walk(s.body);
-          }, [&](const SplitKRange& s) { shared.share(s); },
-          [&]<OneOf<StorePartial, ReducePartials> T>(const T& s) {
+      },
+              [&](const SplitKRange& s) { shared.share(s); },
+              [&]<OneOf<StorePartial, ReducePartials> T>(const T& s) {
         values(step);
         shared.part(s);
-          },
-          [&](const ClusterBarrier&) {
+      },
+              [&](const ClusterBarrier&) {
         diagnostics_.require(!in_loop_, "not all threads of the cluster reach it");
         shared.cluster_barrier(elected_);
         meet(true);
-          }, [&](const SignalPartial&) { shared.tell(elected_); }, [&](const WaitPartial&) { shared.await(elected_); },
-          [&](const WarpBarrier&) { unmet_.clear(); },
-          }, step.action);
+      },
+              [&](const SignalPartial&) { shared.tell(elected_); },
+              [&](const WaitPartial&) { shared.await(elected_); },
+              [&](const WarpBarrier&) { unmet_.clear(); },
+          },
+          step.action);
     }
   }
 
