@@ -24,7 +24,7 @@ using internal::choose, internal::MatmulFamily, internal::MatmulShape, internal:
 using internal::cuda_kernel, internal::cuda_source, internal::CudaLaunch, internal::CudaSource, internal::In,
     internal::InOut, internal::Kernel, internal::kernel, internal::KernelInfo, internal::launch, internal::List,
     internal::Optional, internal::Out, internal::plan_text, internal::Remark, internal::Scalar, internal::Sequence,
-    internal::to_json, internal::to_string;
+    internal::to_json, internal::to_string, internal::warm_up;
 
 // The host.
 using internal::Arch, internal::CapturedGraph, internal::Device, internal::DeviceInfo, internal::Error,

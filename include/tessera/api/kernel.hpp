@@ -243,6 +243,16 @@ std::string plan_text(const Kernel<P...>& kernel, Arch arch) {
   return plan_text(kernel.executable().graph(), arch);
 }
 
+/// Does what the first such launch would do once, and runs nothing: checks it, generates, compiles or takes from the
+/// cache, and loads the kernel's code. Throws Error as the launch would. Later launches on the device find the code, if
+/// their arguments are of the same layout class (docs/host.md). For several kernels at a time: Sequence::warm_up.
+template <class... P, class... A>
+void warm_up(const Stream& stream, const Kernel<P...>& kernel, const A&... values) {
+  const auto arguments = detail::arguments_for(stream, kernel, values...);
+  const Executable& executable = kernel.executable();
+  executable.code(stream, arguments, executable.prepare(arguments)).make();
+}
+
 /// Runs a kernel over its grid. Wrong types or a wrong number of arguments do not compile. The kernel's requirements
 /// are checked here; a violation throws Error. Asynchronous where the device is; the arguments' memory may be freed
 /// immediately. An Optional parameter takes a tensor, std::nullopt or a std::optional of a tensor; a List parameter a

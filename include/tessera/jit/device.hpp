@@ -15,6 +15,7 @@ namespace [[gnu::visibility("default")]] internal {
 
 // The implementation of a kind of device; see backend.hpp.
 class DeviceBackend;
+class DeviceKernel;
 class StreamBackend;
 class EventBackend;
 class GraphBackend;

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -25,6 +26,12 @@ struct Grid {
     return std::any_of(extent.begin(), extent.begin() + static_cast<std::ptrdiff_t>(axes),
                        [](std::int64_t blocks) { return blocks == 0; });
   }
+};
+
+/// The code of a launch on a device. Launches with equal `id` have the same code.
+struct LaunchCode {
+  const void* id;
+  std::function<void()> make;  ///< from any thread; does nothing if it has been made, and waits if it is being made
 };
 
 struct Flattened;
@@ -53,6 +60,8 @@ class Executable {
   void launch(const Stream& stream, std::span<const Argument> arguments) const {
     launch(stream, arguments, prepare(arguments));
   }
+  /// The code of such a launch. It must not outlive this object and the device.
+  LaunchCode code(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const;
 
  private:
   Executable(Graph graph, const Specialization& specialization);
@@ -60,6 +69,7 @@ class Executable {
   void check(std::span<const Argument> arguments) const;
   void check_text(std::span<const Argument> arguments, const Grid& grid) const;
   void check_flattened(std::span<const Argument> arguments, const Flattened& flattened) const;
+  DeviceKernel& kernel_on(DeviceBackend& device) const;
   std::vector<Argument> with_steps(std::span<const Argument> arguments) const;
   void check_overlap(std::span<const Argument> arguments) const;
   [[noreturn]] void refuse_overlap(std::span<const Argument> arguments, std::size_t written, std::size_t other) const;

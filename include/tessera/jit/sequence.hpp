@@ -2,6 +2,7 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "tessera/jit/device.hpp"
@@ -36,6 +37,9 @@ class Sequence {
   void append(std::shared_ptr<const Executable> executable, std::span<const Argument> arguments,
               std::span<const std::shared_ptr<void>> memory);
 
+  /// Adds the launches of another sequence on the same device, after its own.
+  void append(const Sequence& other);
+
   const Device& device() const { return device_; }
   const std::vector<Launch>& launches() const { return launches_; }
 
@@ -44,6 +48,16 @@ class Sequence {
   /// dependencies leaves the same contents in memory. Tensors over the same memory with different layouts count as
   /// overlapping if their address ranges overlap.
   std::vector<std::vector<std::size_t>> dependencies() const;
+
+  /// Does what the first run would do once, and runs nothing: generates the code of each launch, compiles it or takes it
+  /// from the cache, and loads it. Up to 8 threads share the work, no more than there are cores, in the order of the
+  /// launches. Other threads may launch these kernels at the same time, or warm them up: each code is made once, and
+  /// who needs it waits for it alone.
+  ///
+  /// Returns when all is done; after a request to stop, when the kernels that were begun are. If a kernel fails, the
+  /// others are made all the same. Then Error has the first failure's message and the names of the other kernels that
+  /// failed; a later launch tries again.
+  void warm_up(std::stop_token stop = {}) const;
 
   /// Enqueues all launches on a stream of the device, or those in [begin, end). No tracing, checking, hashing, text or
   /// allocation.

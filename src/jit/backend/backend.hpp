@@ -9,6 +9,7 @@
 #include "tessera/graph/error.hpp"
 #include "tessera/graph/graph.hpp"
 #include "tessera/jit/device.hpp"
+#include "tessera/jit/executable.hpp"
 
 namespace tessera::internal {
 
@@ -44,6 +45,10 @@ class DeviceKernel {
   /// `stream` belongs to the device, and Executable has checked the arguments. May be called from any thread.
   virtual void launch(StreamBackend& stream, std::span<const Argument> arguments,
                       std::span<const std::int64_t> grid) = 0;
+  /// The code that such a launch runs. By default a kernel has one code, which is made with it.
+  virtual LaunchCode code(std::span<const Argument>, std::span<const std::int64_t> /*grid*/) {
+    return {this, [] {}};
+  }
 };
 
 class DeviceBackend {

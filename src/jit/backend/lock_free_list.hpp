@@ -18,6 +18,17 @@ class LockFreeList {
     for (const Node* node = head_; node;) node = std::unique_ptr<const Node>(node)->next;
   }
 
+  bool has(const Key& key) const {
+    const Node* const node = find(key);
+    return node && node->is_made.load(std::memory_order_acquire);
+  }
+
+  /// Stands for the value of `key`, which may not have been made.
+  const void* place(const Key& key) {
+    const Node* const node = find(key);
+    return node ? node : add(key);
+  }
+
   /// The value for `key`, or a new one from make(). It is made once, however many threads ask for it, and values for
   /// other keys can be made meanwhile. If make() throws, the next caller tries again.
   template <class Make>

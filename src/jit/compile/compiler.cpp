@@ -396,22 +396,6 @@ Checked checked(const Graph& graph, const Variant& variant, Arch gpu) {
           [&graph, &variant, gpu] { generate_here(graph, variant, gpu, false); }};
 }
 
-std::atomic<std::int64_t> nanoseconds_spent = 0;
-std::atomic<int> running = 0;
-
-/// Adds the time for which it exists to the total.
-class Spent {
- public:
-  Spent() { ++running; }
-  ~Spent() {
-    nanoseconds_spent += std::chrono::nanoseconds(std::chrono::steady_clock::now() - start_).count();
-    --running;
-  }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
-
 }  // namespace
 
 SplitKPolicy split_k_policy() {
@@ -433,24 +417,14 @@ GenerateOptions generate_options() {
   return {.debug = options().debug, .warp_specialize = options().tensor_cores == "wgmma"};
 }
 
-CompileTimes compile_times() {
-  if (nanoseconds_spent == 0)
-    return {.running = running};  // and the cache may not exist yet: creating it would look for its folder
-  const CompileCache::Counters counters = Compiler::instance().counters();
-  return {.compiled = counters.compiled,
-          .cached = counters.disk_hits,
-          .milliseconds = static_cast<double>(nanoseconds_spent) * 1e-6,
-          .running = running};
-}
-
 CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
-  const Spent spent;
+  const Compiling compiling;
   Checked kernel = checked(graph, variant, gpu);
   return Compiler::instance().compile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
 
 CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
-  const Spent spent;
+  const Compiling compiling;
   Checked kernel = checked(graph, variant, gpu);
   return Compiler::instance().recompile(std::move(kernel.source), gpu, std::move(kernel.check));
 }

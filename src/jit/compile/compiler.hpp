@@ -13,6 +13,7 @@
 #include "codegen/generate.hpp"
 #include "codegen/schedule/cost_model.hpp"
 #include "jit/compile/cache.hpp"
+#include "jit/compile/compile_times.hpp"
 #include "jit/options/options.hpp"
 #include "tessera/jit/source.hpp"
 
@@ -38,15 +39,6 @@ CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch g
 /// The same, after the driver rejected the cached code: that is removed from the cache, also on disk, and compiled
 /// again.
 CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu);
-
-/// The work of these two functions in this process so far, over all threads.
-struct CompileTimes {
-  std::uint64_t compiled = 0;  ///< kernels compiled by NVRTC, one per variant
-  std::uint64_t cached = 0;    ///< kernels found on disk
-  double milliseconds = 0;     ///< from the graph to the code, in all
-  int running = 0;             ///< in progress now
-};
-CompileTimes compile_times();
 
 /// Dumps the graph, if TESSERA_DUMP includes it: once per kernel, whatever device it will run on.
 void dump_graph(const Graph& graph);

@@ -6,7 +6,9 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "codegen/target/target.hpp"
@@ -25,6 +27,10 @@ constexpr std::size_t kept_launches = 64;
 
 static_assert(alignof(CUtensorMap) == tensor_map_alignment);
 constexpr std::size_t most_parameter_bytes = 32764;  // limit of a kernel (CUDA C++ Programming Guide, from CUDA 12.1)
+
+std::int64_t tiles_in(std::span<const std::int64_t> grid) {
+  return std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies());
+}
 
 /// The configuration of a launch with clusters of `cluster` CTAs. If `early`, its CTAs may begin while the previous
 /// launch is ending (PDL).
@@ -137,6 +143,7 @@ std::uint64_t CudaKernel::next_number() {
 }
 
 CudaKernel::Code CudaKernel::make(const Variant& variant) const {
+  const Compiling compiling;  // includes what the driver does
   auto [loaded, source] = device_->load(graph_, variant);
   Code code{};
   code.loaded = loaded;
@@ -215,23 +222,46 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
 void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> arguments,
                         std::span<const std::int64_t> grid) {
   if (graph_.cuda) return launch_text(static_cast<CudaStream&>(stream), arguments, grid);
-  std::int64_t blocks = 1;
-  for (const std::int64_t extent : grid) blocks *= extent;
+  const std::int64_t blocks = tiles_in(grid);
   if (blocks == 0) return;
   Variant& variant = of_this_thread<Variant>();
+  const SplitKLaunch shared = classify_launch(arguments, grid, blocks, variant);
+  const Code& code = code_of_launch(variant);
+  launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(code, grid, blocks, shared));
+}
+
+LaunchCode CudaKernel::code(std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
+  Variant variant;
+  if (!graph_.cuda) classify_launch(arguments, grid, tiles_in(grid), variant);
+  return {codes_.place(variant), [this, variant] {
+            Variant changed = variant;
+            code_for(changed);
+          }};
+}
+
+SplitKLaunch CudaKernel::classify_launch(std::span<const Argument> arguments, std::span<const std::int64_t> grid,
+                                         std::int64_t blocks, Variant& variant) const {
   classify(graph_, reaches_, arguments, variant);
   variant.index64 |= blocks > most_narrow_blocks;
   SplitKLaunch shared = split_k_of(arguments, grid, blocks);
   if (shared.split_k == SplitK::cluster && hints_.cluster > 0) shared = limited(shared, hints_.cluster);
   variant.split_k = variant.index64 && shared.split_k == SplitK::stream_k ? SplitK::none : shared.split_k;
   variant.multicast = shared.multicast;
-  const auto find = [&] { return &codes_.find_or_make(variant, [&] { return make(variant); }); };
-  const Code* code = find();
-  if (code->multicast > 1 && code->most_blocks == 0) {  // a part of a GPU may have no room for a cluster
-    variant.multicast = false;
-    code = find();
-  }
-  launch(*code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(*code, grid, blocks, shared));
+  return shared;
+}
+
+const CudaKernel::Code& CudaKernel::code_of_launch(Variant& variant) {
+  if (codes_.has(variant)) return code_for(variant);
+  const WaitForCode waiting;
+  return code_for(variant);
+}
+
+const CudaKernel::Code& CudaKernel::code_for(Variant& variant) {
+  const auto find = [&]() -> const Code& { return codes_.find_or_make(variant, [&] { return make(variant); }); };
+  const Code& code = find();
+  if (code.multicast <= 1 || code.most_blocks > 0) return code;
+  variant.multicast = false;  // a part of a GPU may have no room for a cluster
+  return find();
 }
 
 // The cost model takes up to 0.6 us: each thread keeps what it said of the kernel's launch before.
@@ -313,7 +343,8 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
 
 void CudaKernel::launch_text(CudaStream& stream, std::span<const Argument> arguments,
                              std::span<const std::int64_t> numbers) {
-  const Code& code = codes_.find_or_make(Variant{}, [&] { return make(Variant{}); });
+  Variant variant;
+  const Code& code = code_of_launch(variant);
   const Driver& driver = device_->driver();
   const ContextScope scope(device_->context());
   stream.catch_up();

@@ -17,6 +17,7 @@ class CudaKernel final : public DeviceKernel {
  public:
   CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph);
   void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
+  LaunchCode code(std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
 
  private:
   /// A parameter other than a tensor map, and its place in the parameter block.
@@ -51,6 +52,13 @@ class CudaKernel final : public DeviceKernel {
 
   static std::uint64_t next_number();
   Code make(const Variant& variant) const;
+  /// Sets the variant of a launch of so many grid tiles; returns how it splits k.
+  SplitKLaunch classify_launch(std::span<const Argument> arguments, std::span<const std::int64_t> grid,
+                               std::int64_t blocks, Variant& variant) const;
+  /// The code for a variant, which loses its multicast if the GPU has no room for a cluster.
+  const Code& code_for(Variant& variant);
+  /// The same for a thread that launches, whose time is counted.
+  const Code& code_of_launch(Variant& variant);
   SplitKLaunch split_k_of(std::span<const Argument> arguments, std::span<const std::int64_t> grid,
                           std::int64_t blocks) const;
   void fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,

@@ -356,16 +356,29 @@ Grid Executable::prepare(std::span<const Argument> arguments) const {
 void Executable::launch(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const {
   if (grid.is_empty()) return;
   if (const Executable* const special = specialized(arguments)) return special->launch(stream, arguments, grid);
-  DeviceBackend& device = stream.backend().device();
   try {
-    const auto& kernel = state_->kernels.find_or_make(&device, [&] {
-      return graph_.cuda && device.shares_host_memory() ? host_function(graph_) : device.kernel(graph_);
-    });
+    DeviceKernel& kernel = kernel_on(stream.backend().device());
     const std::vector<Argument> changed = with_steps(arguments);
-    kernel->launch(stream.backend(), changed.empty() ? arguments : changed, {grid.extent.data(), grid.rank});
+    kernel.launch(stream.backend(), changed.empty() ? arguments : changed, {grid.extent.data(), grid.rank});
   } catch (const std::bad_alloc&) {
     refuse_for_memory(graph_, arguments);
   }
+}
+
+DeviceKernel& Executable::kernel_on(DeviceBackend& device) const {
+  return *state_->kernels.find_or_make(&device, [&] {
+    return graph_.cuda && device.shares_host_memory() ? host_function(graph_) : device.kernel(graph_);
+  });
+}
+
+LaunchCode Executable::code(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const {
+  if (const Executable* const special = specialized(arguments)) return special->code(stream, arguments, grid);
+  DeviceBackend& device = stream.backend().device();
+  // On the host a kernel is its code. On a GPU it is made at once, and its code is not.
+  if (grid.is_empty()) return {nullptr, [] {}};
+  if (device.shares_host_memory()) return {this, [this, &device] { kernel_on(device); }};
+  const std::vector<Argument> changed = with_steps(arguments);
+  return kernel_on(device).code(changed.empty() ? arguments : changed, {grid.extent.data(), grid.rank});
 }
 
 // Devices take the step of flattened axes from the last axis. Where that axis has one element, this stores the step in

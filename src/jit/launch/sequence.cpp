@@ -38,6 +38,13 @@ void Sequence::append(std::shared_ptr<const Executable> executable, std::span<co
   launches_.push_back({std::move(executable), {arguments.begin(), arguments.end()}, grid});
 }
 
+void Sequence::append(const Sequence& other) {
+  if (!(device_ == other.device_))
+    throw Error(fmt::format("launches for {} are appended to those for {}", other.device_.name(), device_.name()));
+  memory_.insert(memory_.end(), other.memory_.begin(), other.memory_.end());
+  launches_.insert(launches_.end(), other.launches_.begin(), other.launches_.end());
+}
+
 std::vector<std::vector<std::size_t>> Sequence::dependencies() const {
   const std::size_t count = launches_.size();
   std::vector<std::vector<std::size_t>> found(count);
