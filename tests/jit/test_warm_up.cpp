@@ -230,10 +230,22 @@ TEST_CASE("the kernels that a warm-up has still to make are counted", "[jit]") {
   CHECK(std::ranges::max(awaited) == 6);
   CHECK(std::ranges::min(awaited) <= 2);
   CHECK(compile_times().awaited == 0);
-  // Launches that compile are counted as waiting, warm-ups are not.
-  const double waited = compile_times().waited;
-  launches_of(counted.device, six).warm_up();
-  CHECK(compile_times().waited == waited);
+}
+
+TEST_CASE("the time in which someone waits for code is counted, and that of work in the background is not", "[jit]") {
+  Counted counted;
+  counted.before = [](const std::string&) { std::this_thread::sleep_for(5ms); };
+  const auto waited = [&](const auto& work) {
+    const double before = compile_times().waited;
+    work();
+    return compile_times().waited - before;
+  };
+  const Sequence sequence = launches_of(counted.device, {"a"});
+  CHECK(waited([&] { sequence.run(counted.device.stream()); }) >= 5);
+  CHECK(waited([&] { sequence.run(counted.device.stream()); }) == 0);
+  const std::stop_source stop;
+  CHECK(waited([&] { launches_of(counted.device, six).warm_up(stop.get_token()); }) == 0);
+  CHECK(waited([&] { launches_of(counted.device, six).warm_up(); }) >= 5);
 }
 
 TEST_CASE("sequences are joined for a warm-up", "[jit]") {

@@ -55,7 +55,6 @@ class Compilations {
     if (--running_ == 0) before_ += Clock::now() - since_;
     has_ended_ = true;
     changed_.notify_all();
-    watch_end();
   }
 
   Now now() {
@@ -63,15 +62,16 @@ class Compilations {
     return {before_ + (running_ > 0 ? Clock::now() - since_ : Clock::duration{}), running_, has_ended_};
   }
 
- private:
   /// exit() calls handlers in the reverse order of their registration. NVRTC registers destructors when it is opened
   /// and while it compiles, most of them the first time; the wait must come before them. So it is registered again
-  /// after each of the first compilations. (During the first one, exit() may still come too early.)
+  /// after each of NVRTC's first compilations. (During the very first one, exit() may still come too early.)
   void watch_end() {
     constexpr int most = 32;
+    const std::lock_guard lock(mutex_);
     if (watched_ < most && !ending_) ++watched_, std::atexit([] { instance().wait_for_all(); });
   }
 
+ private:
   void wait_for_all() {
     std::unique_lock lock(mutex_);
     if (process_ != ::getpid()) return;
@@ -100,14 +100,17 @@ Compiling::~Compiling() {
   if (--compiling_depth == 0) Compilations::instance().end();
 }
 
+void wait_at_exit() { Compilations::instance().watch_end(); }
+
 CompileTimes compile_times() {
   const Compilations::Now now = Compilations::instance().now();
-  CompileTimes times{.running = now.running, .awaited = kernels_awaited};
+  CompileTimes times{.waited = in_milliseconds(std::chrono::nanoseconds(nanoseconds_waited)),
+                     .running = now.running,
+                     .awaited = kernels_awaited};
   if (!now.has_ended) return times;  // the cache may not exist yet: creating it would look for its folder
   const CompileCache::Counters counters = Compiler::instance().counters();
   times.compiled = counters.compiled, times.cached = counters.disk_hits;
   times.milliseconds = in_milliseconds(now.time);
-  times.waited = in_milliseconds(std::chrono::nanoseconds(nanoseconds_waited));
   return times;
 }
 

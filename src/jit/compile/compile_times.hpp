@@ -11,7 +11,7 @@ struct CompileTimes {
   std::uint64_t compiled = 0;  ///< kernels compiled by NVRTC, one per variant
   std::uint64_t cached = 0;    ///< kernels found on disk
   double milliseconds = 0;     ///< in which at least one thread was on the way from a graph to its code
-  double waited = 0;           ///< milliseconds in which launches waited for their code, over all threads
+  double waited = 0;           ///< milliseconds in which launches and warm-ups waited for code, except stoppable ones
   int running = 0;             ///< in progress now
   int awaited = 0;             ///< kernels that warm-ups have still to make
 };
@@ -52,5 +52,8 @@ class Compiling {
   Compiling(const Compiling&) = delete;
   Compiling& operator=(const Compiling&) = delete;
 };
+
+/// To be called after a compilation by NVRTC, which registers destructors that must not run before that wait.
+void wait_at_exit();
 
 }  // namespace tessera::internal

@@ -16,6 +16,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "jit/compile/compile_times.hpp"
 #include "jit/options/options.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -317,6 +318,7 @@ CompiledCode Nvrtc::compile(const CompileRequest& request) const {
   const auto start = std::chrono::steady_clock::now();
   const int result = calls_.compile(owned.program, static_cast<int>(pointers.size()), pointers.data());
   const std::chrono::duration<double, std::milli> time = std::chrono::steady_clock::now() - start;
+  wait_at_exit();
 
   CompiledCode code;
   code.log = text(calls_.log_size, calls_.log);

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <exception>
 #include <new>
+#include <optional>
 #include <set>
 #include <system_error>
 #include <thread>
@@ -77,6 +78,8 @@ void throw_failures(const std::vector<CodeToMake>& codes) {
 }  // namespace
 
 void Sequence::warm_up(std::stop_token stop) const {
+  std::optional<WaitForCode> waiting;
+  if (!stop.stop_possible()) waiting.emplace();  // otherwise it is work in the background
   std::vector<CodeToMake> codes = codes_of(*this);
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   const std::size_t count = std::min({codes.size(), cores, most_compiling_threads});
