@@ -13,9 +13,9 @@
 /// The public names of the model library.
 namespace tessera {
 
-using internal::check, internal::Checkpoint, internal::Compute, internal::find_model, internal::GenerationDefaults, internal::Gpt2,
-    internal::Gpt2Config, internal::parse_compute, internal::preset, internal::read_config,
-    internal::read_generation_config, internal::Sampling, internal::Session;
+using internal::check, internal::Checkpoint, internal::Compute, internal::find_model, internal::FirstUse,
+    internal::GenerationDefaults, internal::Gpt2, internal::Gpt2Config, internal::parse_compute, internal::preset,
+    internal::read_config, internal::read_generation_config, internal::Sampling, internal::Session;
 using internal::SafeTensors, internal::StoredTensor, internal::StoredType, internal::TensorBytes,
     internal::write_safetensors;
 using internal::find_invalid_utf8, internal::replace_invalid_utf8, internal::StopText, internal::Tokenizer,

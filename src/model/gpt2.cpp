@@ -27,15 +27,16 @@ StoredType common_type(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute, const Progress& progress) {
+Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute, const Progress& progress,
+           const FirstUse& first) {
   const auto make = [&]<Element P>() -> std::shared_ptr<const Network> {
     switch (common_type(checkpoint)) {
       case StoredType::f16:
-        return std::make_shared<TypedNetwork<P, f16>>(device, checkpoint, progress);
+        return std::make_shared<TypedNetwork<P, f16>>(device, checkpoint, progress, first);
       case StoredType::bf16:
-        return std::make_shared<TypedNetwork<P, bf16>>(device, checkpoint, progress);
+        return std::make_shared<TypedNetwork<P, bf16>>(device, checkpoint, progress, first);
       default:
-        return std::make_shared<TypedNetwork<P, f32>>(device, checkpoint, progress);
+        return std::make_shared<TypedNetwork<P, f32>>(device, checkpoint, progress, first);
     }
   };
   switch (compute) {
@@ -46,22 +47,23 @@ Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute, 
       network_ = make.template operator()<tf32>();
       break;
     case Compute::bf16:
-      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint, progress);
+      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint, progress, first);
       break;
   }
 }
 
-Gpt2::Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute) {
+Gpt2::Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute,
+           const FirstUse& first) {
   check(config);
   switch (compute) {
     case Compute::f32:
-      network_ = std::make_shared<TypedNetwork<f32, f32>>(device, config, seed);
+      network_ = std::make_shared<TypedNetwork<f32, f32>>(device, config, seed, first);
       break;
     case Compute::tf32:
-      network_ = std::make_shared<TypedNetwork<tf32, f32>>(device, config, seed);
+      network_ = std::make_shared<TypedNetwork<tf32, f32>>(device, config, seed, first);
       break;
     case Compute::bf16:
-      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, config, seed);
+      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, config, seed, first);
       break;
   }
 }

@@ -1,6 +1,7 @@
 // A model in the memory of a device: its weights and its kernels.
 #pragma once
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "model/network_kernels.hpp"
@@ -19,7 +20,8 @@ struct Block {
 template <Element P, Element W>
 class TypedNetwork final : public Gpt2::Network {
  public:
-  TypedNetwork(const Device& device, const Checkpoint& checkpoint, const Gpt2::Progress& progress)
+  TypedNetwork(const Device& device, const Checkpoint& checkpoint, const Gpt2::Progress& progress,
+               const FirstUse& first)
       : TypedNetwork(device, checkpoint.config) {
     const WeightLoader loader(device, checkpoint.file, progress);
     const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
@@ -33,10 +35,13 @@ class TypedNetwork final : public Gpt2::Network {
 #define LAYER_MATRIX(member, file_name, rows, columns) block.member = loader.load<W, 2>(*layer.member, along_k_);
 #include "model/layer_weights.def"
     }
+    begin_warm_up(first);
+    loader.finish();
     device.stream().synchronize();
   }
 
-  TypedNetwork(const Device& device, const Gpt2Config& config, std::uint64_t seed) : TypedNetwork(device, config) {
+  TypedNetwork(const Device& device, const Gpt2Config& config, std::uint64_t seed, const FirstUse& first)
+      : TypedNetwork(device, config) {
     WeightMaker make(device, seed);
     const std::int64_t width = config.width, inner = config.inner;
     wte = head = make.matrix<W>(config.vocab, width);
@@ -48,6 +53,8 @@ class TypedNetwork final : public Gpt2::Network {
 #define LAYER_MATRIX(member, file_name, rows, columns) block.member = make.matrix<W>(rows, columns, along_k_);
 #include "model/layer_weights.def"
     }
+    begin_warm_up(first);
+    make.finish();
     device.stream().synchronize();
   }
 
@@ -82,12 +89,16 @@ class TypedNetwork final : public Gpt2::Network {
                            : std::nullopt),
         matmuls_(device, config, along_k_) {}
 
+  /// Compiles the kernels of the first steps while weights are loaded.
+  void begin_warm_up(const FirstUse& first);
+
   TileTarget target_;
   bool along_k_;  // weights [K,N] of layers are contiguous along K
   Kernels<P, W> kernels_;
   std::optional<DecodeKernels<P, W>> decode_kernels_;
   std::optional<BatchKernels<P, W>> batch_kernels_;
   mutable MatmulKernels<P, W> matmuls_;
+  std::jthread warm_up_;  // the last member: it uses the others
 };
 
 }  // namespace tessera::internal

@@ -71,6 +71,12 @@ std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<co
 
 void Session::run_ahead(bool ahead) { state_->runs_ahead_ = ahead; }
 
+void Session::warm_up(std::span<const int> lengths, const std::optional<Sampling>& sampling) {
+  require_not_lost();
+  if (sampling) check(*sampling);
+  state_->launches_of(lengths, sampling).warm_up();
+}
+
 void Session::clear(int sequence) {
   require_not_lost();
   const std::size_t index = index_of(sequence);

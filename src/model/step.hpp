@@ -60,6 +60,8 @@ class Step {
   /// Logits [B,V] of the last new position of each sequence.
   const Tensor<f32, 2>& logits() const { return logits_; }
 
+  const Sequence& launches() const { return launches_; }
+
   /// Changes activations, logits, and positions of the cache behind the text. Steps of one position are repeated, so
   /// the second run is recorded.
   void compute(const Stream& stream) {

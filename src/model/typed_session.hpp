@@ -35,7 +35,11 @@ class TypedState final : public Session::State {
       std::copy(tokens[b].begin(), tokens[b].end(), padded.begin() + static_cast<std::ptrdiff_t>(b) * longest);
       counts.push_back(static_cast<std::int32_t>(tokens[b].size()));
     }
-    if (!step_ || step_->length() != longest) step_ = std::make_unique<Step<P, W>>(network_, memory_, longest);
+    if (!step_ || step_->length() != longest) {
+      auto step = std::make_unique<Step<P, W>>(network_, memory_, longest);
+      if (!device().shares_host_memory()) step->launches().warm_up();  // not one kernel after the other
+      step_ = std::move(step);
+    }
     ids_ = std::move(padded), counts_ = std::move(counts);
   }
 
@@ -57,15 +61,8 @@ class TypedState final : public Session::State {
   std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) override {
     on_device_.token.clear();  // unknown until the sample is done
     computed_ahead_ = false;
-    if (sampling.temperature == 0) {
-      launch(stream_, kernels().greedy_parts, step_->logits(), memory_.seen, best_tokens_, best_scores_,
-             sampling.repetition_penalty);
-      launch(stream_, kernels().greedy_token, best_tokens_, best_scores_, memory_.token);
-    } else {
-      upload(keys, keys_, on_device_.keys);
-      launch(stream_, kernels().sample, step_->logits(), memory_.seen, memory_.past, keys_, memory_.token,
-             sampling.repetition_penalty, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p);
-    }
+    if (sampling.temperature != 0) upload(keys, keys_, on_device_.keys);
+    choose_tokens(sampling, step_->logits(), [&](const auto&... launched) { launch(stream_, launched...); });
     std::vector<std::int32_t> sampled(lengths_.size());
     const std::size_t bytes = sampled.size() * sizeof(i32);
     stream_.copy(pinned_.get(), memory_.token.data(), bytes);
@@ -75,6 +72,19 @@ class TypedState final : public Session::State {
     std::memcpy(sampled.data(), pinned_.get(), bytes);
     on_device_.token = sampled;
     return sampled;
+  }
+
+  Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const override {
+    Sequence made(device());
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+      if (lengths[i] < 1 || lengths[i] > capacity_)
+        throw Error(fmt::format("{} tokens are to be appended; there is room for 1 to {}", lengths[i], capacity_));
+      const Step<P, W> step(network_, memory_, lengths[i]);
+      made.append(step.launches());
+      if (i == 0 && sampling)
+        choose_tokens(*sampling, step.logits(), [&](const auto&... launched) { made.add(launched...); });
+    }
+    return made;
   }
 
   void clear(int sequence) override {
@@ -106,6 +116,18 @@ class TypedState final : public Session::State {
  private:
   const Device& device() const { return network_.device(); }
   const Kernels<P, W>& kernels() const { return network_.kernels(); }
+
+  /// Calls `each` with the kernel and arguments of each launch of sample().
+  template <class Each>
+  void choose_tokens(const Sampling& sampling, const Tensor<f32, 2>& logits, const Each& each) const {
+    if (sampling.temperature == 0) {
+      each(kernels().greedy_parts, logits, memory_.seen, best_tokens_, best_scores_, sampling.repetition_penalty);
+      each(kernels().greedy_token, best_tokens_, best_scores_, memory_.token);
+    } else {
+      each(kernels().sample, logits, memory_.seen, memory_.past, keys_, memory_.token, sampling.repetition_penalty,
+           sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p);
+    }
+  }
 
   /// Begins the step that appends the tokens just chosen, before the host knows them: most callers append them. The
   /// step leaves no trace unless compute() takes it over, since it has activations and logits of its own.
@@ -154,6 +176,19 @@ template <Element P, Element W>
 std::unique_ptr<Session::State> TypedNetwork<P, W>::session(std::shared_ptr<const Network> self, int batch,
                                                             int capacity) const {
   return std::make_unique<TypedState<P, W>>(std::move(self), *this, batch, capacity);
+}
+
+template <Element P, Element W>
+void TypedNetwork<P, W>::begin_warm_up(const FirstUse& first) {
+  if (first.lengths.empty() || this->device().shares_host_memory()) return;
+  warm_up_ = std::jthread([this, first](std::stop_token stop) {
+    try {
+      const int capacity = std::ranges::max(first.lengths);
+      const TypedState<P, W> session(nullptr, *this, first.batch, capacity);
+      session.launches_of(first.lengths, first.sampling).warm_up(stop);
+    } catch (const std::exception&) {  // the session that needs the kernel reports it
+    }
+  });
 }
 
 }  // namespace tessera::internal

@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "tessera/jit/sequence.hpp"
 #include "tessera/model/gpt2.hpp"
 
 namespace tessera::internal {
@@ -46,6 +48,9 @@ class Session::State {
   virtual void commit() = 0;
   virtual std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) = 0;
   virtual void clear(int sequence) = 0;
+  /// The launches of append() for each length, and of sample() behind the first. Throws Error for a length that does not
+  /// fit.
+  virtual Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const = 0;
   virtual std::vector<float> logits() const = 0;
   virtual std::vector<float> all_logits() = 0;
   virtual void all_logits(const Tensor<f32, 2>& logits) = 0;

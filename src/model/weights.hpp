@@ -8,6 +8,8 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "model/decode_kernels.hpp"
 #include "tessera/model/safetensors.hpp"
@@ -25,16 +27,21 @@ inline void prefer_large_pages(std::span<std::byte> memory) {
   if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
 }
 
-/// Weights [K,N], copied so that they are contiguous along K.
-template <Element To, Element From>
-Tensor<To, 2> transposed(const Tensor<From, 2>& weights, const Stream& stream) {
-  static const auto& transpose = *new auto(kernels::transpose_weights<To, From>(64, 64));
-  const Tensor<To, 2> result(weights.device(), {weights.extent(1), weights.extent(0)});
-  launch(stream, transpose, weights, result);
-  return result.transposed();
+/// Memory for weights [rows, columns], contiguous along the rows or the columns.
+template <Element T>
+Tensor<T, 2> empty_weights(const Device& device, const std::array<std::int64_t, 2>& extents, bool along_rows) {
+  return along_rows ? Tensor<T, 2>(device, {extents[1], extents[0]}).transposed() : Tensor<T, 2>(device, extents);
 }
 
-/// Reads weights into device memory and converts them to the requested element type.
+/// Copies weights [K,N] to others that are contiguous along K.
+template <Element To, Element From>
+void copy_transposed(const Tensor<From, 2>& weights, const Tensor<To, 2>& result, const Stream& stream) {
+  static const auto& transpose = *new auto(kernels::transpose_weights<To, From>(64, 64));
+  launch(stream, transpose, weights, result.transposed());
+}
+
+/// Reads weights into device memory and converts them to the requested element type. load() reserves the memory, and
+/// finish() fills it, so that kernels that use it can be compiled meanwhile.
 class WeightLoader {
  public:
   using Progress = std::function<void(double)>;
@@ -51,10 +58,16 @@ class WeightLoader {
     typename Tensor<T, R>::Extents extents{};
     for (std::size_t i = 0; i < R; ++i) extents[i] = static_cast<std::int64_t>(stored.shape[i]);
     const auto from = [&]<Element From>() -> Tensor<T, R> {
-      const Tensor<From, 1> flat = bring<From>(stored);
       if constexpr (R == 2)
-        if (along_k) return transposed<T>(flat.reshaped(extents), stream_);
-      return as<T, R>(flat, extents);
+        if (along_k) {
+          const Tensor<T, 2> result = empty_weights<T>(device_, extents, true);
+          fills_.push_back(
+              [=, this, &stored] { copy_transposed(bring<From>(stored).reshaped(extents), result, stream_); });
+          return result;
+        }
+      const Tensor<T, R> result(device_, extents);
+      fills_.push_back([=, this, &stored] { fill<From>(stored, result.reshaped(std::array{result.size()})); });
+      return result;
     };
     switch (stored.type) {
       case StoredType::f32:
@@ -69,16 +82,27 @@ class WeightLoader {
     }
   }
 
+  /// Reads what was loaded so far, in that order.
+  void finish() const {
+    for (const auto& fill : std::exchange(fills_, {})) fill();
+  }
+
  private:
   template <Element From>
   Tensor<From, 1> bring(const StoredTensor& stored) const {
     const Tensor<From, 1> weights(device_, {static_cast<std::int64_t>(stored.size / sizeof(From))});
+    read(stored, weights);
+    return weights;
+  }
+
+  template <Element From>
+  void read(const StoredTensor& stored, const Tensor<From, 1>& weights) const {
     const std::span to = std::as_writable_bytes(std::span(weights.data(), static_cast<std::size_t>(weights.size())));
     if (device_.shares_host_memory()) {
       prefer_large_pages(to);
       file_.read(stored, to);
       count(to.size());
-      return weights;
+      return;
     }
     for (std::size_t at = 0; at < to.size(); at += pinned_bytes) {
       const std::span part(static_cast<std::byte*>(pinned_.get()), std::min(pinned_bytes, to.size() - at));
@@ -86,18 +110,15 @@ class WeightLoader {
       device_.copy_in(to.data() + at, part.data(), part.size());
       count(part.size());
     }
-    return weights;
   }
 
-  template <Element T, int R, Element From>
-  Tensor<T, R> as(const Tensor<From, 1>& flat, const typename Tensor<T, R>::Extents& extents) const {
+  template <Element From, Element T>
+  void fill(const StoredTensor& stored, const Tensor<T, 1>& result) const {
     if constexpr (std::same_as<T, From>) {
-      return flat.reshaped(extents);
+      read(stored, result);
     } else {
       static const auto& convert = *new auto(kernels::convert<T, From>(elements_per_block));
-      Tensor<T, 1> result(device_, {flat.size()});
-      launch(stream_, convert, flat, result);
-      return result.reshaped(extents);
+      launch(stream_, convert, bring<From>(stored), result);
     }
   }
 
@@ -114,34 +135,46 @@ class WeightLoader {
   const Progress& progress_;
   std::uint64_t size_ = 0;
   mutable std::uint64_t read_ = 0;
+  mutable std::vector<std::function<void()>> fills_;
   std::shared_ptr<void> pinned_;  // staging buffer for a device that cannot read host memory
 };
 
-/// Generates weights: the same for a seed on every device.
+/// Generates weights: the same for a seed on every device. finish() fills what the other functions reserved.
 class WeightMaker {
  public:
   WeightMaker(const Device& device, std::uint64_t seed) : device_(device), stream_(device.stream()), seed_(seed) {}
 
   template <Element W>
   Tensor<W, 2> matrix(std::int64_t rows, std::int64_t columns, bool along_k = false) {
-    static const auto& random = *new auto(kernels::random_weights<W>(elements_per_block));
-    Tensor<W, 1> weights(device_, {rows * columns});
     // Each tensor has its own key: multiples of the golden ratio in 64 bits keep neighboring seeds apart.
-    launch(stream_, random, weights, 0.02f, static_cast<std::int64_t>(seed_ + 0x9E3779B97F4A7C15ull * ++made_));
-    const Tensor<W, 2> made = weights.reshaped(std::array{rows, columns});
-    return along_k ? transposed<W>(made, stream_) : made;
+    const auto key = static_cast<std::int64_t>(seed_ + 0x9E3779B97F4A7C15ull * ++made_);
+    const std::array extents{rows, columns};
+    const Tensor<W, 2> result = empty_weights<W>(device_, extents, along_k);
+    fills_.push_back([=, this] {
+      static const auto& random = *new auto(kernels::random_weights<W>(elements_per_block));
+      const Tensor<W, 2> by_rows = along_k ? Tensor<W, 2>(device_, extents) : result;
+      launch(stream_, random, by_rows.reshaped(std::array{by_rows.size()}), 0.02f, key);
+      if (along_k) copy_transposed(by_rows, result, stream_);
+    });
+    return result;
   }
   Tensor<f32, 1> vector(std::int64_t size, float value) {
-    static const auto& fill = *new auto(kernels::fill<f32>(elements_per_block));
-    Tensor<f32, 1> weights(device_, {size});
-    launch(stream_, fill, weights, value);
+    const Tensor<f32, 1> weights(device_, {size});
+    fills_.push_back([=, this] {
+      static const auto& fill = *new auto(kernels::fill<f32>(elements_per_block));
+      launch(stream_, fill, weights, value);
+    });
     return weights;
+  }
+  void finish() {
+    for (const auto& fill : std::exchange(fills_, {})) fill();
   }
 
  private:
   Device device_;
   Stream stream_;
   std::uint64_t seed_, made_ = 0;
+  std::vector<std::function<void()>> fills_;
 };
 
 }  // namespace tessera::internal

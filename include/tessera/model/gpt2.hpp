@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,16 +25,29 @@ Compute parse_compute(std::string_view text);
 
 class Session;
 
+/// What a model will do first.
+struct FirstUse {
+  int batch = 1;  ///< sequences of the session
+  /// Tokens of the longest sequence in each append(), in order: {128, 1} for a prompt of 128 and further tokens.
+  std::vector<int> lengths;
+  std::optional<Sampling> sampling = Sampling();  ///< follows the first append(); none: no token is sampled
+};
+
 /// A model ready to run: weights on a device, kernels traced. Immutable; sessions may share it.
 class Gpt2 {
  public:
   /// Called while weights are read, with the part of the file read so far: increasing, above 0 and at most 1.
   using Progress = std::function<void(double)>;
 
-  /// Reads the weights of a checkpoint into memory of the device; the file is not needed afterwards.
-  Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute = Compute::f32, const Progress& = {});
+  /// Reads the weights of a checkpoint into memory of the device; the file is not needed afterwards. On a GPU the
+  /// kernels of `first`, if it has lengths, are compiled meanwhile, by threads of the model that may work on after the
+  /// constructor returns and stop when the model ends. A session waits only for the kernels that it needs, and reports
+  /// their errors.
+  Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute = Compute::f32, const Progress& = {},
+       const FirstUse& first = {});
   /// Random weights: matrices with standard deviation 0.02, norms the identity. Same seed, same model.
-  Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute = Compute::f32);
+  Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute = Compute::f32,
+       const FirstUse& first = {});
 
   const Gpt2Config& config() const;
   const Device& device() const;
@@ -56,6 +70,11 @@ class Session {
   Session(const Gpt2& model, int batch, int capacity);
   ~Session();
   Session(Session&&) noexcept;
+
+  /// Compiles, on several threads, the kernels of append() for each of these lengths (tokens of the longest sequence)
+  /// and of sample(), which comes after the first; runs nothing. Returns when all are compiled. Error for a length that
+  /// is not in [1, capacity()], for no memory, or as Sequence::warm_up.
+  void warm_up(std::span<const int> lengths, const std::optional<Sampling>& sampling = Sampling());
 
   /// Appends tokens to each sequence: a prompt, or more of it; a sequence without tokens is unchanged. Error, without
   /// any change, if an id is outside of the vocabulary, if there are too many positions, if no sequence gets a token,
