@@ -194,7 +194,6 @@ class Generator {
       capacity = std::max(capacity, job.prompt->ids.size() + course_.most(job.prompt->ids.size()));
     capacity = std::min(capacity, static_cast<std::size_t>(config_.positions));
     std::optional<ProgressLine> compiling(std::in_place, compile_progress);
-    compile_ahead(model_, jobs.size(), course_.sampling);
     Generation texts(model_, jobs.size(), static_cast<int>(capacity), timings_);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       texts.append(i, jobs[i].prompt->ids, course_);
@@ -291,11 +290,18 @@ class Generator {
 int generate(CommandLine& line) {
   Timings timings;
   const TextOptions options = TextOptions::parse(line);
-  const OpenModel opened = open_model(options.model, options.seed.value_or(0));
-  const GenerationParams params = options.params(opened);
   std::optional<Tokenizer> tokenizer;
-  if (!options.model.preset && !(options.print_ids && options.stops.empty() && options.prompt_ids))
-    tokenizer = Tokenizer::open(options.model.path());
+  const auto open_tokenizer = [&] {
+    if (!tokenizer && !options.model.preset && !(options.print_ids && options.stops.empty() && options.prompt_ids))
+      tokenizer = Tokenizer::open(options.model.path());
+  };
+  const auto first_use = [&](const GenerationDefaults& defaults) {
+    open_tokenizer();
+    return options.first_use(defaults, tokenizer ? &*tokenizer : nullptr);
+  };
+  const OpenModel opened = open_model(options.model, options.seed.value_or(0), first_use);
+  const GenerationParams params = options.params(opened);
+  open_tokenizer();
 
   Generator generator(options, opened, tokenizer ? &*tokenizer : nullptr, params, timings);
   std::vector<Prompt> prompts;

@@ -144,10 +144,6 @@ class Chat {
 
 void chat(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, GenerationParams params,
           const Ids& text, Interrupt& interrupt, Timings& timings) {
-  {
-    const ProgressLine compiling(compile_progress);
-    compile_ahead(model, 1, params.sampling);
-  }
   Chat conversation(options, model, tokenizer, std::move(params), interrupt, timings);
   LineReader lines(interrupt);
   if (!lines.is_terminal()) conversation.separate_answers();

@@ -33,13 +33,6 @@ void check_vocabulary(const Ids& ids, const Gpt2Config& config) {
       throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
 }
 
-void compile_ahead(const Gpt2& model, std::size_t texts, const Sampling& sampling) {
-  if (model.device().shares_host_memory()) return;
-  Session session(model, static_cast<int>(texts), 1);
-  session.append(std::vector<Ids>(texts, Ids{0}));
-  session.sample(sampling);
-}
-
 Generation::Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings)
     : config_(model.config()),
       positions_(static_cast<std::size_t>(config_.positions)),

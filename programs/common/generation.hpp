@@ -31,9 +31,6 @@ std::int32_t first_token(const Gpt2Config& config);
 /// Throws Error that names the first token that is not in the vocabulary.
 void check_vocabulary(const Ids& ids, const Gpt2Config& config);
 
-/// If the device is a GPU, compiles the kernels that continue so many texts, before any text has begun.
-void compile_ahead(const Gpt2& model, std::size_t texts, const Sampling& sampling);
-
 class Generation {
  public:
   /// For so many texts of up to `capacity` tokens. The device's time is added to `timings`.

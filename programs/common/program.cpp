@@ -197,14 +197,27 @@ void ModelOptions::declare(CommandLine& line) {
 
 fs::path ModelOptions::path() const { return folder ? find_model(*folder) : shipped_model(); }
 
-OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights) {
+OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights,
+                     const std::function<FirstUse(const GenerationDefaults&)>& first) {
   const Compute compute = parse_compute(options.dtype);
   const Device device = Device::parse(options.device);
-  if (options.preset) return {Gpt2(device, preset(*options.preset), seed_of_weights, compute), {}};
+  const auto first_use = [&](const GenerationDefaults& defaults) {
+    return first && !device.shares_host_memory() ? first(defaults) : FirstUse();
+  };
+  if (options.preset) {
+    const ProgressLine line(compile_progress);
+    return {Gpt2(device, preset(*options.preset), seed_of_weights, compute, first_use({})), {}};
+  }
   const Checkpoint checkpoint = Checkpoint::open(options.path());
+  const FirstUse use = first_use(checkpoint.defaults);
   std::atomic<double> part = 0;
-  const ProgressLine line([&] { return Progress{.what = "loading the model", .part = part}; });
-  return {Gpt2(device, checkpoint, compute, [&](double read) { part = read; }), checkpoint.defaults};
+  const ProgressLine line([&] {
+    const Progress kernels = compile_progress();
+    return Progress{.what = kernels.what.empty() ? "loading the model" : "loading the model, " + kernels.what,
+                    .part = part};
+  });
+  const auto progress = [&](double read) { part = read; };
+  return {Gpt2(device, checkpoint, compute, progress, use), checkpoint.defaults};
 }
 
 std::string describe(const Device& device) {

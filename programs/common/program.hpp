@@ -79,7 +79,9 @@ struct OpenModel {
   Gpt2 model;
   GenerationDefaults defaults;
 };
-OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights);
+/// On a GPU, the kernels of the first use are compiled while the weights load. `first` is called before that.
+OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights,
+                     const std::function<FirstUse(const GenerationDefaults&)>& first = {});
 
 /// "cpu (2 threads): reason".
 std::string describe(const Device& device);

@@ -31,8 +31,11 @@ void draw(const Progress& progress) {
 
 Progress compile_progress() {
   const CompileTimes times = compile_times();
-  if (times.running == 0) return {};
-  return {.what = fmt::format("compiling kernels, {} done", times.compiled + times.cached)};
+  if (times.running == 0 && times.awaited == 0) return {};
+  const std::uint64_t done = times.compiled + times.cached, all = done + static_cast<std::uint64_t>(times.awaited);
+  if (times.awaited == 0) return {.what = fmt::format("compiling kernels, {} done", done)};
+  return {.what = fmt::format("compiling kernels, {} of {} done", done, all),
+          .part = static_cast<double>(done) / static_cast<double>(all)};
 }
 
 ProgressLine::ProgressLine(std::function<Progress()> progress) {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <random>
 
 #include "jit/options/log.hpp"
@@ -161,6 +162,17 @@ GenerationParams TextOptions::params(const OpenModel& opened) const {
                             config.positions, config.positions - 2));
   if (keep != -1) params.keep = static_cast<std::size_t>(keep.value_or(0));
   return params;
+}
+
+FirstUse TextOptions::first_use(const GenerationDefaults& wishes, const Tokenizer* tokenizer) const {
+  const std::uint32_t texts = batch ? batch_size : std::min(samples, batch_size);
+  FirstUse first{.batch = interactive ? 1 : static_cast<int>(texts), .lengths = {}, .sampling = sampling(wishes)};
+  std::size_t tokens = 0;
+  if (prompt_ids) tokens = prompt_ids->size();
+  if (prompt && !prompt_ids && tokenizer) tokens = tokenizer->encode(*prompt).size();
+  if (tokens > 1) first.lengths.push_back(static_cast<int>(tokens));
+  first.lengths.push_back(1);
+  return first;
 }
 
 }  // namespace tessera::internal

@@ -30,6 +30,8 @@ struct TextOptions {
   /// Command-line options take precedence over the model's own defaults, and these over the program's.
   Sampling sampling(const GenerationDefaults& wishes) const;
   GenerationParams params(const OpenModel& opened) const;
+  /// The first steps, as far as the options alone tell: a prompt from stdin or a file has an unknown length.
+  FirstUse first_use(const GenerationDefaults& wishes, const Tokenizer* tokenizer) const;
 };
 
 }  // namespace tessera::internal

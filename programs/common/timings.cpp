@@ -8,7 +8,7 @@
 
 namespace tessera::internal {
 
-void Timings::loaded() { load = std::max(total.milliseconds() - compile_times().milliseconds, 0.0); }
+void Timings::loaded() { load = std::max(total.milliseconds() - compile_times().waited, 0.0); }
 
 std::string Timings::text() const {
   std::string lines;
@@ -39,6 +39,6 @@ void DeviceClock::read() {
   spans_.clear();
 }
 
-double DeviceClock::compiling() { return compile_times().milliseconds; }
+double DeviceClock::compiling() { return compile_times().waited; }
 
 }  // namespace tessera::internal

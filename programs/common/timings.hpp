@@ -9,8 +9,8 @@
 
 namespace tessera::internal {
 
-/// Milliseconds and tokens of each stage. The time for compiling kernels is not part of any stage, but has its own
-/// line.
+/// Milliseconds and tokens of each stage. The time of waiting for kernels to be compiled is not part of any stage;
+/// compilation, which may overlap with stages, has its own line.
 struct Timings {
   double load = 0, prompt = 0, evaluate = 0, sample = 0;
   double waited = 0;  ///< for user input; not part of the total
