@@ -87,6 +87,19 @@ void compare_batch(const Device& device, const Gpt2Config& config, Compute compu
   }
 }
 
+/// A sequence that fills the cache gets no token, while the next one does: it must not write behind its own positions.
+void compare_full(const Device& device) {
+  const Gpt2Config config = config_of(64, 2, Gelu::tanh);
+  const Gpt2 model(device, config, 3, Compute::bf16), reference(Device::cpu(), config, 3, Compute::bf16);
+  Session session(model, 2, 9);
+  const Tokens full = text_of(9), text{5, 6, 7};
+  session.append(std::vector<Tokens>{full, {text[0]}});
+  for (std::size_t i = 1; i < text.size(); ++i) session.append(std::vector<Tokens>{{}, {text[i]}});
+  const std::vector<float> logits = session.logits();
+  CHECK(relative_difference({logits.begin() + config.vocab, logits.end()},
+                            step_by_step(reference, text, text.size())) <= 2e-2);
+}
+
 /// Parts of attention, combined, against their definition in f64. Scores differ by so much that the largest decides.
 void compare_parts(const Device& device, int length) {
   constexpr int heads = 3, d = 16, width = heads * d, parts = 4, bn = 32, capacity = 300;
@@ -147,6 +160,9 @@ void compare_all(const Device& device) {
   compare(device, config_of(64, 1, Gelu::tanh), Compute::bf16, 291, 288, 2e-2);
   compare_batch(device, config_of(48, 3, Gelu::tanh), Compute::bf16, 3, 2e-2);
   compare_batch(device, config_of(64, 1, Gelu::exact), Compute::tf32, 5, 2.5e-3);
+  // Every warp has a slice of the row.
+  compare_batch(device, config_of(128, 2, Gelu::exact), Compute::bf16, 4, 2e-2);
+  compare_full(device);
   // Columns of a CTA are fewer than 16.
   compare(device, config_of(24, 3, Gelu::tanh), Compute::bf16, 4, 2, 2e-2);
 }

@@ -323,7 +323,7 @@ TEST_CASE("few computed rows times weights: each warp has a slice of k, and weig
     CHECK(violations(plan).empty());
   }
   // Rows that do not fit into registers go to memory, whose CTAs run several grid tiles: they wait first.
-  const Plan wide = plan_of(scaled_rows(16, 4096));
+  const Plan wide = plan_of(scaled_rows(16, 2048));
   CHECK((wide.persistent() && wide.prefetched_before_wait().empty() && violations(wide).empty()));
   // Not many rows, nor rows that another matmul computes, nor in a loop.
   CHECK_FALSE(the<Mma>(const_cast<Plan&>(static_cast<const Plan&>(plan_of(scaled(32))))).matmul.is_latency_bound());
