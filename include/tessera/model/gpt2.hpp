@@ -25,7 +25,7 @@ Compute parse_compute(std::string_view text);
 
 class Session;
 
-/// What a model will do first.
+/// The first steps that a model will be used for.
 struct FirstUse {
   int batch = 1;  ///< sequences of the session
   /// Tokens of the longest sequence in each append(), in order: {128, 1} for a prompt of 128 and further tokens.

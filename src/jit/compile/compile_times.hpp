@@ -1,4 +1,4 @@
-// What the process has compiled, in which time; and its end, which waits for compilations.
+// The compilations of the process: their number and time; and its end, which waits for them.
 #pragma once
 #include <atomic>
 #include <chrono>

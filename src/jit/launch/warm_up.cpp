@@ -26,7 +26,7 @@ struct CodeToMake {
   std::exception_ptr failure = {};
 };
 
-/// Each code once, in the order of the launches. What fails already is a failure of the code.
+/// Each code once, in the order of the launches. If that fails already, it is a failure of the code.
 std::vector<CodeToMake> codes_of(const Sequence& sequence) {
   const Stream stream = sequence.device().stream();
   std::vector<CodeToMake> codes;
