@@ -16,7 +16,7 @@ auto decode_qkv(int width, int rows, int columns) {
                 [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past,
                     In<i32, 1> count, Out<A, 2> q, Out<A, 3> keys, Out<A, 3> values, Scalar<f32> epsilon) {
     require(w.extent(1) == 3 * width, "queries, keys and values side by side");
-    const int parts = width / columns;
+    const int parts = width / columns;  // queries, keys and values are in different tiles
     auto [b, n] = blocks(cdiv(x.extent(0), rows), 3 * parts);
     Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), width, scale, shift, epsilon));
     Tile y = cast<A>(mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns})) +

@@ -1,4 +1,4 @@
-// The kernels of a model: of prefill and batches, of a decode step of one sequence, and of sampling.
+// The kernels of a model: of prefill and batches, of a decode step of one sequence and of a few, and of sampling.
 #pragma once
 #include <array>
 #include <map>

@@ -57,12 +57,13 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     }
     return columns;
   };
+  const int columns_of_rows = best(0, 8, [&](int wide) { return wide * target.width <= 32 * 1024; });
   const int heads = target.width / std::max(target.head_width, 1);
   return {
       .columns = best(most(target.width, 8, limit), 4, [&](int wide) { return elements(target.width, wide) <= limit; }),
       // Registers hold no wider rows, nor most GPUs' shared memory weights of 32 bits.
-      .rows = target.width <= 1024 && target.operands == ElementType::bf16 ? 16 : 0,
-      .columns_of_rows = best(8, 8, [&](int wide) { return wide * target.width <= 32 * 1024; }),
+      .rows = columns_of_rows > 0 && target.width <= 1024 && target.operands == ElementType::bf16 ? 16 : 0,
+      .columns_of_rows = columns_of_rows,
       .project = most(target.width, 16, 80),
       .down = most(target.inner, 4, 96),
       .head = most(target.width, 16, 64),

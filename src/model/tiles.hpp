@@ -25,9 +25,9 @@ int decode_keys(const TileTarget& target);
 /// Tiles of the kernels of a decode step of few sequences; see decode_kernels.hpp.
 struct DecodeTiles {
   int columns;      ///< of the result, for one CTA
-  int rows;         ///< in a tile of several sequences, and its columns; 0: one sequence at a time
-  int columns_of_rows;
-  int project;      ///< the same for the projection, which has the fewest in all
+  int rows;         ///< in a tile of several sequences; 0: no such tiles
+  int columns_of_rows;  ///< the columns of such a tile
+  int project;          ///< columns of the projection, for one sequence, which has the fewest in all
   int down;         ///< the same for the second matmul of the MLP, which has the longest
   int head;         ///< the same for the head
   int rounds;       ///< tiles of the head for one CTA

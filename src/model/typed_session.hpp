@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,6 +26,9 @@ class TypedState final : public Session::State {
         best_scores_(device(), {batch, parts_of(network.config().vocab)}),
         pinned_(device().pinned(static_cast<std::size_t>(batch) * sizeof(i32))) {
     runs_ahead_ = !device().shares_host_memory();
+  }
+  /// Empties all sequences of a new session.
+  void begin() const {
     launch(stream_, kernels().fill, memory_.seen.reshaped(std::array{memory_.seen.size()}), 0.0f);
     launch(stream_, kernels().fill_positions, memory_.past, 0.0f);
   }
@@ -141,7 +145,7 @@ class TypedState final : public Session::State {
     ahead_->record();
     ahead_->compute(stream_);
     computed_ahead_ = true;
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     computed_ahead_ = false;  // append() begins the step, and reports what is wrong
   }
 
@@ -175,20 +179,25 @@ class TypedState final : public Session::State {
 template <Element P, Element W>
 std::unique_ptr<Session::State> TypedNetwork<P, W>::session(std::shared_ptr<const Network> self, int batch,
                                                             int capacity) const {
-  return std::make_unique<TypedState<P, W>>(std::move(self), *this, batch, capacity);
+  auto state = std::make_unique<TypedState<P, W>>(std::move(self), *this, batch, capacity);
+  state->begin();
+  return state;
 }
 
 template <Element P, Element W>
 void TypedNetwork<P, W>::begin_warm_up(const FirstUse& first) {
   if (first.lengths.empty() || this->device().shares_host_memory()) return;
-  warm_up_ = std::jthread([this, first](std::stop_token stop) {
-    try {
-      const int capacity = std::ranges::max(first.lengths);
-      const TypedState<P, W> session(nullptr, *this, first.batch, capacity);
-      session.launches_of(first.lengths, first.sampling).warm_up(stop);
-    } catch (const std::exception&) {  // the session that needs the kernel reports it
-    }
-  });
+  try {
+    warm_up_ = std::jthread([this, first](std::stop_token stop) {
+      try {
+        const int capacity = std::ranges::max(first.lengths);
+        const TypedState<P, W> session(nullptr, *this, first.batch, capacity);
+        session.launches_of(first.lengths, first.sampling).warm_up(stop);
+      } catch (const std::exception&) {  // the session that needs the kernel reports it
+      }
+    });
+  } catch (const std::system_error&) {  // no thread can be started; kernels are compiled when they are needed
+  }
 }
 
 }  // namespace tessera::internal

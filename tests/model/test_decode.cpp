@@ -162,6 +162,8 @@ void compare_all(const Device& device) {
   compare_batch(device, config_of(64, 1, Gelu::exact), Compute::tf32, 5, 2.5e-3);
   // Every warp has a slice of the row.
   compare_batch(device, config_of(128, 2, Gelu::exact), Compute::bf16, 4, 2e-2);
+  // Their columns divide no such width.
+  compare_batch(device, config_of(60, 3, Gelu::tanh), Compute::bf16, 2, 2e-2);
   compare_full(device);
   // Columns of a CTA are fewer than 16.
   compare(device, config_of(24, 3, Gelu::tanh), Compute::bf16, 4, 2, 2e-2);
@@ -246,12 +248,13 @@ TEST_CASE("decode steps differ by the model's GELU", "[model]") {
 }
 
 TEST_CASE("tiles of decode steps divide the width", "[model]") {
-  for (const int width : {8, 24, 48, 64, 256, 768, 1021, 1024, 1280, 1600, 2048}) {
+  for (const int width : {8, 12, 24, 48, 60, 64, 100, 256, 300, 768, 780, 1020, 1021, 1024, 1280, 1600, 2048}) {
     const TileTarget target{
         .gpu = true, .operands = ElementType::bf16, .width = width, .head_width = 1, .inner = 4 * width};
     const DecodeTiles tiles = decode_tiles(target);
     INFO(width);
     CHECK((tiles.columns >= 1 && width % tiles.columns == 0));
+    if (tiles.rows > 0) CHECK((tiles.columns_of_rows >= 8 && width % tiles.columns_of_rows == 0));
     CHECK(has_decode_kernels(target) == (width != 1021));
     // Beside them, a thread has the left operand in registers.
     for (const int elements :

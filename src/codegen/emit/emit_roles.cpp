@@ -158,8 +158,9 @@ void emit(Writer& w, const PrefetchL2& prefetch) {
     if (axis != selected.tensor_axis) return fmt::format("0, {}, {}", prefetch.most, extent);
     return fmt::format("{}, {}, {}", cast_i64(scalar(w, selected.index)) * selected.extent, selected.extent, extent);
   };
-  w.line("prefetch_l2<{}>({}, {}, {}, {});", w.role.threads(), tensor_name(w.plan, access.parameter),
-         along(1 - columns), along(columns), w.stride(access, 1 - columns));
+  w.line("{}prefetch_l2<{}>({}, {}, {}, {});", prefetch.unless_may_prefetch ? "if (!may_prefetch) " : "",
+         w.role.threads(), tensor_name(w.plan, access.parameter), along(1 - columns), along(columns),
+         w.stride(access, 1 - columns));
 }
 
 void emit(Writer& w, const PrefetchMap& prefetch) { w.line("prefetch_map(&{});", name_of(w.plan, prefetch.map)); }

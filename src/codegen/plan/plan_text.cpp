@@ -230,7 +230,9 @@ class StepText {
   }
   std::string operator()(const PrefetchL2& s) const {
     const TileAccess::Axis& axis = s.access.axes[static_cast<std::size_t>(s.selected)];
-    return fmt::format("prefetch into L2 {}, {} along axis {}", access(s.access), axis.extent, axis.tensor_axis);
+    return fmt::format("{}prefetch into L2 {}, {} along axis {}",
+                       s.unless_may_prefetch ? "unless it may prefetch: " : "", access(s.access), axis.extent,
+                       axis.tensor_axis);
   }
   std::string operator()(const TmaStore& s) const {
     const std::string at = s.offset ? fmt::format(" at byte {}", s.offset) : "";

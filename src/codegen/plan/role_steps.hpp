@@ -102,6 +102,7 @@ struct PrefetchL2 {
   TileAccess access;
   int selected = 0;  ///< the axis along which the prefetch is limited to the tile
   int most = 0;      ///< positions along the other axis, if there are as many
+  bool unless_may_prefetch = false;  ///< only if the role waits before it loads them; see GridDependencyWait
 
   template <class S>
   static void fields(S& s, auto&& f) {

@@ -45,11 +45,11 @@ struct Matmul {
   bool reads_ahead = false;      ///< mma_sync, all k-steps unrolled: each reads the fragments of the next one
 
   /// For tensor core instructions: slices of k, each of another warp; elements of k in one; and k-steps of a warp.
-  /// A few rows times weights that a CTA reads once, not in a loop: its time is that of a chain of dependent steps.
-  bool is_latency_bound() const { return kind == MatmulKind::gemv || (m <= 16 && slices() > 1 && !partial); }
   int slices() const { return kind == MatmulKind::mma_sync ? warps_k + 1 : 1; }
   int depth() const { return depth_of(type); }
   int k_steps() const { return (k / slices() + depth() - 1) / depth(); }
+  /// A gemv, or up to 16 computed rows times weights outside of a loop: its time is that of a chain of dependent steps.
+  bool is_latency_bound() const { return kind == MatmulKind::gemv || (m <= 16 && slices() > 1 && !partial); }
   /// The layout of a left operand in registers.
   Layout left_layout() const { return accumulator_layout({m, k}, warps_m, slices()); }
   /// Are operands multiplied as they are stored in shared memory? Otherwise elements are converted on the way.

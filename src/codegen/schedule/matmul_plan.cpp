@@ -1,6 +1,7 @@
 // plan_matmuls: which instructions a matmul uses, how it is distributed over warps, and where its operands come from.
 #include <algorithm>
 #include <bit>
+#include <set>
 
 #include "codegen/schedule/matmul_plan.hpp"
 #include "codegen/schedule/partial_sums.hpp"
@@ -66,11 +67,23 @@ class Planner {
     return matmul.kind == MatmulKind::mma_sync && matmul.m <= 16 && plan.a.load == no_id && plan.b.load != no_id &&
            !analysis_.in_loop(id) && !follows_matmul(analysis_[id].in[0]);
   }
-  bool follows_matmul(Id id) const {
-    const Node& node = analysis_[id];
-    return node.op == Op::mma || (!is_read(node.op) && std::ranges::any_of(node.in, [&](Id in) {
-             return analysis_.live(in) && follows_matmul(in);
-           }));
+  // Also one in a loop around or before the value.
+  bool follows_matmul(Id of) const {
+    std::set<Id> seen;
+    std::vector<Id> work{of};
+    while (!work.empty()) {
+      const Id id = work.back();
+      work.pop_back();
+      const Node& node = analysis_[id];
+      if (node.op == Op::mma) return true;
+      if (!analysis_.live(id) || is_read(node.op) || !seen.insert(id).second) continue;
+      work.insert(work.end(), node.in.begin(), node.in.end());
+      if (has_region(node.op)) {
+        const Region& body = analysis_.graph.body(id);
+        work.insert(work.end(), body.yields.begin(), body.yields.end());
+      }
+    }
+    return false;
   }
 
   // May warps have slices of k, whose sums are added up after the loop?

@@ -1,6 +1,7 @@
 #include "codegen/passes/plan/loads_early.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include "codegen/passes/plan/planning.hpp"
 #include "codegen/plan/effects.hpp"
@@ -20,7 +21,9 @@ class Mover {
     PlanWalk walk(plan_);
     walk.each([&](const Role&, const Step& step, int, const auto&) {
       const Mma* const mma = step.action.as<Mma>();
-      latency_bound |= mma && mma->matmul.is_latency_bound();
+      if (!mma || !mma->matmul.is_latency_bound()) return;
+      latency_bound = true;
+      weights_.insert(mma->matmul.b.buffer);
     });
     if (!latency_bound) return;
     Body& body = plan_.phases[0].roles[0].body;
@@ -46,17 +49,20 @@ class Mover {
     }
   }
 
-  // Copies to shared memory that no loop repeats. Their wait stays behind.
+  // Copies of weights to shared memory, as far as half of it. Their wait stays behind.
   void move_fetches(Body& body) {
     std::size_t to = 0;
+    std::int64_t bytes = 0;
     for (std::size_t i = 0; i < body.size(); ++i) {
       if (body[i].action.is<HostReport>()) return;
       const Fetch* const fetch = body[i].action.as<Fetch>();
       const bool committed = i + 1 < body.size() && body[i + 1].action.is<CpAsyncCommit>();
       if (!fetch || !committed || known_at(body, i) > to || !std::ranges::all_of(fetch->tiles, [&](const auto& tile) {
-            return !tile.access.member && is_input(tile.access.parameter);
+            return weights_.contains(tile.buffer) && !tile.access.member && is_input(tile.access.parameter);
           }))
         continue;
+      for (const Fetch::Tile& tile : fetch->tiles) bytes += plan_.buffers[tile.buffer].bytes();
+      if (2 * bytes > plan_.target.shared_bytes) return;
       const auto at = [&](std::size_t index) { return body.begin() + static_cast<std::ptrdiff_t>(index); };
       std::rotate(at(to), at(i), at(i + 2));
       to += 2;
@@ -96,6 +102,7 @@ class Mover {
   }
 
   Plan& plan_;
+  std::set<BufferId> weights_;  // right operands of latency-bound matmuls
 };
 
 }  // namespace

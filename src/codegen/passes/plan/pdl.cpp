@@ -59,7 +59,8 @@ Body take_early_loads(const Plan& plan, Body& body) {
     }
   };
   look(body);
-  if (!latency_bound || plan.persistent()) return {};  // a persistent CTA copies over what it read before
+  if (!latency_bound || plan.learns_of_others() || plan.phases.size() > 1) return {};
+  if (plan.persistent()) return {};  // a persistent CTA copies over what it read before
   const auto is_weight = [&](const TileAccess& access, bool right) {
     const Parameter& tensor = plan.tensors[static_cast<std::size_t>(access.parameter)];
     return !access.member && tensor.access == Access::in && (tensor.rank == 1 || (tensor.rank == 2 && right));
@@ -128,9 +129,15 @@ void place_pdl_waits(Plan& plan) {
   // CTAs of more launches would take the places of the CTAs that run, several of which then share an SM.
   const Body wait = {{GridDependencyWait{}}, {GridDependencyTrigger{}}};
   Body& body = plan.phases.front().roles.front().body;
+  Body all = roles ? Body() : prefetched_weights(plan);
   Body loads = roles ? Body() : take_early_loads(plan, body);
   Body early = roles ? Body() : prefetched_weights(plan);  // of what is loaded later
   if (!loads.empty()) {
+    // If it must wait first, weights are at least on their way to L2.
+    if (early.empty()) {
+      early = std::move(all);
+      for (Step& step : early) step.action.get<PrefetchL2>().unless_may_prefetch = true;
+    }
     early.push_back({GridDependencyWait{.unless_may_prefetch = true}});
     std::ranges::move(loads, std::back_inserter(early));
   }

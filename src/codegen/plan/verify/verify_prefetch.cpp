@@ -61,7 +61,7 @@ class AheadCheck {
                              "role {} has a second wait before its prefetched loads", role_.name);
       }
       if (step.action.is<GridDependencyTrigger>())
-        diagnostics_.require(waits == 1 && first, "the grid dependency trigger is not directly behind the role's wait");
+        diagnostics_.require(waits == 1 && first, "the grid dependency trigger is not behind the role's wait");
       if (const auto* const bring = step.action.as<PrefetchBeforeWait>()) {
         prefetches_.push_back(bring);
         diagnostics_.require(first && waits == 0, "the grid dependency wait comes earlier");
