@@ -95,6 +95,7 @@ struct Kernels {
   decltype(kernels::fill<u8>(0)) fill;
   decltype(kernels::fill<i32>(0)) fill_positions;
 };
+
 /// The kernels of a decode step of a few sequences that take the place of several of Kernels and Matmuls.
 template <Element P, Element W>
 struct BatchKernels {

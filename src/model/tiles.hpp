@@ -24,14 +24,14 @@ int decode_keys(const TileTarget& target);
 
 /// Tiles of the kernels of a decode step of few sequences; see decode_kernels.hpp.
 struct DecodeTiles {
-  int columns;      ///< of the result, for one CTA
-  int rows;         ///< in a tile of several sequences; 0: no such tiles
+  int columns;          ///< of QKV and the first matmul of the MLP, for one CTA and one sequence
+  int rows;             ///< in a tile of several sequences; 0: no such tiles
   int columns_of_rows;  ///< the columns of such a tile
-  int project;          ///< columns of the projection, for one sequence, which has the fewest in all
-  int down;         ///< the same for the second matmul of the MLP, which has the longest
-  int head;         ///< the same for the head
-  int rounds;       ///< tiles of the head for one CTA
-  int parts, keys;  ///< of the cache, and keys in a tile of a part
+  int project;          ///< columns of the projection, for one sequence
+  int down;             ///< of the second matmul of the MLP, which has the longest
+  int head;             ///< of the head
+  int rounds;           ///< tiles of the head for one CTA
+  int parts, keys;      ///< of the cache, and keys in a tile of a part
 };
 DecodeTiles decode_tiles(const TileTarget& target);
 /// Do such steps have kernels of their own? They need weights that are contiguous along k.

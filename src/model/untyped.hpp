@@ -31,7 +31,7 @@ class Gpt2::Network {
 
 using Tokens = std::span<const std::vector<std::int32_t>>;
 
-/// A model, and the sequences of a session, as far as they do not depend on element types.
+/// The sequences of a session, independent of its element types.
 class Session::State {
  public:
   State(const Gpt2Config& config, int batch, int capacity)

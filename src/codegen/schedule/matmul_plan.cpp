@@ -67,7 +67,7 @@ class Planner {
     return matmul.kind == MatmulKind::mma_sync && matmul.m <= 16 && plan.a.load == no_id && plan.b.load != no_id &&
            !analysis_.in_loop(id) && !follows_matmul(analysis_[id].in[0]);
   }
-  // Also one in a loop around or before the value.
+  // Is the value computed from a matmul, perhaps one in a loop before it?
   bool follows_matmul(Id of) const {
     std::set<Id> seen;
     std::vector<Id> work{of};
