@@ -69,7 +69,9 @@ Body take_early_loads(const Plan& plan, Body& body) {
     if (std::ranges::any_of(operands(step), [&](ValueId id) { return made.contains(plan.values[id].storage); }))
       return false;
     const Load* const load = step.action.as<Load>();
-    if (load) return is_weight(load->access, weights.contains(load->out)) && plan.is_in_registers(load->out);
+    if (load)
+      return is_weight(load->access, weights.contains(load->out)) && plan.is_in_registers(load->out) &&
+             !plan.storage(load->out).changes;  // another step may write it before
     const Fetch* const fetch = step.action.as<Fetch>();
     return fetch && std::ranges::all_of(fetch->tiles, [&](const Fetch::Tile& tile) {
              return tile.copy == Fetch::Copy::async && is_weight(tile.access, weight_buffers.contains(tile.buffer));
