@@ -4,6 +4,7 @@
 // Shapes and types as in kernels.hpp; T is 1. R rows in a tile; S parts of the keys, attended by one CTA each.
 #pragma once
 #include "model/kernels.hpp"
+#include "model/tiles.hpp"
 
 namespace tessera::internal::kernels {
 
@@ -36,40 +37,44 @@ auto decode_qkv(int width, int rows, int columns) {
   });
 }
 
-/// A query over a part of the keys: weighted values [1,d], the largest score in powers of 2, and the sum of the
-/// weights.
+/// A query over a part of the keys: weighted values [1,1,d], the largest score in powers of 2, and the sum of the
+/// weights, [1,1,1].
 struct Attended {
-  Tile<f32, 2> sums, top, norm;
+  Tile<f32, 3> sums, top, norm;
 };
 
-/// The keys and values of head h of sequence b, in tiles of `bn` positions: `part`, part + parts, ...
-template <Element P, Element A>
+/// The keys and values of head h of sequence b, in tiles of `keys` positions: `part`, part + parts, ... Key i of a tile
+/// belongs to group i mod `groups`, and each group, a few lanes of a warp, has an online softmax of its own: so warps
+/// exchange nothing until the end.
+template <Element A>
 Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values, const Index& length, const Index& b,
-                const Index& h, const Index& part, int d, int parts, int bn, const Scalar<f32>& scale) {
+                const Index& h, const Index& part, int d, int parts, const KeyTiles& tiles, const Scalar<f32>& scale) {
+  const int groups = tiles.groups, each = tiles.keys / groups;
   // Behind `length`, the cache may hold anything: scores there are not used, and values are read as 0, since 0 * NaN
   // is NaN.
   const auto filled_values = values.slice(1, 0, length);
-  Tile row = cast<P>(load(q, {b, h}, {1, d}));
-  Var hi = full<f32>({1, 1}, -1e30), total = zeros<f32>({1, 1}), acc = zeros<f32>({1, d});
+  Tile row = reshape(cast<f32>(load(q, {b, h}, {1, d})) * (scale * log2e), {1, 1, d});
+  Var hi = full<f32>({1, groups, 1}, -1e30), total = zeros<f32>({1, groups, 1}), acc = zeros<f32>({1, groups, d});
   const auto add = [&](const Index& j) {
-    Tile k = cast<P>(reshape(load(keys, {b, j, h}, {1, bn, d}), {bn, d}));
-    Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
-    Tile s = mma(row, transpose(k), zeros<f32>({1, bn})) * (scale * log2e);
-    Tile seen = where(j * bn + iota({1, bn}, 1) < length, s, -inf);
-    Tile highest = maximum(hi, max(seen, 1)), p = exp2(seen - highest), a = exp2(hi - highest);
-    total = total * a + sum(p, 1);
-    acc = mma(cast<P>(p), v, acc * a);
+    Tile k = cast<f32>(reshape(load(keys, {b, j, h}, {1, tiles.keys, d}), {each, groups, d}));
+    Tile v = cast<f32>(reshape(load(filled_values, {b, j, h}, {1, tiles.keys, d}), {each, groups, d}));
+    Tile at = j * tiles.keys + iota({each, groups, 1}, 0) * groups + iota({each, groups, 1}, 1);
+    Tile s = where(at < length, sum(k * row, 2), -inf);
+    Tile highest = maximum(hi, max(s, axis(0))), p = exp2(s - highest), a = exp2(hi - highest);
+    total = total * a + sum(p, 0);
+    acc = acc * a + sum(p * v, 0);
     hi = highest;
   };
   add(part);  // ahead of the loop, so that these loads do not wait for the length
-  for (Index i : range(1, cdiv(length, parts * bn))) add(i * parts + part);
-  return {acc, hi, total};
+  for (Index i : range(1, cdiv(length, parts * tiles.keys))) add(i * parts + part);
+  Tile top = max(hi, axis(1)), share = exp2(hi - top);
+  return {sum(acc * share, 1), top, sum(total * share, 1)};
 }
 
 /// Attention of q [B,C] over a part of the keys and values [B,P,C] (Flash-Decoding, Dao et al., 2023): for each part
 /// the weighted values y [B,S,H,d], the largest score top [B,S,H], in powers of 2, and the sum of the weights norm.
 template <Element P>
-auto decode_part(int heads, int head_width, int parts, int bn) {
+auto decode_part(int heads, int head_width, int parts, KeyTiles tiles) {
   using A = Activation<P>;
   const int d = head_width;
   return kernel("decode_part", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
@@ -77,25 +82,26 @@ auto decode_part(int heads, int head_width, int parts, int bn) {
     require(q.extent(1) == heads * d, "heads side by side");
     auto [part, h, b] = blocks(parts, heads, q.extent(0));
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
-    Attended all = attend<P>(q, keys, values, length, b, h, part, d, parts, bn, scale);
+    Attended all = attend(q, keys, values, length, b, h, part, d, parts, tiles, scale);
     store(y, {b, part, h, 0}, reshape(all.sums, {1, 1, 1, d}));
-    store(top, {b, part, h}, reshape(all.top, {1, 1, 1}));
-    store(norm, {b, part, h}, reshape(all.norm, {1, 1, 1}));
+    store(top, {b, part, h}, all.top);
+    store(norm, {b, part, h}, all.norm);
   });
 }
 
-/// The same over all keys: y [B,C].
+/// The same over all keys: y [B,C]. Queries are the first columns of q, which may be wider.
 template <Element P>
-auto decode_attend(int heads, int head_width, int bn) {
+auto decode_attend(int heads, int head_width, KeyTiles tiles) {
   using A = Activation<P>;
   const int d = head_width;
   return kernel("decode_attend", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                      Out<A, 2> y, Scalar<f32> scale) {
-    require(q.extent(1) == heads * d, "heads side by side");
+    require(q.extent(1) >= heads * d, "heads side by side");
+    if (tiles.occupancy > 0) hints({.occupancy = tiles.occupancy});
     auto [h, b] = blocks(heads, q.extent(0));
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
-    Attended all = attend<P>(q, keys, values, length, b, h, constant<i32>(0), d, 1, bn, scale);
-    store(y, {b, h}, cast<A>(all.sums / maximum(all.norm, 1e-30)));
+    Attended all = attend(q, keys, values, length, b, h, constant<i32>(0), d, 1, tiles, scale);
+    store(y, {b, h}, reshape(cast<A>(all.sums / maximum(all.norm, 1e-30)), {1, d}));
   });
 }
 
@@ -167,17 +173,23 @@ auto decode_exact_up(int width, int rows, int columns) {
   });
 }
 
-/// logits [B,V] = layer norm of x [B,C], times the transposed head [V,C]. Each CTA has `rounds` tiles of columns.
+/// logits [B,N] = layer norm of x [B,C], times the transposed head [V,C]; 0 behind V. Each CTA has `rounds` tiles of
+/// columns, and gives the best of its tokens and their score, as greedy_parts does.
 template <Element P, Element W>
-auto decode_head(int width, int columns, int rounds) {
+auto decode_head(int width, int vocab, int columns, int rounds) {
   return kernel("decode_head", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> head, Out<f32, 2> logits,
-                                   Scalar<f32> epsilon) {
-    auto [b, n] = blocks(x.extent(0), cdiv(head.extent(0), columns * rounds));
+                                   Out<i32, 2> tokens, Out<f32, 2> scores, Scalar<f32> epsilon) {
+    auto [b, n] = blocks(x.extent(0), cdiv(logits.extent(1), columns * rounds));
     Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
+    BestTokens best(n * (rounds * columns), columns);
     for (Index i : range(rounds)) {
       Tile w = cast<P>(load(head, {n * rounds + i, 0}, {columns, width}));
-      store(logits, {b, n * rounds + i}, mma(row, transpose(w), zeros<f32>({1, columns})));
+      Tile y = mma(row, transpose(w), zeros<f32>({1, columns}));
+      store(logits, {b, n * rounds + i}, y);
+      Tile token = (n * rounds + i) * columns + iota({1, columns}, 1);
+      best.add(y, y, token, vocab);
     }
+    best.store_best(tokens, scores, b, n);
   });
 }
 

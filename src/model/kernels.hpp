@@ -8,6 +8,8 @@
 // Sequences differ in length: `past` [B] counts positions in the cache, `count` [B] new ones, both on the device.
 #pragma once
 #include <bit>
+#include <limits>
+#include <vector>
 
 #include "tessera/tessera.hpp"
 
@@ -108,18 +110,19 @@ auto linear_residual(MatmulTiles tiles) {
   });
 }
 
-/// logits [rows,V] = x [rows,C] head^T: the head, tied to the embedding or not, is [V,C].
-template <Element P, Element W>
+/// logits [rows,N] = x [rows,C] head^T, of type L. The head, tied to the embedding or not, is [V,C]; columns behind V
+/// become 0.
+template <Element P, Element W, Element L = f32>
 auto lm_head(MatmulTiles tiles) {
   using A = Activation<P>;
-  return kernel("lm_head", [=](In<A, 2> x, In<W, 2> head, Out<f32, 2> logits) {
+  return kernel("lm_head", [=](In<A, 2> x, In<W, 2> head, Out<L, 2> logits) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
     auto [m, n] = blocks(cdiv(logits.extent(0), tiles.m), cdiv(logits.extent(1), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
       acc = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})),
                 transpose(cast<P>(load(head, {n, k}, {tiles.n, tiles.k}))), acc);
-    store(logits, {m, n}, acc);
+    store(logits, {m, n}, cast<L>(acc));
   });
 }
 
@@ -172,7 +175,8 @@ auto attention(int heads, int head_width, int bm, int bn) {
   });
 }
 
-/// Attention of one new position per sequence: only the length masks. qkv [B,1,3C] -> y [B,1,C].
+/// Attention of one new position per sequence: only the length masks. qkv [B,1,3C] -> y [B,1,C]. For the CPU; a GPU has
+/// decode_attend.
 template <Element P>
 auto decode_attention(int heads, int head_width, int bn) {
   using A = Activation<P>;
@@ -201,20 +205,17 @@ auto decode_attention(int heads, int head_width, int bn) {
   });
 }
 
-/// The results of a step, written in one launch, so that they exist completely or not at all: past [B] += count, and
-/// seen [B,V] is 1 where ids [B,T] name a token. One CTA per sequence, because no two may write the same mark.
-inline auto advance(int rows) {
-  return kernel("advance", [=](In<i32, 2> ids, In<i32, 1> count, Out<u8, 2> seen, InOut<i32, 1> past) {
+/// Marks tokens of the text: seen [B,V] becomes 1 where the first count [B] of ids [B,T] name a token. One CTA per
+/// sequence, because no two may write the same mark.
+inline auto mark_seen(int rows) {
+  return kernel("mark_seen", [=](In<i32, 2> ids, In<i32, 1> count, Out<u8, 2> seen) {
     Index b = blocks(ids.extent(0));
-    Tile added = load(count, {b}, {1});
-    Tile length = item(added);
+    Tile length = item(load(count, {b}, {1}));
     for (Index t : range(cdiv(length, rows))) {
       Tile here = t * rows + iota({1, rows}, 1) < length;
       Tile tokens = reshape(where(here, load(ids, {b, t}, {1, rows}), -1), {rows});
       scatter(seen.permute({1, 0}), tokens, {b}, full<u8>({rows, 1}, 1));
     }
-    Tile before = load(past, {b}, {1});
-    store(past, {b}, before + added);
   });
 }
 
@@ -232,31 +233,64 @@ inline auto checked(TileExpr auto const& token, TileExpr auto const& logits) {
   return where(reshape(finite, {1}), reshape(token, {1}), -1);
 }
 
-/// For each part of logits [B,V], which is `columns` of a row, the most probable token and its score: tokens, scores
-/// [B,parts]. Among equal scores it is the lowest token, and -1 if a logit of the part is not finite. Tokens in seen
-/// [B,V] are penalized.
-inline auto greedy_parts(int vocab, int columns) {
+/// In each column, the best token of some rows [1,columns] of logits and its score. A logit that is not finite is best,
+/// as token -1.
+struct BestTokens {
+  Var<f32, 2> scores;
+  Var<i32, 2> tokens;
+
+  BestTokens(const Index& first, int columns)
+      : scores(full<f32>({1, columns}, -inf)), tokens(first + iota({1, columns}, 1)) {}
+  void add(const Tile<f32, 2>& logits, const Tile<f32, 2>& score, const Tile<i32, 2>& token, int vocab) {
+    Tile finite = (logits < inf) & (logits > -inf);
+    Tile known = where(finite, score, inf);
+    Tile better = (token < vocab) & (known > scores);
+    tokens = where(better, where(finite, token, -1), tokens);
+    scores = where(better, known, scores);
+  }
+  /// Stores the lowest of the best tokens, and its score.
+  void store_best(const Out<i32, 2>& token, const Out<f32, 2>& score, const Index& b, const Index& part) {
+    Tile top = max(scores, axis(1));
+    store(token, {b, part}, min(where(scores == top, tokens, std::numeric_limits<std::int32_t>::max()), axis(1)));
+    store(score, {b, part}, top);
+  }
+};
+
+/// For each part of logits [B,N], which is `tiles` tiles of `columns` of a row, the most probable token and its score:
+/// tokens, scores [B,parts]. Only the first `vocab` columns are tokens. Among equal scores it is the lowest token, and -1
+/// if a logit of the part is not finite. Tokens in seen [B,N] are penalized; without it, none are.
+inline auto greedy_parts(int vocab, int columns, int tiles) {
   return kernel("greedy_parts",
-                [=](In<f32, 2> logits, In<u8, 2> seen, Out<i32, 2> tokens, Out<f32, 2> scores, Scalar<f32> penalty) {
-    auto [part, b] = blocks(cdiv(vocab, columns), logits.extent(0));
-    Tile first = part * columns;
-    Tile there = first + iota({1, columns}, 1) < vocab;
-    Tile x = load(logits, {b, part}, {1, columns});
-    Tile score = where(there, penalized(x, load(seen, {b, part}, {1, columns}), penalty), -inf);
-    Tile token = checked(first + argmax(score, 1), x);
-    store(tokens, {b, part}, reshape(token, {1, 1}));
-    store(scores, {b, part}, max(score, 1));
+                [=](In<f32, 2> logits, Optional<In<u8, 2>> seen, Out<i32, 2> tokens, Out<f32, 2> scores,
+                    Scalar<f32> penalty) {
+    auto [part, b] = blocks(cdiv(vocab, columns * tiles), logits.extent(0));
+    std::vector<Tile<f32, 2>> raw, score;
+    for (int j = 0; j < tiles; ++j) raw.push_back(load(logits, {b, part * tiles + j}, {1, columns}));
+    for (int j = 0; j < tiles; ++j)
+      score.push_back(penalized(raw[static_cast<std::size_t>(j)], load(seen, {b, part * tiles + j}, {1, columns}), penalty));
+    BestTokens best(part * (tiles * columns), columns);
+    for (int j = 0; j < tiles; ++j) {
+      Tile token = (part * tiles + j) * columns + iota({1, columns}, 1);
+      best.add(raw[static_cast<std::size_t>(j)], score[static_cast<std::size_t>(j)], token, vocab);
+    }
+    best.store_best(tokens, scores, b, part);
   });
 }
 
-/// token [B] = the best token of all parts; -1 if the token of any part is -1.
+/// token [B] = the best token of all parts, -1 if that of any part is -1; chosen [B] is the same, in memory of the host.
+/// With past and count [B], past += count: the text becomes longer.
 inline auto greedy_token(int parts) {
-  return kernel("greedy_token", [=](In<i32, 2> tokens, In<f32, 2> scores, Out<i32, 1> token) {
+  return kernel("greedy_token", [=](In<i32, 2> tokens, In<f32, 2> scores, Out<i32, 1> token, Out<i32, 1> chosen,
+                                    Optional<In<i32, 1>> count, Optional<InOut<i32, 1>> past) {
     Index b = blocks(tokens.extent(0));
     Tile all = load(tokens, {b, 0}, {1, parts});
     Tile best = argmax(load(scores, {b, 0}, {1, parts}), 1);
-    Tile chosen = sum(where(iota({1, parts}, 1) == best, all, 0), 1);
-    store(token, {b}, reshape(where(min(all, 1) < 0, -1, chosen), {1}));
+    Tile picked = sum(where(iota({1, parts}, 1) == best, all, 0), 1);
+    Tile result = reshape(where(min(all, 1) < 0, -1, picked), {1});
+    store(token, {b}, result);
+    store(chosen, {b}, result);
+    Tile before = load(past, {b}, {1});
+    store(past, {b}, before + load(count, {b}, {1}));
   });
 }
 
@@ -286,16 +320,16 @@ inline auto exponential(TileExpr auto const& high, TileExpr auto const& low) {
   return -log1p(-minimum(uniform, 1 - 0x1p-24f));
 }
 
-/// token [B] drawn from logits [B,V]: repetition penalty, temperature, top-k, top-p (nucleus), min-p, in the order of
+/// token [B] drawn from logits [B,N] with V tokens: repetition penalty, temperature, top-k, top-p (nucleus), min-p, in the order of
 /// transformers. k < 1, p >= 1 and min-p 0 turn their filter off. Top-k keeps k tokens, and top-p the fewest that have
 /// its mass; among equals, the lowest. The draw is an exponential race: the largest p / e, with e exponential, is token
 /// i with probability p_i. e has the 24 bits of f32 however small it is, so a tie is as rare as the rounding of p
 /// allows. The random key is that of the sequence in keys [B], the index is made of position and token: so a draw does
-/// not depend on other sequences of the batch.
+/// not depend on other sequences of the batch. chosen [B] is the token again, in memory of the host.
 inline auto sample(int vocab) {
-  return kernel("sample", [=](In<f32, 2> logits, In<u8, 2> seen, In<i32, 1> past, In<i64, 1> keys, Out<i32, 1> token,
-                              Scalar<f32> penalty, Scalar<f32> temperature, Scalar<i32> top_k, Scalar<f32> top_p,
-                              Scalar<f32> min_p) {
+  return kernel("sample", [=](In<f32, 2> logits, Optional<In<u8, 2>> seen, In<i32, 1> past, In<i64, 1> keys,
+                              Out<i32, 1> token, Out<i32, 1> chosen, Scalar<f32> penalty, Scalar<f32> temperature,
+                              Scalar<i32> top_k, Scalar<f32> top_p, Scalar<f32> min_p) {
     constexpr int rank_of_infinity = 0x7f800000;
     const int bits_of_id = std::bit_width(static_cast<unsigned>(vocab));
     Index b = blocks(logits.extent(0));
@@ -336,7 +370,9 @@ inline auto sample(int vocab) {
     Tile key = item(load(keys, {b}, {1}));
     Tile word = (cast<i64>(item(load(past, {b}, {1}))) * vocab + cast<i64>(id)) * 2;
     Tile race = where(kept, p / exponential(random_bits(key, word), random_bits(key, word + 1)), -1.0f);
-    store(token, {b}, checked(argmax(race, 1), raw));
+    Tile drawn = checked(argmax(race, 1), raw);
+    store(token, {b}, drawn);
+    store(chosen, {b}, drawn);
   });
 }
 

@@ -60,11 +60,16 @@ class TypedNetwork final : public Gpt2::Network {
 
   std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
 
+  bool is_on_gpu() const { return target_.gpu; }
   const Kernels<P, W>& kernels() const { return kernels_; }
   /// If decode steps of one sequence, and of a few, have kernels of their own.
   const std::optional<DecodeKernels<P, W>>& decode_kernels() const { return decode_kernels_; }
   const std::optional<BatchKernels<P, W>>& batch_kernels() const { return batch_kernels_; }
   Matmuls<P, W> matmuls(std::int64_t rows) const { return matmuls_.for_rows(rows); }
+  template <Element L>
+  auto head_kernel(std::int64_t rows) const {
+    return matmuls_.template head_for_rows<L>(rows);
+  }
 
   Tensor<W, 2> wte, wpe, head;
   Tensor<f32, 1> ln_f_weight, ln_f_bias;
@@ -82,10 +87,12 @@ class TypedNetwork final : public Gpt2::Network {
                 .seen = config.positions / 2},
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
-        decode_kernels_(along_k_ ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_))
+        decode_kernels_(along_k_ ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_),
+                                                                         few_key_tiles(target_))
                                  : std::nullopt),
         batch_kernels_(along_k_ && decode_tiles(target_).rows > 0
-                           ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
+                           ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_),
+                                                                   few_key_tiles(target_))
                            : std::nullopt),
         matmuls_(device, config, along_k_) {}
 

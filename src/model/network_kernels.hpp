@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/decode_kernels.hpp"
@@ -34,31 +35,36 @@ struct Matmuls {
   decltype(kernels::linear<P, W>({})) qkv;
   decltype(kernels::linear_gelu<P, W>({})) up;
   decltype(kernels::linear_residual<P, W>({})) project, down;
-  decltype(kernels::lm_head<P, W>({})) head;
 };
 
-constexpr int logits_per_part = 512;  // one CTA finds the largest of so many
-constexpr int parts_of(int vocab) { return (vocab + logits_per_part - 1) / logits_per_part; }
+constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+constexpr int columns_of_part = 1024, tiles_of_part = 8;  // one CTA finds the best of so many logits
+constexpr int parts_of(int vocab) { return ceil_div(vocab, columns_of_part * tiles_of_part); }
+/// Columns of logits in memory: rows of a multiple of 128 bytes are written fastest, whatever the vocabulary.
+constexpr int columns_of_logits(int vocab) { return ceil_div(vocab, 64) * 64; }
 
 /// The kernels of a decode step of one sequence.
 template <Element P, Element W>
 struct DecodeKernels {
-  DecodeKernels(const Gpt2Config& config, const DecodeTiles& tiles)
+  DecodeKernels(const Gpt2Config& config, const DecodeTiles& tiles, const KeyTiles& keys)
       : parts(tiles.parts),
+        head_parts(ceil_div(columns_of_logits(config.vocab), tiles.head * tiles.rounds)),
         qkv(kernels::decode_qkv<P, W>(config.width, 1, tiles.columns)),
-        part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, tiles.keys)),
+        part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, keys)),
         project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
         up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, 1, tiles.columns)
                                       : kernels::decode_up<P, W>(config.width, 1, tiles.columns)),
         down(kernels::decode_down<P, W>(config.inner, tiles.down)),
-        head(kernels::decode_head<P, W>(config.width, tiles.head, tiles.rounds)) {}
-  int parts;
+        head(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds)),
+        greedy_token(kernels::greedy_token(head_parts)) {}
+  int parts, head_parts;  // of the cache, and of the logits
   decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
-  decltype(kernels::decode_part<P>(0, 0, 0, 0)) part;
+  decltype(kernels::decode_part<P>(0, 0, 0, {})) part;
   decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) project;
   decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
   decltype(kernels::decode_down<P, W>(0, 0)) down;
-  decltype(kernels::decode_head<P, W>(0, 0, 0)) head;
+  decltype(kernels::decode_head<P, W>(0, 0, 0, 0)) head;
+  decltype(kernels::greedy_token(0)) greedy_token;
 };
 
 /// The kernels that do not depend on a number of rows.
@@ -73,41 +79,41 @@ struct Kernels {
         append_cache(kernels::append_cache<A>(config.width, copy_rows(target))),
         attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                         attention_tiles(target).keys)),
-        decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), decode_keys(target))),
-        greedy_parts(kernels::greedy_parts(config.vocab, logits_per_part)),
+        decode_attend(kernels::decode_attend<P>(config.heads, config.head_width(), key_tiles(target))),
+        decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), 64)),
+        greedy_parts(kernels::greedy_parts(config.vocab, columns_of_part, tiles_of_part)),
         greedy_token(kernels::greedy_token(parts_of(config.vocab))),
         sample(kernels::sample(config.vocab)),
-        advance(kernels::advance(64)),
+        mark_seen(kernels::mark_seen(64)),
         log_probability(kernels::log_probability(config.vocab)),
-        fill(kernels::fill<u8>(elements_per_block)),
-        fill_positions(kernels::fill<i32>(64)) {}
+        fill(kernels::fill<u8>(elements_per_block)) {}
   decltype(kernels::embed<W>(0, 0)) embed;
   decltype(kernels::layer_norm<A>(0, 0)) one_norm;
   decltype(kernels::last_norm<A>(0)) last_norm;
   decltype(kernels::append_cache<A>(0, 0)) append_cache;
   decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
-  decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;
-  decltype(kernels::greedy_parts(0, 0)) greedy_parts;
+  decltype(kernels::decode_attend<P>(0, 0, {})) decode_attend;        // on a GPU
+  decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;  // on a CPU
+  decltype(kernels::greedy_parts(0, 0, 0)) greedy_parts;
   decltype(kernels::greedy_token(0)) greedy_token;
   decltype(kernels::sample(0)) sample;
-  decltype(kernels::advance(0)) advance;
+  decltype(kernels::mark_seen(0)) mark_seen;
   decltype(kernels::log_probability(0)) log_probability;
   decltype(kernels::fill<u8>(0)) fill;
-  decltype(kernels::fill<i32>(0)) fill_positions;
 };
 
 /// The kernels of a decode step of a few sequences that take the place of several of Kernels and Matmuls.
 template <Element P, Element W>
 struct BatchKernels {
-  BatchKernels(const Gpt2Config& config, const DecodeTiles& tiles)
+  BatchKernels(const Gpt2Config& config, const DecodeTiles& tiles, const KeyTiles& keys)
       : most(tiles.rows),
-        qkv(kernels::decode_qkv<P, W>(config.width, tiles.rows, tiles.columns_of_rows)),
-        attend(kernels::decode_attend<P>(config.heads, config.head_width(), tiles.keys)),
-        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.rows, tiles.columns_of_rows)
-                                      : kernels::decode_up<P, W>(config.width, tiles.rows, tiles.columns_of_rows)) {}
+        qkv(kernels::decode_qkv<P, W>(config.width, tiles.rows, tiles.batch_columns)),
+        attend(kernels::decode_attend<P>(config.heads, config.head_width(), keys)),
+        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.rows, tiles.batch_columns)
+                                      : kernels::decode_up<P, W>(config.width, tiles.rows, tiles.batch_columns)) {}
   int most;  // sequences
   decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
-  decltype(kernels::decode_attend<P>(0, 0, 0)) attend;
+  decltype(kernels::decode_attend<P>(0, 0, {})) attend;
   decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
 };
 
@@ -130,8 +136,15 @@ class MatmulKernels {
     std::lock_guard lock(mutex_);
     return {linear_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
             linear_residual_[tiles(c, c, MatmulFamily::residual)],
-            linear_residual_[tiles(c, inner, MatmulFamily::residual)],
-            head_[choose<P>(MatmulFamily::plain, {rows, config_.vocab, c, true}, device_)]};
+            linear_residual_[tiles(c, inner, MatmulFamily::residual)]};
+  }
+
+  /// The head for so many rows of logits of type L.
+  template <Element L>
+  auto head_for_rows(std::int64_t rows) {
+    const MatmulTiles tiles = choose<P>(MatmulFamily::plain, {rows, config_.vocab, config_.width, true}, device_);
+    std::lock_guard lock(mutex_);
+    return std::get<Heads<L>>(heads_)[tiles];
   }
 
  private:
@@ -142,7 +155,9 @@ class MatmulKernels {
   ByTiles<decltype(Matmuls<P, W>::qkv)> linear_{kernels::linear<P, W>};
   ByTiles<decltype(Matmuls<P, W>::up)> linear_gelu_;
   ByTiles<decltype(Matmuls<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
-  ByTiles<decltype(Matmuls<P, W>::head)> head_{kernels::lm_head<P, W>};
+  template <Element L>
+  using Heads = ByTiles<decltype(kernels::lm_head<P, W, L>({}))>;
+  std::tuple<Heads<f32>, Heads<bf16>> heads_{kernels::lm_head<P, W, f32>, kernels::lm_head<P, W, bf16>};
 };
 
 }  // namespace tessera::internal

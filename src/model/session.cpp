@@ -11,19 +11,13 @@ Session::Session(const Gpt2& model, int batch, int capacity)
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;
 
-void Session::require_not_lost() const {
-  if (lost_) throw Error("the session is lost, since a change of its text failed; make a new one");
-}
-
 void Session::require_logits() const {
-  require_not_lost();
   if (!appended_.empty()) return;
   throw Error(failed_ ? "there are no logits, since the last append failed; append its tokens again"
                       : "there are no logits yet; append tokens first");
 }
 
 void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
-  require_not_lost();
   if (tokens.size() != state_->lengths_.size())
     throw Error(
         fmt::format("tokens for {} sequences are given to a session of {}", tokens.size(), state_->lengths_.size()));
@@ -44,10 +38,9 @@ void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
   state_->prepare(tokens, static_cast<int>(longest));
   appended_.clear(), failed_ = true;
   state_->compute();
-  lost_ = true;
   state_->commit();
   for (std::size_t b = 0; b < tokens.size(); ++b) state_->lengths_[b] += static_cast<int>(tokens[b].size());
-  appended_.swap(appended), failed_ = lost_ = false;
+  appended_.swap(appended), failed_ = false;
 }
 
 std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<const std::int64_t> streams) {
@@ -72,20 +65,16 @@ std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<co
 void Session::run_ahead(bool ahead) { state_->runs_ahead_ = ahead; }
 
 void Session::warm_up(std::span<const int> lengths, const std::optional<Sampling>& sampling) {
-  require_not_lost();
   if (sampling) check(*sampling);
   state_->launches_of(lengths, sampling).warm_up();
 }
 
 void Session::clear(int sequence) {
-  require_not_lost();
   const std::size_t index = index_of(sequence);
-  lost_ = true;
   state_->clear(sequence);
   state_->lengths_[index] = 0;
   if (!appended_.empty()) appended_[index] = false;
   if (std::ranges::find(appended_, true) == appended_.end()) appended_.clear();
-  lost_ = false;
 }
 
 std::vector<float> Session::logits() const {
@@ -97,6 +86,10 @@ std::vector<float> Session::all_logits() {
   return state_->all_logits();
 }
 void Session::all_logits(const Tensor<f32, 2>& logits) {
+  require_logits();
+  state_->all_logits(logits);
+}
+void Session::all_logits(const Tensor<bf16, 2>& logits) {
   require_logits();
   state_->all_logits(logits);
 }

@@ -11,6 +11,14 @@
 
 namespace tessera::internal {
 
+/// A new tensor [rows,V] of logits, over rows of `columns_of_logits(V)` columns in memory.
+template <Element L>
+struct PaddedLogits {
+  PaddedLogits(const Device& device, std::int64_t rows, int vocab)
+      : all(device, {rows, columns_of_logits(vocab)}), tokens(all.slice(1, 0, vocab)) {}
+  Tensor<L, 2> all, tokens;
+};
+
 /// The memory that the steps of a session share on the device, for B sequences of up to P positions.
 template <Element P>
 struct SessionMemory {
@@ -19,21 +27,53 @@ struct SessionMemory {
       : past(device, {batch}),
         count(device, {batch}),
         token(device, {batch}),
-        seen(device, {batch, config.vocab}),
-        last(device, {batch, config.width}) {
+        last(device, {batch, config.width}),
+        best_tokens(device, {batch, parts_of(config.vocab)}),
+        best_scores(device, {batch, parts_of(config.vocab)}) {
     for (int i = 0; i < config.layers; ++i) {
       keys.emplace_back(device, std::array<std::int64_t, 3>{batch, capacity, config.width});
       values.emplace_back(device, std::array<std::int64_t, 3>{batch, capacity, config.width});
     }
   }
-  Tensor<i32, 1> past, count;              ///< [B]: positions of the text, and new ones
-  Tensor<i32, 1> token;                    ///< [B]: the tokens that were sampled last
-  Tensor<u8, 2> seen;                      ///< [B,V]: 1 for tokens of the text
+  Tensor<i32, 1> past, count;              ///< [B]: positions in the cache, and new ones
+  Tensor<i32, 1> token;                    ///< [B]: the tokens that were chosen last
   Tensor<A, 2> last;                       ///< [B,C]: for one step at a time
+  Tensor<i32, 2> best_tokens;              ///< of each part of the logits, for one step at a time
+  Tensor<f32, 2> best_scores;
   std::vector<Tensor<A, 3>> keys, values;  ///< [B,P,C] of each layer
 };
 
-/// The activations and launches of one forward pass; kept for the next pass of the same length.
+/// Launches that are often run in the same memory: the second run is recorded as a graph, and each further one is one
+/// launch of the host.
+class Repeated {
+ public:
+  explicit Repeated(Sequence launches) : launches_(std::move(launches)) {}
+
+  void run(const Stream& stream) {
+    if (runs_++ == 1) record();
+    if (graph_)
+      stream.launch(*graph_);
+    else
+      launches_.run(stream);
+  }
+  /// Records the launches, which have run once. The device's stream may be in use by other threads, whose launches would
+  /// be recorded, too.
+  void record() {
+    if (launches_.device().shares_host_memory() || graph_) return;
+    graph_ = launches_.record(launches_.device().new_stream());
+  }
+  bool is_recorded() const { return graph_.has_value(); }
+  const Sequence& launches() const { return launches_; }
+
+ private:
+  Sequence launches_;
+  std::optional<CapturedGraph> graph_;
+  int runs_ = 0;
+};
+
+/// The activations and launches of one forward pass; kept for the next pass of the same length. It has two parts: layers,
+/// and an ending for the last position of each sequence: logits, and the most probable token, which becomes
+/// SessionMemory::token; then the new positions are past. A step of one position does both at once.
 template <Element P, Element W>
 class Step {
   using A = kernels::Activation<P>;
@@ -51,62 +91,62 @@ class Step {
         x_(device(), {batch_ * positions, config().width}),
         normed_(device(), {batch_ * positions, config().width}),
         inner_(device(), {batch_ * positions, config().inner}),
-        logits_(device(), {batch_, config().vocab}),
-        launches_(made()) {}
+        logits_(device(), batch_, config().vocab),
+        chosen_memory_(device().pinned(static_cast<std::size_t>(batch_) * sizeof(i32))),
+        chosen_(device(), static_cast<i32*>(chosen_memory_.get()), {batch_}, {1}, chosen_memory_),
+        layers_(made()),
+        ending_(length_ == 1 ? Sequence(device()) : ended()) {}
 
   std::int64_t length() const { return length_; }
   /// The tokens [B,length]; those of a step of one position are SessionMemory::token.
   const Tensor<i32, 2>& ids() const { return ids_; }
-  /// Logits [B,V] of the last new position of each sequence.
-  const Tensor<f32, 2>& logits() const { return logits_; }
-
-  const Sequence& launches() const { return launches_; }
-
-  /// Changes activations, logits, and positions of the cache behind the text. Steps of one position are repeated, so
-  /// the second run is recorded.
-  void compute(const Stream& stream) {
-    if (length_ == 1 && runs_++ == 1) record();
-    if (graph_)
-      stream.launch(*graph_);
-    else
-      launches_.run(stream, 0, last_launch());
+  /// Logits [B,V] of the last new position of each sequence, and all columns in memory.
+  const PaddedLogits<f32>& logits() const { return logits_; }
+  /// The chosen tokens [B] in memory of the host, where kernels write them.
+  const Tensor<i32, 1>& chosen() const { return chosen_; }
+  std::span<const std::int32_t> chosen_on_host() const {
+    return {static_cast<const std::int32_t*>(chosen_memory_.get()), static_cast<std::size_t>(batch_)};
   }
-  /// Makes the tokens part of the text.
-  void commit(const Stream& stream) const { launches_.run(stream, last_launch(), last_launch() + 1); }
 
-  /// Writes the logits [B length,V] of all positions.
-  void all_logits(const Stream& stream, const Tensor<f32, 2>& logits) const {
+  Sequence launches() const {
+    Sequence all = layers_.launches();
+    all.append(ending_.launches());
+    return all;
+  }
+  bool is_recorded() const { return layers_.is_recorded(); }
+  void record() { layers_.record(); }
+
+  /// Changes activations, logits, and positions of the cache behind the text. With one position, the ending follows.
+  void compute(const Stream& stream) { layers_.run(stream); }
+  void end(const Stream& stream) { ending_.run(stream); }
+
+  /// Writes the logits [B length,N] of all positions; N may be larger than V.
+  template <Element L>
+  void all_logits(const Stream& stream, const Tensor<L, 2>& logits) const {
     const std::int64_t rows = batch_ * length_;
-    if (logits.extent(0) != rows || logits.extent(1) != config().vocab)
+    if (logits.extent(0) != rows || logits.extent(1) < config().vocab)
       throw Error(fmt::format("the logits are [{}, {}], and the tensor for them is [{}, {}]", rows, config().vocab,
                               logits.extent(0), logits.extent(1)));
     launch(stream, network_.kernels().one_norm, x_, network_.ln_f_weight, network_.ln_f_bias, normed_,
            config().epsilon);
-    launch(stream, matmuls_.head, normed_, network_.head, logits);
+    launch(stream, network_.template head_kernel<L>(rows), normed_, network_.head, logits);
   }
-
-  /// Records the launches of compute(), which have run once, so that one launch on the host takes their place. The
-  /// device's stream may be in use by other threads, whose launches would be recorded, too.
-  void record() {
-    if (device().shares_host_memory() || graph_) return;
-    const Stream own = device().new_stream();
-    graph_ = own.capture([&] { launches_.run(own, 0, last_launch()); });
-  }
-  bool is_recorded() const { return graph_.has_value(); }
 
  private:
   const Device& device() const { return network_.device(); }
   const Gpt2Config& config() const { return network_.config(); }
-  std::size_t last_launch() const { return launches_.launches().size() - 1; }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(config().head_width())); }
 
   Sequence made() const {
-    if (length_ == 1 && batch_ == 1 && network_.decode_kernels()) return of_one_position();
+    if (length_ > 1) return of_any();
+    if (batch_ == 1 && network_.decode_kernels()) return of_one_position();
     const auto& few = network_.batch_kernels();
-    return length_ == 1 && few && batch_ <= few->most ? of_few_sequences() : of_any();
+    Sequence made = few && batch_ <= few->most ? of_few_sequences() : of_any();
+    made.append(ended());
+    return made;
   }
 
-  /// The launches for any number of positions. The last one makes the tokens part of the text.
+  /// The layers for any number of positions.
   Sequence of_any() const {
     const auto& kernels = network_.kernels();
     const std::int64_t width = config().width;
@@ -121,7 +161,9 @@ class Step {
       made.add(kernels.one_norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
       made.add(matmuls_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
       made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
-      if (length_ == 1)
+      if (length_ == 1 && network_.is_on_gpu())
+        made.add(kernels.decode_attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
+      else if (length_ == 1)
         made.add(kernels.decode_attention, by_sequence(qkv), keys, values, memory_.past, memory_.count,
                  by_sequence(attended), scale());
       else
@@ -132,7 +174,6 @@ class Step {
       made.add(matmuls_.up, normed_, block.fc_weight, block.fc_bias, inner_);
       made.add(matmuls_.down, inner_, block.out_weight, block.out_bias, x_);
     }
-    finish(made);
     return made;
   }
 
@@ -156,21 +197,23 @@ class Step {
       made.add(batch.up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_, epsilon);
       made.add(matmuls_.down, inner_, block.out_weight, block.out_bias, x_);
     }
-    finish(made);
     return made;
   }
 
-  /// Logits of the last positions; then the tokens become part of the text.
-  void finish(Sequence& made) const {
+  Sequence ended() const {
     const auto& kernels = network_.kernels();
+    Sequence made(device());
     made.add(kernels.last_norm, by_sequence(x_), memory_.count, network_.ln_f_weight, network_.ln_f_bias, memory_.last,
              config().epsilon);
-    made.add(network_.matmuls(batch_).head, memory_.last, network_.head, logits_);
-    made.add(kernels.advance, ids_, memory_.count, memory_.seen, memory_.past);
+    made.add(network_.template head_kernel<f32>(batch_), memory_.last, network_.head, logits_.all);
+    made.add(kernels.greedy_parts, logits_.all, std::nullopt, memory_.best_tokens, memory_.best_scores, 1.0f);
+    made.add(kernels.greedy_token, memory_.best_tokens, memory_.best_scores, memory_.token, chosen_, memory_.count,
+             memory_.past);
+    return made;
   }
   auto by_sequence(const auto& tensor) const { return tensor.reshaped(std::array{batch_, length_, tensor.extent(1)}); }
 
-  /// The same for one position of one sequence.
+  /// The same for one position of one sequence, with the ending.
   Sequence of_one_position() const {
     const auto& kernels = network_.kernels();
     const DecodeKernels<P, W>& decode = *network_.decode_kernels();
@@ -193,8 +236,11 @@ class Step {
       made.add(decode.up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_, epsilon);
       made.add(decode.down, inner_, block.out_weight, block.out_bias, x_);
     }
-    made.add(decode.head, x_, network_.ln_f_weight, network_.ln_f_bias, network_.head, logits_, epsilon);
-    made.add(kernels.advance, ids_, memory_.count, memory_.seen, memory_.past);
+    const Tensor<i32, 2> tokens(device(), {1, decode.head_parts});
+    const Tensor<f32, 2> scores(device(), {1, decode.head_parts});
+    made.add(decode.head, x_, network_.ln_f_weight, network_.ln_f_bias, network_.head, logits_.all, tokens, scores,
+             epsilon);
+    made.add(decode.greedy_token, tokens, scores, memory_.token, chosen_, memory_.count, memory_.past);
     return made;
   }
 
@@ -205,10 +251,10 @@ class Step {
   Tensor<i32, 2> ids_;
   Tensor<f32, 2> x_;  // [B length,C]: the residual stream
   Tensor<A, 2> normed_, inner_;
-  Tensor<f32, 2> logits_;
-  Sequence launches_;
-  std::optional<CapturedGraph> graph_;  // of all launches but the last
-  int runs_ = 0;
+  PaddedLogits<f32> logits_;
+  std::shared_ptr<void> chosen_memory_;
+  Tensor<i32, 1> chosen_;
+  Repeated layers_, ending_;
 };
 
 }  // namespace tessera::internal

@@ -31,10 +31,6 @@ AttentionTiles attention_tiles(const TileTarget& target) {
   return {64, target.head_width > 64 ? keys / 2 : keys};
 }
 
-int decode_keys(const TileTarget& target) {
-  return target.gpu ? std::clamp(8192 / power_at_least(target.head_width), 64, 128) : 64;
-}
-
 DecodeTiles decode_tiles(const TileTarget& target) {
   constexpr int warps = 8, multiprocessors = 132;
   const int limit = target.operands == ElementType::bf16 ? 120 : 64;  // those of 16 bits take half a register
@@ -57,19 +53,29 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     }
     return columns;
   };
-  const int columns_of_rows = best(0, 8, [&](int wide) { return wide * target.width <= 32 * 1024; });
+  const int batch_columns = best(0, 8, [&](int wide) { return wide * target.width <= 32 * 1024; });
   const int heads = target.width / std::max(target.head_width, 1);
   return {
       .columns = best(most(target.width, 8, limit), 4, [&](int wide) { return elements(target.width, wide) <= limit; }),
       // Registers hold no wider rows, nor most GPUs' shared memory weights of 32 bits.
-      .rows = columns_of_rows > 0 && target.width <= 1024 && target.operands == ElementType::bf16 ? 16 : 0,
-      .columns_of_rows = columns_of_rows,
+      .rows = batch_columns > 0 && target.width <= 1024 && target.operands == ElementType::bf16 ? 16 : 0,
+      .batch_columns = batch_columns,
       .project = most(target.width, 16, 80),
       .down = most(target.inner, 4, 96),
       .head = most(target.width, 16, 64),
       .rounds = 8,
-      .parts = heads <= 20 ? 8 : 4,
-      .keys = 64};
+      .parts = heads <= 20 ? 8 : 4};
+}
+
+// 256 threads, each with 16 bytes of a key and of its values.
+KeyTiles key_tiles(const TileTarget& target) {
+  const bool is_half = target.operands == ElementType::bf16;
+  const int groups = std::clamp((is_half ? 2048 : 1024) / power_at_least(target.head_width), 4, 128);
+  return {.keys = groups, .groups = groups, .occupancy = is_half ? 4 : 0};
+}
+KeyTiles few_key_tiles(const TileTarget& target) {
+  const KeyTiles tiles = key_tiles(target);
+  return {.keys = 2 * tiles.keys, .groups = tiles.groups};
 }
 
 bool has_decode_kernels(const TileTarget& target) {

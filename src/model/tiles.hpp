@@ -19,19 +19,26 @@ struct AttentionTiles {
   int queries, keys;
 };
 AttentionTiles attention_tiles(const TileTarget& target);
-/// Positions of keys in a tile, for a single query.
-int decode_keys(const TileTarget& target);
+
+/// Tiles of a query's keys on a GPU; see attend().
+struct KeyTiles {
+  int keys, groups;   ///< `groups` divides `keys`
+  int occupancy = 0;  ///< CTAs of a multiprocessor; 0: as many as the compiler finds
+};
+/// For a kernel whose CTAs fill the GPU several times, and for one with few CTAs, each of which has more keys at a time.
+KeyTiles key_tiles(const TileTarget& target);
+KeyTiles few_key_tiles(const TileTarget& target);
 
 /// Tiles of the kernels of a decode step of few sequences; see decode_kernels.hpp.
 struct DecodeTiles {
   int columns;          ///< of QKV and the first matmul of the MLP, for one CTA and one sequence
   int rows;             ///< in a tile of several sequences; 0: no such tiles
-  int columns_of_rows;  ///< the columns of such a tile
+  int batch_columns;    ///< the columns of such a tile
   int project;          ///< columns of the projection, for one sequence
   int down;             ///< of the second matmul of the MLP, which has the longest
   int head;             ///< of the head
   int rounds;           ///< tiles of the head for one CTA
-  int parts, keys;      ///< of the cache, and keys in a tile of a part
+  int parts;            ///< of the cache
 };
 DecodeTiles decode_tiles(const TileTarget& target);
 /// Do such steps have kernels of their own? They need weights that are contiguous along k.

@@ -1,7 +1,6 @@
 // The sequences of a session on a device, for matmuls of type P and weights of type W.
 #pragma once
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -22,15 +21,8 @@ class TypedState final : public Session::State {
         stream_(network.device().stream()),
         memory_(network.device(), network.config(), batch, capacity),
         keys_(device(), {batch}),
-        best_tokens_(device(), {batch, parts_of(network.config().vocab)}),
-        best_scores_(device(), {batch, parts_of(network.config().vocab)}),
-        pinned_(device().pinned(static_cast<std::size_t>(batch) * sizeof(i32))) {
+        text_(static_cast<std::size_t>(batch)) {
     runs_ahead_ = !device().shares_host_memory();
-  }
-  /// Empties all sequences of a new session.
-  void begin() const {
-    launch(stream_, kernels().fill, memory_.seen.reshaped(std::array{memory_.seen.size()}), 0.0f);
-    launch(stream_, kernels().fill_positions, memory_.past, 0.0f);
   }
 
   void prepare(Tokens tokens, int longest) override {
@@ -38,6 +30,7 @@ class TypedState final : public Session::State {
     for (std::size_t b = 0; b < tokens.size(); ++b) {
       std::copy(tokens[b].begin(), tokens[b].end(), padded.begin() + static_cast<std::ptrdiff_t>(b) * longest);
       counts.push_back(static_cast<std::int32_t>(tokens[b].size()));
+      text_[b].tokens.reserve(static_cast<std::size_t>(capacity_));
     }
     if (!step_ || step_->length() != longest) {
       auto step = std::make_unique<Step<P, W>>(network_, memory_, longest);
@@ -48,34 +41,49 @@ class TypedState final : public Session::State {
   }
 
   void compute() override {
-    const bool is_computed = std::exchange(computed_ahead_, false) && step_->length() == 1 &&
-                             ids_ == on_device_.token && counts_ == on_device_.count;
-    if (is_computed) return step_.swap(ahead_);
+    const bool was_ahead = std::exchange(computed_ahead_, false);
+    ended_ = step_->length() == 1;
+    if (was_ahead && ended_ && ids_ == ids_ahead_ && counts_ == on_device_.count) return step_.swap(ahead_);
     // While a text is generated, nothing is copied from the host: the tokens are those of the last sample.
-    if (step_->length() > 1)
-      step_->ids().copy_from(ids_);
-    else
+    if (ended_)
       upload(ids_, memory_.token, on_device_.token);
+    else
+      step_->ids().copy_from(ids_);
     upload(counts_, memory_.count, on_device_.count);
-    step_->compute(stream_);
+    upload(lengths_, memory_.past, on_device_.past);
+    on_device_.token.clear();
+    if (!ended_) return step_->compute(stream_);
+    advancing([&] { step_->compute(stream_); });
   }
 
-  void commit() override { step_->commit(stream_); }
+  void commit() noexcept override {
+    const auto longest = static_cast<std::ptrdiff_t>(step_->length());
+    for (std::size_t b = 0; b < text_.size(); ++b) {
+      const auto first = ids_.begin() + static_cast<std::ptrdiff_t>(b) * longest;
+      text_[b].tokens.insert(text_[b].tokens.end(), first, first + counts_[b]);
+    }
+    picked_ = token_is_chosen_ = ended_;
+  }
 
   std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) override {
-    on_device_.token.clear();  // unknown until the sample is done
-    computed_ahead_ = false;
-    if (sampling.temperature != 0) upload(keys, keys_, on_device_.keys);
-    choose_tokens(sampling, step_->logits(), [&](const auto&... launched) { launch(stream_, launched...); });
-    std::vector<std::int32_t> sampled(lengths_.size());
-    const std::size_t bytes = sampled.size() * sizeof(i32);
-    stream_.copy(pinned_.get(), memory_.token.data(), bytes);
+    end();
+    const bool is_picked = picked_ && sampling.temperature == 0 && sampling.repetition_penalty == 1;
+    if (!is_picked || !(computed_ahead_ || token_is_chosen_)) {
+      on_device_.token.clear();  // unknown until the sample is done
+      computed_ahead_ = picked_ = false;
+      upload(lengths_, memory_.past, on_device_.past);
+      if (sampling.temperature != 0) upload(keys, keys_, on_device_.keys);
+      if (sampling.repetition_penalty != 1) mark_seen();
+      choose_tokens(sampling, *step_, seen_, [&](const auto&... launched) { launch(stream_, launched...); });
+      token_is_chosen_ = true;
+    }
     const Event chosen = stream_.record();
-    compute_ahead();
+    if (!computed_ahead_) compute_ahead();
     chosen.synchronize();
-    std::memcpy(sampled.data(), pinned_.get(), bytes);
-    on_device_.token = sampled;
-    return sampled;
+    const auto sampled = step_->chosen_on_host();
+    std::vector<std::int32_t>& there = computed_ahead_ ? ids_ahead_ : on_device_.token;
+    there.assign(sampled.begin(), sampled.end());
+    return there;
   }
 
   Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const override {
@@ -85,26 +93,36 @@ class TypedState final : public Session::State {
         throw Error(fmt::format("{} tokens are to be appended; there is room for 1 to {}", lengths[i], capacity_));
       const Step<P, W> step(network_, memory_, lengths[i]);
       made.append(step.launches());
-      if (i == 0 && sampling)
-        choose_tokens(*sampling, step.logits(), [&](const auto&... launched) { made.add(launched...); });
+      if (i > 0 || !sampling || (sampling->temperature == 0 && sampling->repetition_penalty == 1)) continue;
+      std::optional<Tensor<u8, 2>> seen;
+      if (sampling->repetition_penalty != 1) {
+        seen = new_marks();
+        made.add(kernels().fill, seen->reshaped(std::array{seen->size()}), 0.0f);
+        made.add(kernels().mark_seen, step.ids(), memory_.count, *seen);
+      }
+      choose_tokens(*sampling, step, seen, [&](const auto&... launched) { made.add(launched...); });
     }
     return made;
   }
 
   void clear(int sequence) override {
     computed_ahead_ = false;
-    const Tensor<u8, 2>& seen = memory_.seen;
-    launch(stream_, kernels().fill, seen.slice(0, sequence, 1).reshaped(std::array{seen.extent(1)}), 0.0f);
-    launch(stream_, kernels().fill_positions, memory_.past.slice(0, sequence, 1), 0.0f);
+    Text& text = text_[static_cast<std::size_t>(sequence)];
+    text.tokens.clear();
+    text.marks = {};
   }
 
-  std::vector<float> logits() const override { return step_->logits().to_vector(); }
+  std::vector<float> logits() override {
+    end();
+    return step_->logits().tokens.to_vector();
+  }
   std::vector<float> all_logits() override {
-    Tensor<f32, 2> all(device(), {memory_.past.size() * step_->length(), network_.config().vocab});
-    all_logits(all);
-    return all.to_vector();
+    const PaddedLogits<f32> all(device(), memory_.past.size() * step_->length(), network_.config().vocab);
+    all_logits(all.all);
+    return all.tokens.to_vector();
   }
   void all_logits(const Tensor<f32, 2>& logits) override { step_->all_logits(stream_, logits); }
+  void all_logits(const Tensor<bf16, 2>& logits) override { step_->all_logits(stream_, logits); }
 
   std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) override {
     const auto rows = static_cast<std::int64_t>(targets.size());
@@ -121,32 +139,90 @@ class TypedState final : public Session::State {
   const Device& device() const { return network_.device(); }
   const Kernels<P, W>& kernels() const { return network_.kernels(); }
 
-  /// Calls `each` with the kernel and arguments of each launch of sample().
+  /// Calls `each` with the kernel and arguments of each launch that chooses tokens from the logits of a step.
   template <class Each>
-  void choose_tokens(const Sampling& sampling, const Tensor<f32, 2>& logits, const Each& each) const {
+  void choose_tokens(const Sampling& sampling, const Step<P, W>& step, const std::optional<Tensor<u8, 2>>& seen,
+                     const Each& each) const {
+    const Tensor<f32, 2>& logits = step.logits().all;
     if (sampling.temperature == 0) {
-      each(kernels().greedy_parts, logits, memory_.seen, best_tokens_, best_scores_, sampling.repetition_penalty);
-      each(kernels().greedy_token, best_tokens_, best_scores_, memory_.token);
+      each(kernels().greedy_parts, logits, seen, memory_.best_tokens, memory_.best_scores,
+           sampling.repetition_penalty);
+      each(kernels().greedy_token, memory_.best_tokens, memory_.best_scores, memory_.token, step.chosen(), std::nullopt,
+           std::nullopt);
     } else {
-      each(kernels().sample, logits, memory_.seen, memory_.past, keys_, memory_.token, sampling.repetition_penalty,
-           sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p);
+      each(kernels().sample, logits, seen, memory_.past, keys_, memory_.token, step.chosen(),
+           sampling.repetition_penalty, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p);
     }
+  }
+
+  /// Calls run(), which changes memory_.past from the lengths before the new positions to those after them.
+  void advancing(const auto& run) {
+    std::vector<std::int32_t> after = std::exchange(on_device_.past, {});
+    run();
+    for (std::size_t b = 0; b < after.size(); ++b) after[b] += on_device_.count[b];
+    on_device_.past = std::move(after);
+  }
+
+  /// Completes the step, if only its layers are computed.
+  void end() {
+    if (ended_) return;
+    on_device_.token.clear();
+    advancing([&] { step_->end(stream_); });
+    ended_ = picked_ = token_is_chosen_ = true;
   }
 
   /// Begins the step that appends the tokens just chosen, before the host knows them: most callers append them. The
   /// step leaves no trace unless compute() takes it over, since it has activations and logits of its own.
   void compute_ahead() try {
-    constexpr std::size_t most = 16;  // for more sequences, the host's time matters less than the memory
-    const bool is_ready = step_->is_recorded() || (step_->length() == 1 && device().shares_host_memory());
-    if (!runs_ahead_ || !is_ready || lengths_.size() > most) return;
+    const bool is_ready = step_->length() == 1 && (step_->is_recorded() || device().shares_host_memory());
+    if (!runs_ahead_ || !is_ready) return;
     for (std::size_t b = 0; b < lengths_.size(); ++b)
       if (lengths_[b] + on_device_.count[b] > capacity_) return;
+    upload(lengths_, memory_.past, on_device_.past);
     if (!ahead_) ahead_ = std::make_unique<Step<P, W>>(network_, memory_, 1);
     ahead_->record();
-    ahead_->compute(stream_);
+    on_device_.token.clear();
+    token_is_chosen_ = false;
+    advancing([&] { ahead_->compute(stream_); });
     computed_ahead_ = true;
   } catch (const std::exception&) {
     computed_ahead_ = false;  // append() begins the step, and reports what is wrong
+  }
+
+  Tensor<u8, 2> new_marks() const { return {device(), {memory_.past.size(), columns_of_logits(network_.config().vocab)}}; }
+
+  /// Makes seen_ name the tokens of the text.
+  void mark_seen() {
+    if (!seen_) {
+      for (Text& text : text_) text.marks = {};
+      seen_ = new_marks();
+    }
+    std::size_t longest = 0;
+    std::vector<std::int32_t> counts;
+    for (std::size_t b = 0; b < text_.size(); ++b) {
+      Text& text = text_[b];
+      if (!text.marks) {
+        const auto row = seen_->slice(0, static_cast<std::int64_t>(b), 1);
+        launch(stream_, kernels().fill, row.reshaped(std::array{row.size()}), 0.0f);
+        text.marks = 0;
+      }
+      const std::size_t count = text.tokens.size() - *text.marks;
+      counts.push_back(static_cast<std::int32_t>(count));
+      longest = std::max(longest, count);
+    }
+    if (longest == 0) return;
+    std::vector<std::int32_t> ids(text_.size() * longest);
+    for (std::size_t b = 0; b < text_.size(); ++b)
+      std::copy(text_[b].tokens.end() - counts[b], text_[b].tokens.end(),
+                ids.begin() + static_cast<std::ptrdiff_t>(b * longest));
+    const auto columns = static_cast<std::int64_t>(longest);
+    if (!unmarked_count_) unmarked_count_ = Tensor<i32, 1>(device(), {memory_.past.size()});
+    if (!unmarked_ || unmarked_->extent(1) != columns)
+      unmarked_ = Tensor<i32, 2>(device(), {memory_.past.size(), columns});
+    unmarked_->copy_from(ids);
+    unmarked_count_->copy_from(counts);
+    launch(stream_, kernels().mark_seen, *unmarked_, *unmarked_count_, *seen_);
+    for (Text& text : text_) text.marks = text.tokens.size();
   }
 
   /// Copies values to the device, unless they are there already.
@@ -162,26 +238,33 @@ class TypedState final : public Session::State {
   const TypedNetwork<P, W>& network_;
   Stream stream_;
   SessionMemory<P> memory_;
-  Tensor<i64, 1> keys_;         // of the random number generator
-  Tensor<i32, 2> best_tokens_;  // of each part of the logits
-  Tensor<f32, 2> best_scores_;
-  std::shared_ptr<void> pinned_;            // the host's copy of the tokens
+  Tensor<i64, 1> keys_;  // of the random number generator
+  struct Text {
+    std::vector<std::int32_t> tokens;
+    std::optional<std::size_t> marks;  // tokens that seen_ marks; none: it has other marks
+  };
+  std::vector<Text> text_;
+  std::optional<Tensor<u8, 2>> seen_;  // [B,N]: 1 for tokens of the text; made when a penalty needs it
+  std::optional<Tensor<i32, 2>> unmarked_;
+  std::optional<Tensor<i32, 1>> unmarked_count_;
   std::vector<std::int32_t> ids_, counts_;  // of the current step
   struct {
-    std::vector<std::int32_t> token, count;
+    std::vector<std::int32_t> token, count, past;
     std::vector<std::int64_t> keys;
-  } on_device_;                        // values known to be in memory_.token, memory_.count and keys_
+  } on_device_;                        // values known to be in memory_ and keys_; empty: unknown
   std::unique_ptr<Step<P, W>> step_;   // of the last append()
   std::unique_ptr<Step<P, W>> ahead_;  // the same for the next token
-  bool computed_ahead_ = false;        // ahead_ has the tokens that sample() chose
+  bool ended_ = false;                 // are there logits of step_?
+  bool picked_ = false;                // are its chosen tokens the most probable ones?
+  bool token_is_chosen_ = false;       // are they in memory_.token?
+  bool computed_ahead_ = false;        // ahead_ has the tokens that sample() chose: ids_ahead_
+  std::vector<std::int32_t> ids_ahead_;
 };
 
 template <Element P, Element W>
 std::unique_ptr<Session::State> TypedNetwork<P, W>::session(std::shared_ptr<const Network> self, int batch,
                                                             int capacity) const {
-  auto state = std::make_unique<TypedState<P, W>>(std::move(self), *this, batch, capacity);
-  state->begin();
-  return state;
+  return std::make_unique<TypedState<P, W>>(std::move(self), *this, batch, capacity);
 }
 
 template <Element P, Element W>

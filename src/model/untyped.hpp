@@ -42,18 +42,19 @@ class Session::State {
   }
   virtual ~State() = default;
   // A step has three parts: prepare() may fail and changes nothing; compute() changes activations, logits and unused
-  // parts of the cache; commit() makes the tokens part of the text.
+  // parts of the cache; commit() makes the tokens part of the text, on the host.
   virtual void prepare(Tokens tokens, int longest) = 0;
   virtual void compute() = 0;
-  virtual void commit() = 0;
+  virtual void commit() noexcept = 0;
   virtual std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) = 0;
   virtual void clear(int sequence) = 0;
   /// The launches of append() for each length, and of sample() behind the first. Throws Error for a length that does not
   /// fit.
   virtual Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const = 0;
-  virtual std::vector<float> logits() const = 0;
+  virtual std::vector<float> logits() = 0;
   virtual std::vector<float> all_logits() = 0;
   virtual void all_logits(const Tensor<f32, 2>& logits) = 0;
+  virtual void all_logits(const Tensor<bf16, 2>& logits) = 0;
   virtual std::vector<float> log_probabilities(std::span<const float> logits,
                                                std::span<const std::int32_t> targets) = 0;
 

@@ -102,7 +102,8 @@ void compare_full(const Device& device) {
 
 /// Parts of attention, combined, against their definition in f64. Scores differ by so much that the largest decides.
 void compare_parts(const Device& device, int length) {
-  constexpr int heads = 3, d = 16, width = heads * d, parts = 4, bn = 32, capacity = 300;
+  constexpr int heads = 3, d = 16, width = heads * d, parts = 4, capacity = 300;
+  constexpr KeyTiles tiles{.keys = 32, .groups = 8};
   std::mt19937 random(7);
   std::normal_distribution<float> normal;
   const auto numbers = [&](std::size_t count, float scale) {
@@ -127,8 +128,8 @@ void compare_parts(const Device& device, int length) {
   w.copy_from(as_bf16(identity));
   past.copy_from(std::vector<i32>{length - 1}), count.copy_from(std::vector<i32>{1});
   bias.copy_from(std::vector<float>(width)), x.copy_from(std::vector<float>(width));
-  launch(stream, kernels::decode_part<bf16>(heads, d, parts, bn), on_q, on_keys, on_values, past, count, y, top, norm,
-         0.25f);
+  launch(stream, kernels::decode_part<bf16>(heads, d, parts, tiles), on_q, on_keys, on_values, past, count, y, top,
+         norm, 0.25f);
   launch(stream, kernels::decode_project<bf16, bf16>(heads, d, parts, 8), y, top, norm, w, bias, x);
   const std::vector<float> found = x.to_vector();
   std::vector<float> expected(width);
@@ -148,6 +149,10 @@ void compare_parts(const Device& device, int length) {
   }
   INFO(length);
   CHECK(relative_difference(found, expected) <= 1e-2);
+  const Tensor<bf16, 2> attended(device, {1, width});
+  launch(stream, kernels::decode_attend<bf16>(heads, d, tiles), on_q, on_keys, on_values, past, count, attended, 0.25f);
+  const std::vector<bf16> at_once = attended.to_vector();
+  CHECK(relative_difference({at_once.begin(), at_once.end()}, expected) <= 1e-2);
 }
 
 void compare_all(const Device& device) {
@@ -218,19 +223,21 @@ void check_decode_kernels(int width, int heads) {
       CHECK(is_fast(codegen::make_plan(graph, variant, arch, {}), gemv));
     }
   };
-  const DecodeTiles tiles = decode_tiles(
-      {.gpu = true, .operands = element_type<P>, .width = width, .head_width = 64, .inner = 4 * width});
+  const TileTarget target{
+      .gpu = true, .operands = element_type<P>, .width = width, .head_width = 64, .inner = 4 * width};
+  const DecodeTiles tiles = decode_tiles(target);
   check(kernels::decode_qkv<P, W>(width, 1, tiles.columns), 3);
-  if (tiles.rows > 0) check(kernels::decode_qkv<P, W>(width, tiles.rows, tiles.columns_of_rows), 3, false);
-  check(kernels::decode_attend<P>(heads, 64, tiles.keys), -1);
-  check(kernels::decode_part<P>(heads, 64, tiles.parts, tiles.keys), -1);
+  if (tiles.rows > 0) check(kernels::decode_qkv<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
+  for (const KeyTiles& keys : {key_tiles(target), few_key_tiles(target)})
+    check(kernels::decode_attend<P>(heads, 64, keys), -1);
+  check(kernels::decode_part<P>(heads, 64, tiles.parts, few_key_tiles(target)), -1);
   check(kernels::decode_project<P, W>(heads, 64, tiles.parts, tiles.project), 3);
   check(kernels::decode_up<P, W>(width, 1, tiles.columns), 3);
-  if (tiles.rows > 0) check(kernels::decode_up<P, W>(width, tiles.rows, tiles.columns_of_rows), 3, false);
+  if (tiles.rows > 0) check(kernels::decode_up<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
   check(kernels::decode_exact_up<P, W>(width, 1, tiles.columns), 3);
-  if (tiles.rows > 0) check(kernels::decode_exact_up<P, W>(width, tiles.rows, tiles.columns_of_rows), 3, false);
+  if (tiles.rows > 0) check(kernels::decode_exact_up<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
   check(kernels::decode_down<P, W>(4 * width, tiles.down), 1);
-  check(kernels::decode_head<P, W>(width, tiles.head, tiles.rounds), -1);
+  check(kernels::decode_head<P, W>(width, 50257, tiles.head, tiles.rounds), -1);
 }
 
 TEST_CASE("kernels of decode steps compile to gemvs in registers, without spills", "[generate]") {
@@ -254,7 +261,7 @@ TEST_CASE("tiles of decode steps divide the width", "[model]") {
     const DecodeTiles tiles = decode_tiles(target);
     INFO(width);
     CHECK((tiles.columns >= 1 && width % tiles.columns == 0));
-    if (tiles.rows > 0) CHECK((tiles.columns_of_rows >= 8 && width % tiles.columns_of_rows == 0));
+    if (tiles.rows > 0) CHECK((tiles.batch_columns >= 8 && width % tiles.batch_columns == 0));
     CHECK(has_decode_kernels(target) == (width != 1021));
     // Beside them, a thread has the left operand in registers.
     for (const int elements :

@@ -63,7 +63,7 @@ std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& s
   const auto kernel = kernels::sample(static_cast<int>(vocab));
   Tensor<f32, 2> x(device, {rows, vocab});
   Tensor<u8, 2> marks(device, {rows, vocab});
-  Tensor<i32, 1> past(device, {rows}), token(device, {rows});
+  Tensor<i32, 1> past(device, {rows}), token(device, {rows}), chosen(device, {rows});
   std::vector<float> all_logits;
   std::vector<u8> all_seen;
   const Tensor<i64, 1> keys(device, {rows});
@@ -77,7 +77,7 @@ std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& s
   marks.copy_from(all_seen);
   past.copy_from(std::vector<i32>(static_cast<std::size_t>(rows), position));
   keys.copy_from(all_keys);
-  launch(device.stream(), kernel, x, marks, past, keys, token, s.penalty, s.temperature, s.top_k, s.top_p, s.min_p);
+  launch(device.stream(), kernel, x, marks, past, keys, token, chosen, s.penalty, s.temperature, s.top_k, s.top_p, s.min_p);
   return token.to_vector();
 }
 
@@ -88,18 +88,15 @@ std::vector<i32> draw_from_one(const std::vector<float>& logits, std::int64_t ro
   static std::map<std::int64_t, decltype(kernels::sample(0))> made;
   const auto& kernel = made.try_emplace(vocab, kernels::sample(static_cast<int>(vocab))).first->second;
   const Tensor<f32, 1> row(device, {vocab});
-  const Tensor<u8, 1> marks(device, {vocab});
   row.copy_from(logits);
-  marks.copy_from(std::vector<u8>(logits.size()));
   const Tensor<f32, 2> x(device, row.data(), {rows, vocab}, {0, 1});
-  const Tensor<u8, 2> seen(device, marks.data(), {rows, vocab}, {0, 1});
-  const Tensor<i32, 1> past(device, {rows}), token(device, {rows});
+  const Tensor<i32, 1> past(device, {rows}), token(device, {rows}), chosen(device, {rows});
   const Tensor<i64, 1> keys(device, {rows});
   std::vector<i64> all_keys;
   for (std::int64_t i = 0; i < rows; ++i) all_keys.push_back(seed + i);
   past.copy_from(std::vector<i32>(static_cast<std::size_t>(rows), 5));
   keys.copy_from(all_keys);
-  launch(device.stream(), kernel, x, seen, past, keys, token, 1.0f, 1.0f, 0, 1.0f, 0.0f);
+  launch(device.stream(), kernel, x, std::nullopt, past, keys, token, chosen, 1.0f, 1.0f, 0, 1.0f, 0.0f);
   return token.to_vector();
 }
 
@@ -324,19 +321,21 @@ TEST_CASE("same seed and position, same sample; another gives another", "[model]
 
 TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[model]") {
   const Device& device = test_device();
-  const int columns = GENERATE(2, 4, 8), parts = (5 + columns - 1) / columns;
-  const auto of_parts = kernels::greedy_parts(5, columns);
+  const auto [columns, tiles] = GENERATE(std::pair(2, 1), std::pair(4, 1), std::pair(8, 1), std::pair(2, 2), std::pair(1, 3));
+  const int parts = (5 + columns * tiles - 1) / (columns * tiles);
+  const auto of_parts = kernels::greedy_parts(5, columns, tiles);
   const auto of_all = kernels::greedy_token(parts);
   const auto choose = [&](std::vector<float> logits, std::vector<u8> seen, float penalty) {
     Tensor<f32, 2> x(device, {1, 5});
     Tensor<u8, 2> marks(device, {1, 5});
-    Tensor<i32, 1> token(device, {1});
+    const Tensor<i32, 1> token(device, {1}), chosen(device, {1});
     x.copy_from(logits);
     marks.copy_from(seen);
     const Tensor<i32, 2> tokens(device, {1, parts});
     const Tensor<f32, 2> scores(device, {1, parts});
     launch(device.stream(), of_parts, x, marks, tokens, scores, penalty);
-    launch(device.stream(), of_all, tokens, scores, token);
+    launch(device.stream(), of_all, tokens, scores, token, chosen, std::nullopt, std::nullopt);
+    CHECK(chosen.to_vector() == token.to_vector());
     return token.to_vector()[0];
   };
   CHECK(choose({1, 3, 2, 3, 0}, {0, 0, 0, 0, 0}, 1) == 1);

@@ -105,11 +105,10 @@ Gpt2Config small() {
 
 constexpr Sampling penalized{.temperature = 0, .repetition_penalty = 100};
 const std::string_view no_logits = "no logits, since the last append failed";
-const std::string_view lost = "the session is lost";
 
 }  // namespace
 
-TEST_CASE("a step that fails anywhere leaves the text as it was, or the session reports that it is lost", "[model]") {
+TEST_CASE("a step that fails anywhere leaves the text as it was", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   Failure& failure = backend->failure;
   const Gpt2 model(Device(backend), small(), 5);
@@ -137,7 +136,7 @@ TEST_CASE("a step that fails anywhere leaves the text as it was, or the session 
       fresh.append(again);
       const std::vector<float> logits_again = fresh.logits();
 
-      int failures = 0, losses = 0;
+      int failures = 0;
       for (int n = 0;; ++n) {
         INFO("call " << n << " of a step of " << second[0].size() << " and " << second[1].size());
         Session session = begin();
@@ -149,14 +148,6 @@ TEST_CASE("a step that fails anywhere leaves the text as it was, or the session 
         CHECK(message == "a failure of the test");
         CHECK(session.length(0) == 3);
         CHECK(session.length(1) == 2);
-        if (says(error_of([&] { session.logits(); }), {lost})) {
-          ++losses;
-          CHECK(says(error_of([&] { session.all_logits(); }), {lost}));
-          CHECK(says(error_of([&] { session.sample(penalized); }), {lost}));
-          CHECK(says(error_of([&] { session.append(second); }), {lost}));
-          continue;
-        }
-        // Unchanged, or lost.
         std::vector<float> found;
         std::string said = error_of([&] { found = session.logits(); });
         CHECK((says(said, {no_logits}) || found == logits));
@@ -173,8 +164,7 @@ TEST_CASE("a step that fails anywhere leaves the text as it was, or the session 
         session.append(again);
         CHECK(session.logits() == logits_again);
       }
-      CHECK(failures > 20);
-      CHECK(losses == 1);
+      CHECK(failures > 15);
     }
   }
 }
@@ -222,26 +212,36 @@ TEST_CASE("logits of all positions are also written to a tensor of the caller", 
   CHECK(says(error_of([&] { session.all_logits(logits); }), {"no logits yet"}));
   session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5, 6}});
   session.all_logits(logits);
-  CHECK(logits.to_vector() == session.all_logits());
+  const std::vector<float> expected = session.all_logits();
+  CHECK(logits.to_vector() == expected);
+  // With more columns than tokens, and in 16 bits.
+  const Tensor<f32, 2> wide(model.device(), {6, small().vocab + 7});
+  wide.fill(NAN);
+  session.all_logits(wide);
+  CHECK(wide.slice(1, 0, small().vocab).to_vector() == expected);
+  CHECK(wide.slice(1, small().vocab, 7).to_vector() == std::vector<float>(6 * 7, 0));
+  const Tensor<bf16, 2> halves(model.device(), {6, small().vocab});
+  session.all_logits(halves);
+  const auto rounded = halves.to_vector();
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(std::abs(static_cast<float>(rounded[i]) - expected[i]) <= std::abs(expected[i]) / 256);
   session.append(std::vector<Tokens>{{1}, {2}});
   CHECK(says(error_of([&] { session.all_logits(logits); }), {"the logits are [2, ", "tensor for them is [6, "}));
 }
 
-TEST_CASE("a failure to clear a sequence loses the session", "[model]") {
+TEST_CASE("a sequence is cleared without the device", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
-  Failure& failure = backend->failure;
   const Gpt2 model(Device(backend), small(), 5);
-  int n = 0;
-  for (;; ++n) {
-    Session session(model, 2, 40);
-    session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
-    failure.calls_left = n;
-    const std::string message = error_of([&] { session.clear(0); });
-    failure.calls_left = Failure::never;
-    if (message == "(no error)") break;
-    CHECK(says(error_of([&] { session.append(std::vector<Tokens>{{1}, {4}}); }), {lost}));
-  }
-  CHECK(n == 2);
+  Session session(model, 2, 40), fresh(model, 2, 40);
+  session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
+  session.sample(penalized);
+  backend->failure.calls_left = 0;
+  session.clear(0);
+  backend->failure.calls_left = Failure::never;
+  fresh.append(std::vector<Tokens>{{}, {4, 5}});
+  for (Session* one : {&session, &fresh}) one->append(std::vector<Tokens>{{7}, {8}});
+  CHECK(session.logits() == fresh.logits());
+  CHECK(session.sample(penalized) == fresh.sample(penalized));  // tokens 1, 2 and 3 are not penalized any more
 }
 
 TEST_CASE("a session or model that cannot be made is an error", "[model]") {
@@ -269,7 +269,7 @@ TEST_CASE("a session or model that cannot be made is an error", "[model]") {
 
 TEST_CASE("a step that is computed ahead changes no result", "[model]") {
   const Gpt2 model(test_device(), small(), 5);
-  const Sampling drawn{.temperature = 1, .seed = 3};
+  const Sampling drawn{.temperature = 1, .seed = 3}, greedy{.temperature = 0};
   std::mt19937 random(7);
   const auto below = [&](int n) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(n)); };
   for (int turn = 0; turn < 20; ++turn) {
@@ -282,7 +282,7 @@ TEST_CASE("a step that is computed ahead changes no result", "[model]") {
     append({{1, 2, 3}, {4}});
     for (int step = 0; step < 24; ++step) {
       INFO("turn " << turn << ", step " << step);
-      const Sampling& sampling = below(3) == 0 ? drawn : penalized;
+      const Sampling sampling = std::array{drawn, penalized, greedy}[static_cast<std::size_t>(below(3))];
       const auto sample = [&](Session& session) {
         Tokens tokens;
         error_of([&] { tokens = session.sample(sampling); });  // there may be no logits

@@ -40,7 +40,7 @@ class Table {
   template <Element P>
   void add_products(const Gpt2Config& config, std::string_view type) {
     using W = kernels::Activation<P>;
-    const int width = config.width, heads = config.heads, head_width = config.head_width();
+    const int width = config.width, heads = config.heads, head_width = config.head_width(), vocab = config.vocab;
     const TileTarget gpu{.gpu = true, .operands = element_type<P>, .width = width, .head_width = head_width, .inner = 4 * width};
     for (const int m : {1, 16, 64, 128}) {
       const MatmulTiles tiles = rule_tiles(m, {m, width, width}, gpu.operands, true),
@@ -56,7 +56,7 @@ class Table {
     const auto [queries, keys] = attention_tiles(gpu);
     add(named("attention"),
         [=, queries = queries, keys = keys] { return kernels::attention<P>(heads, head_width, queries, keys); });
-    add(named("decode_attention"), [=] { return kernels::decode_attention<P>(heads, head_width, decode_keys(gpu)); });
+    add(named("decode_attend"), [=] { return kernels::decode_attend<P>(heads, head_width, key_tiles(gpu)); });
     // In memory, weights of decode steps are transposed.
     const auto add_decode = [&](std::string_view kernel, std::size_t weights, auto make) {
       add(named(kernel), make);
@@ -64,17 +64,18 @@ class Table {
     };
     const DecodeTiles tiles = decode_tiles(gpu);
     add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.columns); });
-    add(named("decode_part"), [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, tiles.keys); });
+    add(named("decode_part"), [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, few_key_tiles(gpu)); });
     add_decode("decode_down", 1, [=] { return kernels::decode_down<P, W>(4 * width, tiles.down); });
     add_decode("decode_project", 3,
                [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });
-    add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, tiles.head, tiles.rounds); });
+    add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, vocab, tiles.head, tiles.rounds); });
     add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.columns); });
     if (tiles.rows == 0) return;
     add_decode("decode_qkv-rows", 3,
-               [=] { return kernels::decode_qkv<P, W>(width, tiles.rows, tiles.columns_of_rows); });
-    add(named("decode_attend"), [=] { return kernels::decode_attend<P>(heads, head_width, tiles.keys); });
-    add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, tiles.rows, tiles.columns_of_rows); });
+               [=] { return kernels::decode_qkv<P, W>(width, tiles.rows, tiles.batch_columns); });
+    add(named("decode_attend-rows"),
+        [=] { return kernels::decode_attend<P>(heads, head_width, few_key_tiles(gpu)); });
+    add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, tiles.rows, tiles.batch_columns); });
   }
 
   /// Matmuls that only sm_90a has.
@@ -188,10 +189,10 @@ std::vector<NamedKernel> make_table() {
   for (const auto& [rows, keys, width] : {std::tuple{16, 128, 64}, {32, 64, 64}, {16, 64, 128}})
     table.add(fmt::format("attention-{}x{}x{}-bf16", rows, keys, width),
               [=, rows = rows, keys = keys, width = width] { return kernels::attention<bf16>(12, width, rows, keys); });
-  table.add("greedy_parts", [=] { return kernels::greedy_parts(vocab, 2048); });
-  table.add("greedy_token", [] { return kernels::greedy_token(25); });
+  table.add("greedy_parts", [=] { return kernels::greedy_parts(vocab, 1024, 8); });
+  table.add("greedy_token", [] { return kernels::greedy_token(7); });
   table.add("sample", [=] { return kernels::sample(vocab); });
-  table.add("advance", [] { return kernels::advance(64); });
+  table.add("mark_seen", [] { return kernels::mark_seen(64); });
   table.add("log_probability", [=] { return kernels::log_probability(vocab); });
   table.add("convert-f32-bf16", [] { return kernels::convert<bf16, f32>(4096); });
   table.add("convert-f16-f32", [] { return kernels::convert<f32, f16>(4096); });

@@ -32,6 +32,7 @@ struct Grid {
 struct LaunchCode {
   const void* id;
   std::function<void()> make;  ///< from any thread; does nothing if it has been made, and waits if it is being made
+  bool is_made = false;        ///< known to be made; false where that takes no time
 };
 
 struct Flattened;

@@ -61,9 +61,8 @@ class Gpt2 {
 
 /// A batch of sequences with their keys and values: prompts of different lengths first, then one token each at a time.
 ///
-/// A call that throws leaves the session as it was, with two exceptions. If an append() fails after its computation
-/// began, the text is unchanged but there are no logits; functions that need them throw Error until an append()
-/// succeeds. If the very end of a step fails, the session is lost, and every later call says so.
+/// A call that throws leaves the session as it was, with one exception: if an append() fails after its computation began,
+/// the text is unchanged but there are no logits; functions that need them throw Error until an append() succeeds.
 class Session {
  public:
   /// Space for `batch` sequences of up to `capacity` positions; Error if the model has fewer.
@@ -88,12 +87,11 @@ class Session {
   std::vector<std::int32_t> sample(const Sampling& sampling, std::span<const std::int64_t> streams = {});
 
   /// Does sample() begin the step that appends its tokens, before the host knows them? The results are the same, and
-  /// the device does not wait for the host. The default on a GPU, for up to 16 sequences; a caller that appends other
-  /// tokens than those sampled may turn it off.
+  /// the device does not wait for the host. The default on a GPU; a caller that appends other tokens than those sampled
+  /// may turn it off.
   void run_ahead(bool ahead);
 
-  /// Empties a sequence, as in a new session; it has no next token until tokens are appended to it. If this fails, the
-  /// session is lost.
+  /// Empties a sequence, as in a new session; it has no next token until tokens are appended to it.
   void clear(int sequence);
 
   /// Logits [batch, vocab] of each sequence's last token, for those in the last append().
@@ -101,10 +99,12 @@ class Session {
   /// Logits [batch, longest, vocab] at every position of the last append(); the padding of shorter sequences is
   /// meaningless.
   std::vector<float> all_logits();
-  /// The same, written to a tensor [batch * longest, vocab] on the model's device, in the order of the device's stream,
-  /// without a copy to the host. The tensor is the caller's: it may be used for any number of calls, and may outlive
-  /// the session. Error if it has another shape.
+  /// The same, written to a tensor [batch * longest, columns] on the model's device, in the order of the device's stream,
+  /// without a copy to the host. It has a column for each token, or more, which become 0: rows of a multiple of 16 bytes
+  /// are written several times as fast. The tensor is the caller's: it may be used for any number of calls, and may
+  /// outlive the session. Error if it has another number of rows, or too few columns.
   void all_logits(const Tensor<f32, 2>& logits);
+  void all_logits(const Tensor<bf16, 2>& logits);
   /// log softmax of logits [rows, vocab], on the host, at one target token per row.
   std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets);
 
@@ -115,7 +115,6 @@ class Session {
   class State;
 
  private:
-  void require_not_lost() const;
   void require_logits() const;
   std::size_t index_of(int sequence) const;
 
@@ -123,7 +122,6 @@ class Session {
   Gpt2Config config_;
   std::vector<bool> appended_;  // which sequences have logits; empty: none
   bool failed_ = false;         // the last append() failed
-  bool lost_ = false;
 };
 
 }  // namespace internal

@@ -233,10 +233,12 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
 LaunchCode CudaKernel::code(std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
   Variant variant;
   if (!graph_.cuda) classify_launch(arguments, grid, tiles_in(grid), variant);
-  return {codes_.place(variant), [this, variant] {
+  return {codes_.place(variant),
+          [this, variant] {
             Variant changed = variant;
             code_for(changed);
-          }};
+          },
+          codes_.has(variant)};
 }
 
 SplitKLaunch CudaKernel::classify_launch(std::span<const Argument> arguments, std::span<const std::int64_t> grid,

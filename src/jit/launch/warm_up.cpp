@@ -26,7 +26,8 @@ struct CodeToMake {
   std::exception_ptr failure = {};
 };
 
-/// Each code once, in the order of the launches. If that fails already, it is a failure of the code.
+/// Each code that is not made yet, once, in the order of the launches. If that fails already, it is a failure of the
+/// code.
 std::vector<CodeToMake> codes_of(const Sequence& sequence) {
   const Stream stream = sequence.device().stream();
   std::vector<CodeToMake> codes;
@@ -40,7 +41,7 @@ std::vector<CodeToMake> codes_of(const Sequence& sequence) {
     } catch (...) {
       failure = std::current_exception();
     }
-    if (code.id && known.insert(code.id).second) codes.push_back({executable, std::move(code), failure});
+    if (code.id && !code.is_made && known.insert(code.id).second) codes.push_back({executable, std::move(code), failure});
   }
   return codes;
 }

@@ -9,7 +9,8 @@
 namespace tessera::internal::codegen {
 namespace {
 
-constexpr int most_registers = 128;  // of loads that are moved, in one body
+constexpr int most_registers = 128;        // of loads that are moved, in one body
+constexpr int most_registers_of_loop = 32;  // in a loop without matmuls, whose other tiles need registers too
 
 class Mover {
  public:
@@ -17,23 +18,37 @@ class Mover {
 
   void run() {
     if (plan_.phases.size() > 1 || plan_.phases[0].roles.size() > 1 || plan_.learns_of_others()) return;
-    bool latency_bound = false;
+    bool has_matmul = false, latency_bound = false;
     PlanWalk walk(plan_);
     walk.each([&](const Role&, const Step& step, int, const auto&) {
       const Mma* const mma = step.action.as<Mma>();
+      has_matmul |= mma != nullptr;
       if (!mma || !mma->matmul.is_latency_bound()) return;
       latency_bound = true;
       weights_.insert(mma->matmul.b.buffer);
     });
-    if (!latency_bound) return;
     Body& body = plan_.phases[0].roles[0].body;
-    move_fetches(body);
-    move(body);
+    if (latency_bound) {
+      move_fetches(body);
+      move(body, most_registers);
+    } else if (!has_matmul) {
+      move_in_loops(body);
+    }
   }
 
  private:
-  void move(Body& body) {
-    for (Step& step : body) each_body(step, [&](Body& inner) { move(inner); });
+  void move_in_loops(Body& body) {
+    for (Step& step : body)
+      each_body(step, [&](Body& inner) {
+        if (step.action.is<Loop>())
+          move(inner, most_registers_of_loop);
+        else
+          move_in_loops(inner);
+      });
+  }
+
+  void move(Body& body, int most) {
+    for (Step& step : body) each_body(step, [&](Body& inner) { move(inner, most); });
     std::size_t reported = 0;  // behind the last message to the host: a check may guard the loads that follow it
     int registers = 0;
     for (std::size_t i = 0; i < body.size(); ++i) {
@@ -43,7 +58,7 @@ class Mover {
       while (to < i && may_move(body[to])) ++to;
       if (to == i) continue;
       registers += registers_of(*body[i].action.as<Load>());
-      if (registers > most_registers) return;
+      if (registers > most) return;
       std::rotate(body.begin() + static_cast<std::ptrdiff_t>(to), body.begin() + static_cast<std::ptrdiff_t>(i),
                   body.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     }
