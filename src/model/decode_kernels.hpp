@@ -101,12 +101,12 @@ auto decode_attend(int heads, int head_width, KeyTiles tiles) {
   });
 }
 
-/// Row b of x += row [1,K] w [K,C] + bias, for tile n of `columns` columns.
+/// Tile b of the rows of x += rows [R,K] w [K,C] + bias, for tile n of `columns` columns.
 template <Element P, Element W>
-void add_product(const Tile<P, 2>& row, int k, const In<W, 2>& w, const In<f32, 1>& bias, const InOut<f32, 2>& x,
-                 const Index& b, const Index& n, int columns) {
-  Tile update = mma(row, cast<P>(load(w, {0, n}, {k, columns})), zeros<f32>({1, columns}));
-  Tile residual = load(x, {b, n}, {1, columns});
+void add_product(const Tile<P, 2>& rows, const In<W, 2>& w, const In<f32, 1>& bias, const InOut<f32, 2>& x,
+                 const Index& b, const Index& n, int count, int k, int columns) {
+  Tile update = mma(rows, cast<P>(load(w, {0, n}, {k, columns})), zeros<f32>({count, columns}));
+  Tile residual = load(x, {b, n}, {count, columns});
   store(x, {b, n}, residual + (update + load(bias, {n}, {columns})));
 }
 
@@ -128,17 +128,29 @@ auto decode_project(int heads, int head_width, int parts, int columns) {
       sums = sums + share * reshape(load(y, {b, part, 0, 0}, {1, 1, heads, d}), {heads, d});
     }
     Tile row = cast<P>(reshape(sums * (1.0f / total), {1, width}));
-    add_product<P>(row, width, w, bias, x, b, n, columns);
+    add_product<P>(row, w, bias, x, b, n, 1, width, columns);
   });
 }
 
 /// x [B,C] += in [B,K] w [K,C] + bias.
 template <Element P, Element W>
-auto decode_down(int inner, int columns) {
+auto decode_residual(int k, int rows, int columns) {
   using A = Activation<P>;
-  return kernel("decode_down", [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> x) {
-    auto [b, n] = blocks(x.extent(0), cdiv(w.extent(1), columns));
-    add_product<P>(cast<P>(load(in, {b, 0}, {1, inner})), inner, w, bias, x, b, n, columns);
+  return kernel("decode_residual", [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> x) {
+    auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), columns));
+    add_product<P>(cast<P>(load(in, {b, 0}, {rows, k})), w, bias, x, b, n, rows, k, columns);
+  });
+}
+
+/// y [B,N] = activation(in [B,K] w [K,N] + bias).
+template <Element P, Element W>
+auto decode_linear(const char* name, int k, int rows, int columns, auto activation) {
+  using A = Activation<P>;
+  return kernel(name, [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
+    auto [b, n] = blocks(cdiv(y.extent(0), rows), cdiv(w.extent(1), columns));
+    Tile product = mma(cast<P>(load(in, {b, 0}, {rows, k})), cast<P>(load(w, {0, n}, {k, columns})),
+                       zeros<f32>({rows, columns}));
+    store(y, {b, n}, cast<A>(activation(product + load(bias, {n}, {columns}))));
   });
 }
 
@@ -155,18 +167,21 @@ auto activated_up(const char* name, int width, int rows, int columns, auto activ
   });
 }
 
+/// GPT-2's own GELU, and the exact one; of x, only x / 2 is kept, as in linear_exact_gelu.
+inline constexpr auto tanh_gelu = [](TileExpr auto const& e) { return gelu(e); };
+inline constexpr auto exact_gelu = [](TileExpr auto const& e) {
+  Tile half = e * 0.5f;
+  return fma(half, erf(half * 1.4142135623730951f), half);
+};
+inline constexpr auto unchanged = [](TileExpr auto const& e) { return e; };
+
 template <Element P, Element W>
 auto decode_up(int width, int rows, int columns) {
-  return activated_up<P, W>("decode_up", width, rows, columns, [](TileExpr auto const& e) { return gelu(e); });
+  return activated_up<P, W>("decode_up", width, rows, columns, tanh_gelu);
 }
-
-/// The exact GELU; of x, only x / 2 is kept, as in linear_exact_gelu.
 template <Element P, Element W>
 auto decode_exact_up(int width, int rows, int columns) {
-  return activated_up<P, W>("decode_exact_up", width, rows, columns, [](TileExpr auto const& e) {
-    Tile half = e * 0.5f;
-    return fma(half, erf(half * 1.4142135623730951f), half);
-  });
+  return activated_up<P, W>("decode_exact_up", width, rows, columns, exact_gelu);
 }
 
 /// logits [B,N] = layer norm of x [B,C], times the transposed head [V,C]; 0 behind V. Each CTA has `rounds` tiles of

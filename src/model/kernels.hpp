@@ -86,6 +86,29 @@ auto linear(MatmulTiles tiles) {
   });
 }
 
+/// Queries, keys and values in one matmul: x [B,T,C] w [C,3,C] + bias [3,C]. `to` are the queries [B,T,C], and the cache
+/// of keys and values [B,P,C], of which the new positions are written. A tile has positions of one sequence, and columns
+/// of one of the three.
+template <Element P, Element W>
+auto linear_qkv(MatmulTiles tiles) {
+  using A = Activation<P>;
+  return kernel("linear_qkv", [=](In<A, 3> x, In<W, 3> w, In<f32, 2> bias, In<i32, 1> past, In<i32, 1> count,
+                                  List<Out<A, 3>, 3> to) {
+    require(x.extent(2) == w.extent(0), "inner extents agree");
+    Index across = cdiv(w.extent(2), tiles.n);
+    auto [t, n, b] = blocks(cdiv(x.extent(1), tiles.m), 3 * across, x.extent(0));
+    Index which = n / across, j = n % across;
+    Var acc = zeros<f32>({tiles.m, tiles.n});
+    for (Index k : range(cdiv(x.extent(2), tiles.k)))
+      acc = mma(cast<P>(reshape(load(x, {b, t, k}, {1, tiles.m, tiles.k}), {tiles.m, tiles.k})),
+                cast<P>(reshape(load(w, {k, which, j}, {tiles.k, 1, tiles.n}), {tiles.k, tiles.n})), acc);
+    Tile y = cast<A>(acc + load(bias, {which, j}, {1, tiles.n}));
+    Tile start = where(which == 0, 0, item(load(past, {b}, {1})));
+    Tile extent = where(which == 0, x.extent(1), item(load(count, {b}, {1})));
+    store(to[which].slice(1, start, extent), {b, t, j}, reshape(y, {1, tiles.m, tiles.n}));
+  });
+}
+
 /// y [rows,N] = gelu(x [rows,K] w [K,N] + bias).
 template <Element P, Element W>
 auto linear_gelu(MatmulTiles tiles) {
@@ -139,22 +162,22 @@ auto append_cache(int width, int rows) {
 }
 
 /// Causal attention of the new positions over the cache, which by now includes them, with the online softmax (Dao et
-/// al., 2022): it needs memory for one tile of scores only, whatever the length. qkv [B,T,3C], keys and values [B,P,C]
-/// -> y [B,T,C].
+/// al., 2022): it needs memory for one tile of scores only, whatever the length. q [B,T,C], or wider, keys and values
+/// [B,P,C] -> y [B,T,C].
 template <Element P>
 auto attention(int heads, int head_width, int bm, int bn) {
   using A = Activation<P>;
   const int d = head_width;
-  return kernel("attention", [=](In<A, 3> qkv, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
+  return kernel("attention", [=](In<A, 3> queries, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                  Out<A, 3> y, Scalar<f32> scale) {
-    require(qkv.extent(2) == 3 * heads * d, "queries, keys and values side by side");
-    auto [m, h, b] = blocks(cdiv(qkv.extent(1), bm), heads, qkv.extent(0));
+    require(queries.extent(2) >= heads * d, "heads side by side");
+    auto [m, h, b] = blocks(cdiv(queries.extent(1), bm), heads, queries.extent(0));
     Tile start = item(load(past, {b}, {1}));
     Tile length = start + item(load(count, {b}, {1}));
     // The cache beyond `length` was never written: it is read as 0, and 0 * v stays 0.
     const auto filled_keys = keys.slice(1, 0, length);
     const auto filled_values = values.slice(1, 0, length);
-    Tile q = cast<P>(reshape(load(qkv, {b, m, h}, {1, bm, d}), {bm, d}));
+    Tile q = cast<P>(reshape(load(queries, {b, m, h}, {1, bm, d}), {bm, d}));
     Tile rows = start + m * bm + iota({bm, 1}, 0);
     Tile reach = maximum(minimum(length, start + (m + 1) * bm), 1);
     Tile factor = scale * log2e;

@@ -61,6 +61,8 @@ class TypedNetwork final : public Gpt2::Network {
   std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
 
   bool is_on_gpu() const { return target_.gpu; }
+  /// Are the weights [K,N] of layers contiguous along K?
+  bool is_along_k() const { return along_k_; }
   const Kernels<P, W>& kernels() const { return kernels_; }
   /// If decode steps of one sequence, and of a few, have kernels of their own.
   const std::optional<DecodeKernels<P, W>>& decode_kernels() const { return decode_kernels_; }

@@ -33,6 +33,7 @@ class ByTiles {
 template <Element P, Element W>
 struct Matmuls {
   decltype(kernels::linear<P, W>({})) qkv;
+  decltype(kernels::linear_qkv<P, W>({})) qkv_to_cache;
   decltype(kernels::linear_gelu<P, W>({})) up;
   decltype(kernels::linear_residual<P, W>({})) project, down;
 };
@@ -54,7 +55,7 @@ struct DecodeKernels {
         project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
         up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, 1, tiles.columns)
                                       : kernels::decode_up<P, W>(config.width, 1, tiles.columns)),
-        down(kernels::decode_down<P, W>(config.inner, tiles.down)),
+        down(kernels::decode_residual<P, W>(config.inner, 1, tiles.down)),
         head(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds)),
         greedy_token(kernels::greedy_token(head_parts)) {}
   int parts, head_parts;  // of the cache, and of the logits
@@ -62,7 +63,7 @@ struct DecodeKernels {
   decltype(kernels::decode_part<P>(0, 0, 0, {})) part;
   decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) project;
   decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
-  decltype(kernels::decode_down<P, W>(0, 0)) down;
+  decltype(kernels::decode_residual<P, W>(0, 0, 0)) down;
   decltype(kernels::decode_head<P, W>(0, 0, 0, 0)) head;
   decltype(kernels::greedy_token(0)) greedy_token;
 };
@@ -107,14 +108,35 @@ template <Element P, Element W>
 struct BatchKernels {
   BatchKernels(const Gpt2Config& config, const DecodeTiles& tiles, const KeyTiles& keys)
       : most(tiles.rows),
-        qkv(kernels::decode_qkv<P, W>(config.width, tiles.rows, tiles.batch_columns)),
         attend(kernels::decode_attend<P>(config.heads, config.head_width(), keys)),
-        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, tiles.rows, tiles.batch_columns)
-                                      : kernels::decode_up<P, W>(config.width, tiles.rows, tiles.batch_columns)) {}
+        project(kernels::decode_residual<P, W>(config.width, tiles.rows, tiles.batch_project)) {
+    const int width = config.width, columns = tiles.batch_columns;
+    const bool is_exact = config.gelu == Gelu::exact;
+    if (tiles.batch_down > 0) down = kernels::decode_residual<P, W>(config.inner, tiles.rows, tiles.batch_down);
+    if (tiles.normalizes)
+      normalizing = {kernels::decode_qkv<P, W>(width, tiles.rows, columns),
+                     is_exact ? kernels::decode_exact_up<P, W>(width, tiles.rows, columns)
+                              : kernels::decode_up<P, W>(width, tiles.rows, columns)};
+    else
+      linear = {kernels::decode_linear<P, W>("decode_linear", width, tiles.rows, columns, kernels::unchanged),
+                is_exact ? kernels::decode_linear<P, W>("decode_exact_gelu", width, tiles.rows, columns, kernels::exact_gelu)
+                         : kernels::decode_linear<P, W>("decode_gelu", width, tiles.rows, columns, kernels::tanh_gelu)};
+  }
+  using Residual = decltype(kernels::decode_residual<P, W>(0, 0, 0));
+  using Linear = decltype(kernels::decode_linear<P, W>("", 0, 0, 0, kernels::unchanged));
+  struct Normalizing {
+    decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
+    decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
+  };
+  struct AfterNorm {
+    Linear qkv, up;
+  };
   int most;  // sequences
-  decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
   decltype(kernels::decode_attend<P>(0, 0, {})) attend;
-  decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
+  Residual project;
+  std::optional<Residual> down;
+  std::optional<Normalizing> normalizing;  // or, if registers do not hold the rows,
+  std::optional<AfterNorm> linear;         // kernels of rows that another one has normalized
 };
 
 /// Makes the kernels of the matmuls for a number of rows, on first use.
@@ -134,7 +156,7 @@ class MatmulKernels {
       return choose<P>(family, {rows, n, k, along_k_}, device_);
     };
     std::lock_guard lock(mutex_);
-    return {linear_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
+    return {linear_[tiles(3 * c, c)], linear_qkv_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
             linear_residual_[tiles(c, c, MatmulFamily::residual)],
             linear_residual_[tiles(c, inner, MatmulFamily::residual)]};
   }
@@ -153,6 +175,7 @@ class MatmulKernels {
   bool along_k_;
   std::mutex mutex_;
   ByTiles<decltype(Matmuls<P, W>::qkv)> linear_{kernels::linear<P, W>};
+  ByTiles<decltype(Matmuls<P, W>::qkv_to_cache)> linear_qkv_{kernels::linear_qkv<P, W>};
   ByTiles<decltype(Matmuls<P, W>::up)> linear_gelu_;
   ByTiles<decltype(Matmuls<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
   template <Element L>

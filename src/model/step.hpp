@@ -151,7 +151,9 @@ class Step {
     const auto& kernels = network_.kernels();
     const std::int64_t width = config().width;
     const float epsilon = config().epsilon;
-    const Tensor<A, 2> qkv(device(), {batch_ * length_, 3 * width}), attended(device(), {batch_ * length_, width});
+    // Queries alone, if keys and values go to the cache at once.
+    const Tensor<A, 2> qkv(device(), {batch_ * length_, tiles_are_of_sequences() ? width : 3 * width}),
+        attended(device(), {batch_ * length_, width});
 
     Sequence made(device());
     made.add(kernels.embed, ids_, memory_.past, network_.wte, network_.wpe, by_sequence(x_));
@@ -159,15 +161,22 @@ class Step {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
       made.add(kernels.one_norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
-      made.add(matmuls_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
-      if (length_ == 1 && network_.is_on_gpu()) {
-        made.add(kernels.decode_attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
+      const auto attend = [&](const auto& kernel) {
+        made.add(kernel, by_sequence(qkv), keys, values, memory_.past, memory_.count, by_sequence(attended), scale());
+      };
+      if (tiles_are_of_sequences()) {
+        made.add(matmuls_.qkv_to_cache, by_sequence(normed_), by_thirds(block.attn_weight),
+                 block.attn_bias.reshaped(std::array{std::int64_t{3}, width}), memory_.past, memory_.count,
+                 std::vector{by_sequence(qkv), keys, values});
+        attend(kernels.attention);
       } else {
-        made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
-        const auto add = [&](const auto& kernel) {
-          made.add(kernel, by_sequence(qkv), keys, values, memory_.past, memory_.count, by_sequence(attended), scale());
-        };
-        length_ == 1 ? add(kernels.decode_attention) : add(kernels.attention);
+        made.add(matmuls_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
+        if (length_ == 1 && network_.is_on_gpu()) {
+          made.add(kernels.decode_attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
+        } else {
+          made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
+          length_ == 1 ? attend(kernels.decode_attention) : attend(kernels.attention);
+        }
       }
       made.add(matmuls_.project, attended, block.proj_weight, block.proj_bias, x_);
       made.add(kernels.one_norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
@@ -183,18 +192,33 @@ class Step {
     const BatchKernels<P, W>& batch = *network_.batch_kernels();
     const float epsilon = config().epsilon;
     const Tensor<A, 2> qkv(device(), {batch_, 3 * config().width});
-    const Tensor<A, 2>& attended = normed_;
+    const Tensor<A, 2>& attended = normed_;  // of which one is used at a time
 
     Sequence made(device());
     made.add(kernels.embed, ids_, memory_.past, network_.wte, network_.wpe, by_sequence(x_));
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
-      made.add(batch.qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, qkv, epsilon);
+      if (batch.normalizing) {
+        made.add(batch.normalizing->qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias,
+                 qkv, epsilon);
+      } else {
+        made.add(kernels.one_norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
+        made.add(batch.linear->qkv, normed_, block.attn_weight, block.attn_bias, qkv);
+      }
       made.add(batch.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
-      made.add(matmuls_.project, attended, block.proj_weight, block.proj_bias, x_);
-      made.add(batch.up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_, epsilon);
-      made.add(matmuls_.down, inner_, block.out_weight, block.out_bias, x_);
+      made.add(batch.project, attended, block.proj_weight, block.proj_bias, x_);
+      if (batch.normalizing) {
+        made.add(batch.normalizing->up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_,
+                 epsilon);
+      } else {
+        made.add(kernels.one_norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
+        made.add(batch.linear->up, normed_, block.fc_weight, block.fc_bias, inner_);
+      }
+      if (batch.down)
+        made.add(*batch.down, inner_, block.out_weight, block.out_bias, x_);
+      else
+        made.add(matmuls_.down, inner_, block.out_weight, block.out_bias, x_);
     }
     return made;
   }
@@ -209,6 +233,18 @@ class Step {
     made.add(kernels.greedy_token, memory_.best_tokens, memory_.best_scores, memory_.token, chosen_, memory_.count,
              memory_.past);
     return made;
+  }
+  /// Do tiles of the rows of one sequence lose little to those of all rows?
+  bool tiles_are_of_sequences() const {
+    constexpr std::int64_t rows = 128;
+    const std::int64_t padded = (length_ + rows - 1) / rows * rows;
+    return network_.is_on_gpu() && (batch_ == 1 || padded * 8 <= length_ * 9) && length_ > 1;
+  }
+  /// A weight [C,3C] as [C,3,C].
+  Tensor<W, 3> by_thirds(const Tensor<W, 2>& weight) const {
+    const std::int64_t width = config().width;
+    if (!network_.is_along_k()) return weight.reshaped(std::array<std::int64_t, 3>{width, 3, width});
+    return weight.permuted({1, 0}).reshaped(std::array<std::int64_t, 3>{3, width, width}).permuted({2, 0, 1});
   }
   auto by_sequence(const auto& tensor) const { return tensor.reshaped(std::array{batch_, length_, tensor.extent(1)}); }
 

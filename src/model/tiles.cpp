@@ -45,21 +45,29 @@ DecodeTiles decode_tiles(const TileTarget& target) {
   };
   // A multiprocessor has tiles one after another, each with a fixed cost of about 8 columns. Queries, keys and values
   // are in different tiles, so that columns divide the width.
-  const auto best = [&](int first, int step, const auto& fits) {
+  const auto best = [&](int n, int first, int step, const auto& fits) {
     int columns = first, least = std::numeric_limits<int>::max();
     for (int wide = 8; wide <= 32; wide += step) {
-      const int cost = ceil_div(ceil_div(target.inner, wide), multiprocessors) * (wide + 8);
+      const int cost = ceil_div(ceil_div(n, wide), multiprocessors) * (wide + 8);
       if (target.width % wide == 0 && fits(wide) && cost < least) least = cost, columns = wide;
     }
     return columns;
   };
-  const int batch_columns = best(0, 8, [&](int wide) { return wide * target.width <= 32 * 1024; });
+  // Several rows and the weights of a tile are in shared memory, all at once.
+  constexpr int rows = 16, most_shared = 200 * 1024;
+  const auto best_of_batch = [&](int n, int k) {
+    return best(n, 0, 8, [&](int wide) { return wide * target.width <= 32 * 1024 && (rows + wide) * k * 2 <= most_shared; });
+  };
+  const int batch_columns = best_of_batch(target.inner, target.width);
   const int heads = target.width / std::max(target.head_width, 1);
   return {
-      .columns = best(most(target.width, 8, limit), 4, [&](int wide) { return elements(target.width, wide) <= limit; }),
-      // Registers hold no wider rows, nor most GPUs' shared memory weights of 32 bits.
-      .rows = batch_columns > 0 && target.width <= 1024 && target.operands == ElementType::bf16 ? 16 : 0,
+      .columns = best(target.inner, most(target.width, 8, limit), 4, [&](int wide) { return elements(target.width, wide) <= limit; }),
+      // Most GPUs' shared memory holds no weights of 32 bits.
+      .rows = batch_columns > 0 && target.operands == ElementType::bf16 ? rows : 0,
+      .normalizes = target.width <= 1024,  // registers hold no wider rows
       .batch_columns = batch_columns,
+      .batch_project = best_of_batch(target.width, target.width),
+      .batch_down = best_of_batch(target.width, target.inner),
       .project = most(target.width, 16, 80),
       .down = most(target.inner, 4, 96),
       .head = most(target.width, 16, 64),

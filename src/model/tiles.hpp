@@ -33,7 +33,10 @@ KeyTiles few_key_tiles(const TileTarget& target);
 struct DecodeTiles {
   int columns;          ///< of QKV and the first matmul of the MLP, for one CTA and one sequence
   int rows;             ///< in a tile of several sequences; 0: no such tiles
-  int batch_columns;    ///< the columns of such a tile
+  bool normalizes;      ///< do the kernels with such tiles normalize their rows?
+  int batch_columns;    ///< columns of QKV and the first matmul of the MLP with such tiles
+  int batch_project;    ///< of the projection
+  int batch_down;       ///< of the second matmul of the MLP; 0: shared memory holds no such tiles
   int project;          ///< columns of the projection, for one sequence
   int down;             ///< of the second matmul of the MLP, which has the longest
   int head;             ///< of the head

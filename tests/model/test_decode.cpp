@@ -177,7 +177,44 @@ void compare_parts(const Device& device, int length) {
   CHECK(relative_difference({at_once.begin(), at_once.end()}, expected) <= 1e-2);
 }
 
+/// Rows times weights, for several rows and for one, with columns that tiles do not divide, against f64.
+void compare_rows(const Device& device, int batch, int k, int n, int rows) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  const auto numbers = [&](int count) {
+    std::vector<float> made(static_cast<std::size_t>(count));
+    for (float& number : made) number = static_cast<float>(bf16(normal(random)));
+    return made;
+  };
+  const auto as_bf16 = [](const std::vector<float>& from) { return std::vector<bf16>(from.begin(), from.end()); };
+  const auto in = numbers(batch * k), w = numbers(k * n), bias = numbers(n), before = numbers(batch * n);
+  const Tensor<bf16, 2> on_in(device, {batch, k}), on_w(device, {n, k}), y(device, {batch, n});
+  const Tensor<f32, 1> on_bias(device, {n});
+  const Tensor<f32, 2> x(device, {batch, n});
+  on_in.copy_from(as_bf16(in)), on_w.copy_from(as_bf16(w)), on_bias.copy_from(bias), x.copy_from(before);
+  const Tensor<bf16, 2> weights = on_w.permuted({1, 0});
+  launch(device.stream(), kernels::decode_residual<bf16, bf16>(k, rows, 8), on_in, weights, on_bias, x);
+  launch(device.stream(), kernels::decode_linear<bf16, bf16>("decode_gelu", k, rows, 16, kernels::tanh_gelu), on_in,
+         weights, on_bias, y);
+  std::vector<float> sums, activated;
+  for (int b = 0; b < batch; ++b)
+    for (int j = 0; j < n; ++j) {
+      double sum = bias[static_cast<std::size_t>(j)];
+      for (int i = 0; i < k; ++i)
+        sum += static_cast<double>(in[static_cast<std::size_t>(b * k + i)]) * w[static_cast<std::size_t>(j * k + i)];
+      sums.push_back(static_cast<float>(sum + before[static_cast<std::size_t>(b * n + j)]));
+      activated.push_back(static_cast<float>(0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)))));
+    }
+  INFO(batch << " rows of " << k << " to " << n);
+  CHECK(relative_difference(x.to_vector(), sums) <= 1e-5);
+  const std::vector<bf16> found = y.to_vector();
+  CHECK(relative_difference({found.begin(), found.end()}, activated) <= 5e-3);
+}
+
 void compare_all(const Device& device) {
+  for (const auto& [batch, k, n, rows] :
+       {std::tuple{3, 48, 20, 16}, {16, 264, 24, 16}, {7, 1040, 40, 16}, {2, 3072, 16, 16}, {2, 520, 24, 1}})
+    compare_rows(device, batch, k, n, rows);
   for (const int length : {1, 33, 128, 131, 290}) compare_parts(device, length);
   compare(device, config_of(48, 3, Gelu::tanh), Compute::f32, 7, 4, 1e-5);
   // The first step has no earlier keys; and most parts of the cache have none.
@@ -249,16 +286,25 @@ void check_decode_kernels(int width, int heads) {
       .gpu = true, .operands = element_type<P>, .width = width, .head_width = 64, .inner = 4 * width};
   const DecodeTiles tiles = decode_tiles(target);
   check(kernels::decode_qkv<P, W>(width, 1, tiles.columns), 3);
-  if (tiles.rows > 0) check(kernels::decode_qkv<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
+  if (tiles.rows > 0 && tiles.normalizes)
+    check(kernels::decode_qkv<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
+  if (tiles.rows > 0) {
+    check(kernels::decode_linear<P, W>("decode_gelu", width, tiles.rows, tiles.batch_columns, kernels::exact_gelu), 1,
+          false);
+    check(kernels::decode_residual<P, W>(width, tiles.rows, tiles.batch_project), 1, false);
+    if (tiles.batch_down > 0) check(kernels::decode_residual<P, W>(4 * width, tiles.rows, tiles.batch_down), 1, false);
+  }
   for (const KeyTiles& keys : {key_tiles(target), few_key_tiles(target)})
     check(kernels::decode_attend<P>(heads, 64, keys), -1);
   check(kernels::decode_part<P>(heads, 64, tiles.parts, few_key_tiles(target)), -1);
   check(kernels::decode_project<P, W>(heads, 64, tiles.parts, tiles.project), 3);
   check(kernels::decode_up<P, W>(width, 1, tiles.columns), 3);
-  if (tiles.rows > 0) check(kernels::decode_up<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
+  if (tiles.rows > 0 && tiles.normalizes)
+    check(kernels::decode_up<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
   check(kernels::decode_exact_up<P, W>(width, 1, tiles.columns), 3);
-  if (tiles.rows > 0) check(kernels::decode_exact_up<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
-  check(kernels::decode_down<P, W>(4 * width, tiles.down), 1);
+  if (tiles.rows > 0 && tiles.normalizes)
+    check(kernels::decode_exact_up<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
+  check(kernels::decode_residual<P, W>(4 * width, 1, tiles.down), 1);
   check(kernels::decode_head<P, W>(width, 50257, tiles.head, tiles.rounds), -1);
 }
 

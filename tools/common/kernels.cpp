@@ -65,7 +65,7 @@ class Table {
     const DecodeTiles tiles = decode_tiles(gpu);
     add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.columns); });
     add(named("decode_part"), [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, few_key_tiles(gpu)); });
-    add_decode("decode_down", 1, [=] { return kernels::decode_down<P, W>(4 * width, tiles.down); });
+    add_decode("decode_residual", 1, [=] { return kernels::decode_residual<P, W>(4 * width, 1, tiles.down); });
     add_decode("decode_project", 3,
                [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });
     add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, vocab, tiles.head, tiles.rounds); });
@@ -75,6 +75,13 @@ class Table {
                [=] { return kernels::decode_qkv<P, W>(width, tiles.rows, tiles.batch_columns); });
     add(named("decode_attend-rows"),
         [=] { return kernels::decode_attend<P>(heads, head_width, few_key_tiles(gpu)); });
+    add_decode("decode_residual-rows", 1,
+               [=] { return kernels::decode_residual<P, W>(width, tiles.rows, tiles.batch_project); });
+    add_decode("decode_residual-wide-rows", 1,
+               [=] { return kernels::decode_residual<P, W>(4 * width, tiles.rows, tiles.batch_down); });
+    add_decode("decode_gelu-rows", 1, [=] {
+      return kernels::decode_linear<P, W>("decode_gelu", 1600, tiles.rows, tiles.batch_columns, kernels::tanh_gelu);
+    });
     add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, tiles.rows, tiles.batch_columns); });
   }
 
@@ -92,6 +99,7 @@ class Table {
     for (const MatmulTiles& tiles : wgmma_tiles()) {
       const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
       add_one("linear-" + of, linear(tiles));
+      add_one("linear_qkv-" + of, [=] { return kernels::linear_qkv<bf16, bf16>(tiles); });
       add_one("linear_gelu-" + of, [=] { return kernels::linear_gelu<bf16, bf16>(tiles); });
       add_one("linear_residual-" + of, [=] { return kernels::linear_residual<bf16, bf16>(tiles); });
       add_one("linear_cast-" + of, [=] { return kernels::linear_cast(tiles); });

@@ -61,11 +61,13 @@ class Planner {
   // A computed left operand: rows stay with their warp, so that values do not leave its registers.
   bool chained(Id id, const MatmulPlan& plan) const { return plan.a.load == no_id && !is_row_block(id, plan); }
 
-  // Few rows that are computed, but not by another matmul, times weights: all warps compute them, each a slice of k.
+  // Few rows times weights, at once: rows that are loaded, or computed, but not by another matmul. All warps compute
+  // them, each a slice of k.
   bool is_row_block(Id id, const MatmulPlan& plan) const {
+    constexpr int least_loaded = 256;  // along k
     const Matmul& matmul = plan.matmul;
-    return matmul.kind == MatmulKind::mma_sync && matmul.m <= 16 && plan.a.load == no_id && plan.b.load != no_id &&
-           !analysis_.in_loop(id) && !follows_matmul(analysis_[id].in[0]);
+    return matmul.kind == MatmulKind::mma_sync && matmul.m <= 16 && plan.b.load != no_id && !analysis_.in_loop(id) &&
+           (plan.a.load == no_id ? !follows_matmul(analysis_[id].in[0]) : matmul.k >= least_loaded);
   }
   // Is the value computed from a matmul, perhaps one in a loop before it?
   bool follows_matmul(Id of) const {

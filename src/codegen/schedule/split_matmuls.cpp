@@ -99,7 +99,9 @@ class StripPlanner {
     const bool reused = graph_[operands.source[0].load].region != graph_[id].region ||
                         graph_[operands.source[1].load].region != graph_[id].region;
     const std::int64_t whole = bytes(id, k_of(id));
-    return reused ? whole <= room() : others + 2 * whole <= room();
+    // Few rows wait for memory, not for the matmul: they are loaded at once.
+    const bool few = graph_[id].region == 0 && graph_[id].shape[0] <= 16;
+    return reused ? whole <= room() : others + (few ? 1 : 2) * whole <= room();
   }
 
   int strips(Id id, std::int64_t others) const {
