@@ -8,16 +8,32 @@
 
 namespace tessera::internal::kernels {
 
-/// Layer norm of x [B,C], times w [C,3C], plus bias: queries, keys and values qkv [B,3C] of the new position.
+/// Layer norm of x [B,C], times w [C,3C], plus bias: q [B,C], and the keys and values [B,P,C] of the new position of
+/// the sequences that have one (count [B] is 1).
 template <Element P, Element W>
 auto decode_qkv(int width, int rows, int columns) {
   using A = Activation<P>;
-  return kernel("decode_qkv", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
-                                  Out<A, 2> qkv, Scalar<f32> epsilon) {
-    auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), columns));
+  return kernel("decode_qkv",
+                [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past,
+                    In<i32, 1> count, Out<A, 2> q, Out<A, 3> keys, Out<A, 3> values, Scalar<f32> epsilon) {
+    require(w.extent(1) == 3 * width, "queries, keys and values side by side");
+    const int parts = width / columns;  // queries, keys and values are in different tiles
+    auto [b, n] = blocks(cdiv(x.extent(0), rows), 3 * parts);
     Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), width, scale, shift, epsilon));
-    Tile y = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns}));
-    store(qkv, {b, n}, cast<A>(y + load(bias, {n}, {columns})));
+    Tile y = cast<A>(mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns})) +
+                     load(bias, {n}, {columns}));
+    // Tiles outside of a tensor are not stored.
+    store(q, {b, n}, y);
+    if (rows == 1) {
+      Tile start = item(load(past, {b}, {1})), extent = item(load(count, {b}, {1}));
+      store(keys.slice(1, start, extent), {b, 0, n - parts}, reshape(y, {1, 1, columns}));
+      store(values.slice(1, start, extent), {b, 0, n - 2 * parts}, reshape(y, {1, 1, columns}));
+    } else {
+      Tile position = (b * rows + iota({rows}, 0)) * keys.extent(1) + load(past, {b}, {rows});
+      Tile at = where(load(count, {b}, {rows}) > 0, position, -1);
+      scatter(keys.flatten(0), at, {n - parts}, y);
+      scatter(values.flatten(0), at, {n - 2 * parts}, y);
+    }
   });
 }
 
@@ -27,31 +43,21 @@ struct Attended {
   Tile<f32, 3> sums, top, norm;
 };
 
-/// One new position of sequence b, with query, key and value in qkv [B,3C], and the keys and values [B,P,C] before it:
-/// head h, of H, over tiles of `keys` positions: `part`, part + parts, ... The part whose tile has the new position
-/// appends its key and value to the cache.
-///
-/// Key i of a tile belongs to group i mod `groups`, and each group, a few lanes of a warp, has an online softmax of its
-/// own: so warps exchange nothing until the end.
+/// The keys and values of head h of sequence b, in tiles of `keys` positions: `part`, part + parts, ... Key i of a tile
+/// belongs to group i mod `groups`, and each group, a few lanes of a warp, has an online softmax of its own: so warps
+/// exchange nothing until the end.
 template <Element A>
-Attended attend(const In<A, 2>& qkv, const InOut<A, 3>& keys, const InOut<A, 3>& values, const In<i32, 1>& past,
-                const In<i32, 1>& count, const Index& b, const Index& h, const Index& part, int heads, int d, int parts,
-                const KeyTiles& tiles, const Scalar<f32>& scale) {
+Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values, const Index& length, const Index& b,
+                const Index& h, const Index& part, int d, int parts, const KeyTiles& tiles, const Scalar<f32>& scale) {
   const int groups = tiles.groups, each = tiles.keys / groups;
-  Tile length = item(load(past, {b}, {1}));
   // Behind `length`, the cache may hold anything: scores there are not used, and values are read as 0, since 0 * NaN
   // is NaN.
   const auto filled_values = values.slice(1, 0, length);
-  Tile row = reshape(cast<f32>(load(qkv, {b, h}, {1, d})) * (scale * log2e), {1, 1, d});
-  Tile new_key = load(qkv, {b, h + heads}, {1, d}), new_value = load(qkv, {b, h + 2 * heads}, {1, d});
-  Tile is_here = (length / tiles.keys) % parts == part;
-  Tile first = is_here & (iota({1, groups, 1}, 1) == 0);  // the group of the new position
-  Var hi = where(first, sum(cast<f32>(reshape(new_key, {1, 1, d})) * row, 2), -1e30);
-  Var total = where(first, 1.0f, 0.0f), acc = where(first, cast<f32>(reshape(new_value, {1, 1, d})), 0.0f);
+  Tile row = reshape(cast<f32>(load(q, {b, h}, {1, d})) * (scale * log2e), {1, 1, d});
+  Var hi = full<f32>({1, groups, 1}, -1e30), total = zeros<f32>({1, groups, 1}), acc = zeros<f32>({1, groups, d});
   const auto add = [&](const Index& j) {
-    Tile some_keys = load(keys, {b, j, h}, {1, tiles.keys, d});
-    Tile some_values = load(filled_values, {b, j, h}, {1, tiles.keys, d});
-    Tile k = cast<f32>(reshape(some_keys, {each, groups, d})), v = cast<f32>(reshape(some_values, {each, groups, d}));
+    Tile k = cast<f32>(reshape(load(keys, {b, j, h}, {1, tiles.keys, d}), {each, groups, d}));
+    Tile v = cast<f32>(reshape(load(filled_values, {b, j, h}, {1, tiles.keys, d}), {each, groups, d}));
     Tile at = j * tiles.keys + iota({each, groups, 1}, 0) * groups + iota({each, groups, 1}, 1);
     Tile s = where(at < length, sum(k * row, 2), -inf);
     Tile highest = maximum(hi, max(s, axis(0))), p = exp2(s - highest), a = exp2(hi - highest);
@@ -59,44 +65,42 @@ Attended attend(const In<A, 2>& qkv, const InOut<A, 3>& keys, const InOut<A, 3>&
     acc = acc * a + sum(p * v, 0);
     hi = highest;
   };
-  if (parts > 1) add(part);  // ahead of the loop, so that these loads do not wait for the length
-  for (Index i : range(parts > 1 ? 1 : 0, cdiv(length, parts * tiles.keys))) add(i * parts + part);
-  Tile added = where(is_here, item(load(count, {b}, {1})), 0);
-  store(keys.slice(1, length, added), {b, 0, h}, reshape(new_key, {1, 1, d}));
-  store(values.slice(1, length, added), {b, 0, h}, reshape(new_value, {1, 1, d}));
+  add(part);  // ahead of the loop, so that these loads do not wait for the length
+  for (Index i : range(1, cdiv(length, parts * tiles.keys))) add(i * parts + part);
   Tile top = max(hi, axis(1)), share = exp2(hi - top);
   return {sum(acc * share, 1), top, sum(total * share, 1)};
 }
 
-/// Attention of a new position over a part of the cache (Flash-Decoding, Dao et al., 2023), see attend(): for each part
+/// Attention of q [B,C] over a part of the keys and values [B,P,C] (Flash-Decoding, Dao et al., 2023): for each part
 /// the weighted values y [B,S,H,d], the largest score top [B,S,H], in powers of 2, and the sum of the weights norm.
 template <Element P>
 auto decode_part(int heads, int head_width, int parts, KeyTiles tiles) {
   using A = Activation<P>;
   const int d = head_width;
-  return kernel("decode_part", [=](In<A, 2> qkv, InOut<A, 3> keys, InOut<A, 3> values, In<i32, 1> past,
-                                   In<i32, 1> count, Out<f32, 4> y, Out<f32, 3> top, Out<f32, 3> norm,
-                                   Scalar<f32> scale) {
-    require(qkv.extent(1) == 3 * heads * d, "queries, keys and values side by side");
-    auto [part, h, b] = blocks(parts, heads, qkv.extent(0));
-    Attended all = attend(qkv, keys, values, past, count, b, h, part, heads, d, parts, tiles, scale);
+  return kernel("decode_part", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
+                                   Out<f32, 4> y, Out<f32, 3> top, Out<f32, 3> norm, Scalar<f32> scale) {
+    require(q.extent(1) == heads * d, "heads side by side");
+    auto [part, h, b] = blocks(parts, heads, q.extent(0));
+    Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
+    Attended all = attend(q, keys, values, length, b, h, part, d, parts, tiles, scale);
     store(y, {b, part, h, 0}, reshape(all.sums, {1, 1, 1, d}));
     store(top, {b, part, h}, all.top);
     store(norm, {b, part, h}, all.norm);
   });
 }
 
-/// The same over the whole cache: y [B,C].
+/// The same over all keys: y [B,C]. Queries are the first columns of q, which may be wider.
 template <Element P>
 auto decode_attend(int heads, int head_width, KeyTiles tiles) {
   using A = Activation<P>;
   const int d = head_width;
-  return kernel("decode_attend", [=](In<A, 2> qkv, InOut<A, 3> keys, InOut<A, 3> values, In<i32, 1> past,
-                                     In<i32, 1> count, Out<A, 2> y, Scalar<f32> scale) {
-    require(qkv.extent(1) == 3 * heads * d, "queries, keys and values side by side");
+  return kernel("decode_attend", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
+                                     Out<A, 2> y, Scalar<f32> scale) {
+    require(q.extent(1) >= heads * d, "heads side by side");
     if (tiles.occupancy > 0) hints({.occupancy = tiles.occupancy});
-    auto [h, b] = blocks(heads, qkv.extent(0));
-    Attended all = attend(qkv, keys, values, past, count, b, h, constant<i32>(0), heads, d, 1, tiles, scale);
+    auto [h, b] = blocks(heads, q.extent(0));
+    Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
+    Attended all = attend(q, keys, values, length, b, h, constant<i32>(0), d, 1, tiles, scale);
     store(y, {b, h}, reshape(cast<A>(all.sums / maximum(all.norm, 1e-30)), {1, d}));
   });
 }

@@ -171,12 +171,13 @@ class Step {
         attend(kernels.attention);
       } else {
         made.add(matmuls_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
-        if (length_ == 1 && network_.is_on_gpu()) {
+        made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
+        if (length_ > 1)
+          attend(kernels.attention);
+        else if (network_.is_on_gpu())
           made.add(kernels.decode_attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
-        } else {
-          made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
-          length_ == 1 ? attend(kernels.decode_attention) : attend(kernels.attention);
-        }
+        else
+          attend(kernels.decode_attention);
       }
       made.add(matmuls_.project, attended, block.proj_weight, block.proj_bias, x_);
       made.add(kernels.one_norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
@@ -191,7 +192,8 @@ class Step {
     const auto& kernels = network_.kernels();
     const BatchKernels<P, W>& batch = *network_.batch_kernels();
     const float epsilon = config().epsilon;
-    const Tensor<A, 2> qkv(device(), {batch_, 3 * config().width});
+    const Tensor<A, 2>& q = memory_.last;
+    const Tensor<A, 2> qkv(device(), {batch_, batch.linear ? 3 * config().width : 0});
     const Tensor<A, 2>& attended = normed_;  // of which one is used at a time
 
     Sequence made(device());
@@ -201,12 +203,14 @@ class Step {
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
       if (batch.normalizing) {
         made.add(batch.normalizing->qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias,
-                 qkv, epsilon);
+                 memory_.past, memory_.count, q, keys, values, epsilon);
+        made.add(batch.attend, q, keys, values, memory_.past, memory_.count, attended, scale());
       } else {
         made.add(kernels.one_norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
         made.add(batch.linear->qkv, normed_, block.attn_weight, block.attn_bias, qkv);
+        made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
+        made.add(batch.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
       }
-      made.add(batch.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
       made.add(batch.project, attended, block.proj_weight, block.proj_bias, x_);
       if (batch.normalizing) {
         made.add(batch.normalizing->up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_,
@@ -254,7 +258,7 @@ class Step {
     const DecodeKernels<P, W>& decode = *network_.decode_kernels();
     const std::int64_t parts = decode.parts, heads = config().heads;
     const float epsilon = config().epsilon;
-    const Tensor<A, 2> qkv(device(), {1, 3 * config().width});
+    const Tensor<A, 2>& q = memory_.last;
     const Tensor<f32, 4> attended(device(), {1, parts, heads, config().head_width()});
     const Tensor<f32, 3> top(device(), {1, parts, heads}), norm(device(), {1, parts, heads});
 
@@ -264,8 +268,9 @@ class Step {
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
-      made.add(decode.qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, qkv, epsilon);
-      made.add(decode.part, qkv, keys, values, memory_.past, memory_.count, attended, top, norm, scale());
+      made.add(decode.qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, memory_.past,
+               memory_.count, q, keys, values, epsilon);
+      made.add(decode.part, q, keys, values, memory_.past, memory_.count, attended, top, norm, scale());
       made.add(decode.project, attended, top, norm, block.proj_weight, block.proj_bias, x_);
       made.add(decode.up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_, epsilon);
       made.add(decode.down, inner_, block.out_weight, block.out_bias, x_);

@@ -79,7 +79,7 @@ DecodeTiles decode_tiles(const TileTarget& target) {
 KeyTiles key_tiles(const TileTarget& target) {
   const bool is_half = target.operands == ElementType::bf16;
   const int groups = std::clamp((is_half ? 2048 : 1024) / power_at_least(target.head_width), 4, 128);
-  return {.keys = groups, .groups = groups, .occupancy = is_half ? 6 : 0};
+  return {.keys = groups, .groups = groups, .occupancy = is_half ? 4 : 0};
 }
 KeyTiles few_key_tiles(const TileTarget& target) {
   const KeyTiles tiles = key_tiles(target);

@@ -24,9 +24,7 @@ void find_stages(const Body& steps, std::set<int>& found) {
 int hinted_blocks(const GraphAnalysis& analysis, const Plan& plan, bool has_matmuls, int needed) {
   const int blocks = analysis.hints.occupancy, threads = plan.threads();
   if (blocks < 1 || blocks > std::min(analysis.target.threads / threads, analysis.target.resident_blocks)) return 0;
-  // Fewer registers than the compiler would like are the author's choice.
-  constexpr int addresses = 8;
-  return needed + addresses <= Budget(analysis.target, threads, has_matmuls).limit(blocks) ? blocks : 0;
+  return Budget(analysis.target, threads, has_matmuls).holds(blocks, needed) ? blocks : 0;
 }
 
 void note_hints(const GraphAnalysis& analysis, Plan& plan) {
