@@ -279,8 +279,13 @@ void check_decode_kernels(int width, int heads) {
     check(kernels::decode_residual<P, W>(width, tiles.rows, tiles.batch_project), 1, false);
     if (tiles.batch_down > 0) check(kernels::decode_residual<P, W>(4 * width, tiles.rows, tiles.batch_down), 1, false);
   }
-  for (const KeyTiles& keys : {key_tiles(target), few_key_tiles(target)})
-    check(kernels::decode_attend<P>(heads, 64, keys), -1);
+  for (const KeyTiles& keys : {key_tiles(target), few_key_tiles(target)}) {
+    const auto attend = kernels::decode_attend<P>(heads, 64, keys);
+    check(attend, -1);
+    const Graph& graph = attend.executable().graph();
+    const codegen::Plan plan = codegen::make_plan(graph, dense_variant(graph), Arch::sm_90a, {});
+    if (keys.occupancy > 0) CHECK(plan.blocks == keys.occupancy);
+  }
   check(kernels::decode_part<P>(heads, 64, tiles.parts, few_key_tiles(target)), -1);
   check(kernels::decode_project<P, W>(heads, 64, tiles.parts, tiles.project), 3);
   check(kernels::decode_up<P, W>(width, 1, tiles.columns), 3);

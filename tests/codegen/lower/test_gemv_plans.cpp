@@ -339,6 +339,87 @@ TEST_CASE("few computed rows times weights: each warp has a slice of k, and weig
   }
 }
 
+TEST_CASE("few loaded rows times weights are loaded at once, and each warp has a slice of k", "[plan]") {
+  const auto residual = [](int rows, int k) {
+    return kernel("residual", [=](In<bf16, 2> x, In<bf16, 2> w, In<f32, 1> bias, InOut<f32, 2> y) {
+      auto [m, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), 8));
+      Tile product = mma(load(x, {m, 0}, {rows, k}), load(w, {0, n}, {k, 8}), zeros<f32>({rows, 8}));
+      Tile before = load(y, {m, n}, {rows, 8});
+      store(y, {m, n}, before + product + load(bias, {n}, {8}));
+    });
+  };
+  for (const int k : {256, 768, 3072, 4096}) {
+    const Plan plan = plan_of(residual(16, k), Arch::sm_90a, 0);
+    INFO(tree_text(plan));
+    const Matmul& matmul = the<Mma>(const_cast<Plan&>(plan)).matmul;
+    CHECK((matmul.slices() == 8 && !matmul.partial && matmul.is_latency_bound()));
+    CHECK(plan.prefetched_before_wait() == std::vector{1, 2});
+    CHECK(violations(plan).empty());
+  }
+  // Short rows are not worth the exchange of sums; more rows, or rows that shared memory does not hold, take a loop.
+  for (const auto& [rows, k] : {std::pair{16, 128}, {32, 768}, {16, 8192}}) {
+    const Plan plan = plan_of(residual(rows, k), Arch::sm_90a, 0);
+    INFO(tree_text(plan));
+    CHECK_FALSE(the<Mma>(const_cast<Plan&>(plan)).matmul.is_latency_bound());
+  }
+}
+
+TEST_CASE("loads of an iteration come first, in a loop without matmuls", "[plan]") {
+  const auto three = [](int columns) {
+    return kernel("three", [=](In<f32, 2> x, In<f32, 2> w, In<f32, 2> v, Out<f32, 2> y) {
+      hints({.warps = 1});
+      Index m = blocks(x.extent(0));
+      Var sums = zeros<f32>({1, columns});
+      for (Index k : range(cdiv(x.extent(1), columns))) {
+        Tile a = load(x, {m, k}, {1, columns});
+        Tile b = a / sum(a, 1) * load(w, {0, k}, {1, columns});
+        sums = sums + b / sum(b, 1) * load(v, {0, k}, {1, columns});
+      }
+      store(y, {m, 0}, sums);
+    });
+  };
+  const auto order = [&](int columns) {
+    const auto lines = lines_of(plan_of(three(columns)));
+    INFO(fmt::format("{}", fmt::join(lines, "\n")));
+    const int second = line_with(lines, "= in1["), third = line_with(lines, "= in2[");
+    CHECK((second >= 0 && third >= 0));
+    const int sum = line_with(lines, "= sum along 1");
+    return (second < sum) + (third < sum);
+  };
+  CHECK(order(512) == 2);
+  CHECK(order(1024) == 1);  // as far as registers suffice
+}
+
+TEST_CASE("stores of copies need no barrier among each other, and reads of copies do", "[plan]") {
+  const auto logits = [](bool reads) {
+    return kernel("logits", [=](In<f32, 2> x, In<bf16, 2> w, InOut<f32, 2> y) {
+      Index n = blocks(4);
+      Tile row = cast<bf16>(load(x, {0, 0}, {1, 256}));
+      for (Index i : range(8)) {
+        Tile product = mma(row, load(w, {0, n * 8 + i}, {256, 16}), zeros<f32>({1, 16}));
+        if (reads) {
+          Tile before = load(y, {0, n * 8 + i}, {1, 16});
+          store(y, {0, n * 8 + i}, before + product);
+        } else {
+          store(y, {0, n * 8 + i}, product);
+        }
+      }
+    });
+  };
+  const auto barriers_of = [&](bool reads) {
+    Plan plan = plan_of(logits(reads), Arch::sm_90a, 0);
+    INFO(tree_text(plan));
+    CHECK(violations(plan).empty());
+    int count = 0;
+    for (const StepPlace& place : steps_of(plan))
+      if (const Loop* const loop = place.step().action.as<Loop>())
+        count += static_cast<int>(std::ranges::count_if(loop->body, [](const Step& s) { return s.action.is<Barrier>(); }));
+    return count;
+  };
+  CHECK(barriers_of(false) == 0);
+  CHECK(barriers_of(true) > 0);
+}
+
 TEST_CASE("a copy that a barrier precedes is not visible before its own barrier", "[plan]") {
   const PlantedFault faults[] = {{"no barrier behind the copy's wait",
                                   [](Plan& p) {
