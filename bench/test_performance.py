@@ -81,6 +81,18 @@ class Page(unittest.TestCase):
         self.assertEqual([line for line in page.splitlines() if line.startswith("## ")],
                          ["## a100", "## h200", "## How the figures are measured"])
 
+    def test_newest_of_each_row(self):
+        row = lambda name, ms: ROW | {"name": name, "ours_ms": ms}
+        files = {"2026-11-19-h200": results("h200", [row("gone-f32-1", 9)]),
+                 "2026-11-20-h200": results("h200", [row("copy-f32-1", 1), row("sum-f32-1", 2)]),
+                 "2026-11-21-h200-sums": results("h200", [row("sum-f32-1", 3)], date="2026-12-01"),
+                 "2026-11-22-h200-more": results("h200", [row("sort-f32-1", 4)], date="2026-12-02")}
+        page = self.page(**files)
+        names = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+        self.assertEqual(names, ["sort-f32-1", "sum-f32-1", "copy-f32-1"])
+        self.assertIn("2026-12-01", page)
+        self.assertEqual(page.count("## h200"), 1)
+
     def test_groups(self):
         sweep = [ROW | {"name": "sweep-gemm-bf16-16x32x64", "ratio": 0.5}, ROW | {"name": "sweep-gemm-bf16-24x32x64", "ratio": 2}]
         groups = {"sweep": {"rows": 2, "seed": 7}}

@@ -117,7 +117,7 @@ class Forwarding final : public Prompting {
     model_.device().stream().synchronize();
   }
 
-  // Of the same type as the peer's.
+  // In the peer's type; rows are padded to a multiple of 128 bytes.
   std::int64_t columns_;
   Tensor<f32, 2> logits_;
   Tensor<bf16, 2> halves_;

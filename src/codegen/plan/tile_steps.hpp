@@ -48,7 +48,7 @@ struct Matmul {
   int slices() const { return kind == MatmulKind::mma_sync ? warps_k + 1 : 1; }
   int depth() const { return depth_of(type); }
   int k_steps() const { return (k / slices() + depth() - 1) / depth(); }
-  /// A gemv, or up to 16 computed rows times weights outside of a loop: its time is that of a chain of dependent steps.
+  /// A gemv, or up to 16 rows times weights outside of a loop: its time is that of a chain of dependent steps.
   bool is_latency_bound() const { return kind == MatmulKind::gemv || (m <= 16 && slices() > 1 && !partial); }
   /// The layout of a left operand in registers.
   Layout left_layout() const { return accumulator_layout({m, k}, warps_m, slices()); }
