@@ -1,8 +1,11 @@
 # Installs the programs as bin/tessera-NAME, since other programs may be called NAME, with manual pages and
 # completions.
 include(GNUInstallDirs)
-foreach(program generate score tokenize inspect demo)
+foreach(program generate score tokenize inspect demo throughput)
   set(name tessera-${program})
+  if(program STREQUAL throughput)
+    set(name tessera-bench)  # as llama-bench; in a checkout, bench measures kernels
+  endif()
   set(folder ${CMAKE_BINARY_DIR}/installed/${program})
   install(PROGRAMS $<TARGET_FILE:${program}> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME ${name} COMPONENT programs)
   if(CMAKE_CROSSCOMPILING)

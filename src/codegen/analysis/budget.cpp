@@ -147,7 +147,7 @@ Pressure pressure(const Plan& plan, bool in_place, const std::set<StorageId>& wi
     std::vector<int> from;
   };
   std::vector<Computed> computed;
-  std::set<StorageId> anew, halves;
+  std::set<StorageId> anew;
   // A matmul that overwrites a storage starts a new live range: the previous contents are dead. A value that the matmul
   // leaves to the next tile is live until the end of this one, where steps name it, and from before the first tile.
   std::vector<int> life;
@@ -172,14 +172,11 @@ Pressure pressure(const Plan& plan, bool in_place, const std::set<StorageId>& wi
       computed.push_back({at, life_of(compute->out), std::move(from)});
       if (is_place(plan, *compute)) anew.insert(plan.values[compute->out].storage);
     }
-    if (const Load* const load = step.action.as<Load>(); load && load->access.vector > 1)
-      if (const StorageId out = plan.values[load->out].storage; info(plan.storage(load->out).type).bytes == 2)
-        halves.insert(out);
     const int index = indices(plan, step), address = std::max(index, addresses(step));
     const int parts = fragments(step) + beginnings(plan, step) + keys(plan, step);
     if (address + parts > 0) extra.push_back({at, index + parts, address + parts});
   });
-  Usage values(positions), all(positions), packed(positions);
+  Usage values(positions), all(positions);
   const auto words = [&](StorageId id) {
     const Storage& storage = plan.storages[id];
     if ((storage.storage_class != StorageClass::registers && storage.storage_class != StorageClass::variable) ||
@@ -194,7 +191,6 @@ Pressure pressure(const Plan& plan, bool in_place, const std::set<StorageId>& wi
     if (in_use.last < 0) continue;
     values.add(in_use, words_of(one));
     all.add(in_use, words_of(one));
-    packed.add(in_use, words_of(one) / (halves.contains(lives[static_cast<std::size_t>(one)]) ? 2 : 1));
   }
   for (const auto& [at, out, from] : computed) {
     if (intervals.of(out).first != at) continue;
@@ -209,9 +205,8 @@ Pressure pressure(const Plan& plan, bool in_place, const std::set<StorageId>& wi
   for (const Extra& step : extra) {
     values.add({step.at, step.at}, step.values);
     all.add({step.at, step.at}, step.all);
-    packed.add({step.at, step.at}, step.values);
   }
-  return {values.most(), all.most(), packed.most()};
+  return {values.most(), all.most()};
 }
 
 RolePressure role_pressure(const Plan& plan, bool reads_ahead) {

@@ -42,7 +42,6 @@ std::int64_t staging_bytes(const Target& target, int stages, int blocks = 2);
 struct Pressure {
   int values = 0;  ///< with an index for each element that is moved on its own; other addresses can wait
   int all = 0;     ///< with the addresses of gathers and of the tiles that expressions read
-  int packed = 0;  ///< as `values`, but with two elements of 16 bits in a register, as they are loaded
 };
 /// With `in_place`, the result of a step takes the registers of operands that are dead after it. The storages `without`
 /// do not count.

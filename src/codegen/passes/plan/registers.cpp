@@ -28,8 +28,8 @@ bool registers(Planning& planning) {
   const Budget budget(plan.target, plan.threads(), has_matmuls);
   if (needed.all > budget.registers() && !planning.search.is_last()) return reject(needed.all, budget.registers());
   // ptxas would read rows ahead, with their factors, until few CTAs fit on a multiprocessor.
-  const auto [values, all, packed] = pressure(plan, !has_matmuls);
-  const int hinted = hinted_blocks(analysis, plan, has_matmuls, packed);
+  const int values = pressure(plan, !has_matmuls).values;
+  const int hinted = hinted_blocks(analysis, plan, has_matmuls, values);
   plan.blocks = hinted > 0 ? hinted : budget.blocks(plan, values);
   forbid_load_hoisting(plan);
   return true;
