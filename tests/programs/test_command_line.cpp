@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const Arguments programs{"generate",   "score",         "tokenize", "inspect", "demo",
-                         "throughput", "01_vector_add", "opcheck",  "fuzz"};
+const Arguments programs{"generate",   "score",      "tokenize",      "inspect", "demo",
+                         "throughput", "perplexity", "01_vector_add", "opcheck", "fuzz"};
 
 bool is_installed(const std::string& command) {
   if (run("/bin/sh", {"-c", "command -v " + command}).status == 0) return true;
@@ -94,7 +94,8 @@ TEST_CASE("An unknown option is named, together with the one that was probably m
 TEST_CASE("Words that are like a wrong one are found, and numbers are rejected in words", "[programs]") {
   using tessera::internal::convert;
   using tessera::internal::did_you_mean;
-  const std::vector<std::string> names{"softmax", "layer_norm-f32", "layer_norm-bf16", "linear-64-f32", "linear-128-f32"};
+  const std::vector<std::string> names{"softmax", "layer_norm-f32", "layer_norm-bf16", "linear-64-f32",
+                                       "linear-128-f32"};
   CHECK(did_you_mean("sotfmax", names) == "; did you mean softmax?");
   CHECK(did_you_mean("layer_nrom-f32", names) == "; did you mean layer_norm-f32?");
   CHECK(did_you_mean("layer_norm", names) == "; did you mean layer_norm-f32 or layer_norm-bf16?");
@@ -121,7 +122,8 @@ TEST_CASE("inspect names the kernels and words that were probably meant", "[prog
     check_refused("inspect", arguments, {text});
     CHECK(run("inspect", arguments).err.size() < 300);
   };
-  meant({"layer_nrom-f32"}, "there is no kernel 'layer_nrom-f32'; did you mean layer_norm-f32? (inspect --list shows all ");
+  meant({"layer_nrom-f32"},
+        "there is no kernel 'layer_nrom-f32'; did you mean layer_norm-f32? (inspect --list shows all ");
   meant({"softmx"}, "; did you mean softmax?");
   meant({"layer_norm"}, "; did you mean layer_norm-");
   meant({"nothing_like_it_at_all"}, "there is no kernel 'nothing_like_it_at_all' (inspect --list");
