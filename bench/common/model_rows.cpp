@@ -99,8 +99,7 @@ class Prefilling final : public Prompting {
 class Forwarding final : public Prompting {
  public:
   Forwarding(const Device& device, const ModelSetup& setup, int calls)
-      : Prompting(device, setup, calls),
-        columns_((setup.config.vocab + 63) / 64 * 64) {
+      : Prompting(device, setup, calls), columns_((setup.config.vocab + 63) / 64 * 64) {
     const std::int64_t rows = static_cast<std::int64_t>(setup.batch) * setup.length;
     if (setup.compute == Compute::bf16)
       halves_ = Tensor<bf16, 2>(device, {rows, columns_});

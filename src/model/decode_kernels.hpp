@@ -1,5 +1,6 @@
-// The kernels of a decode step on a GPU. Each does as much as it can between two exchanges among all CTAs: five launches
-// a layer for few sequences. Rows are normalized, and parts of attention combined, by every CTA that needs them.
+// The kernels of a decode step on a GPU. Each does as much as it can between two exchanges among all CTAs: five
+// launches a layer for few sequences. Rows are normalized, and parts of attention combined, by every CTA that needs
+// them.
 //
 // Shapes and types as in kernels.hpp; T is 1. R rows in a tile; S parts of the keys, attended by one CTA each.
 #pragma once
@@ -152,8 +153,8 @@ auto decode_linear(const char* name, int k, int rows, int columns, auto activati
   using A = Activation<P>;
   return kernel(name, [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     auto [b, n] = blocks(cdiv(y.extent(0), rows), cdiv(w.extent(1), columns));
-    Tile product = mma(cast<P>(load(in, {b, 0}, {rows, k})), cast<P>(load(w, {0, n}, {k, columns})),
-                       zeros<f32>({rows, columns}));
+    Tile product =
+        mma(cast<P>(load(in, {b, 0}, {rows, k})), cast<P>(load(w, {0, n}, {k, columns})), zeros<f32>({rows, columns}));
     store(y, {b, n}, cast<A>(activation(product + load(bias, {n}, {columns}))));
   });
 }

@@ -86,14 +86,14 @@ auto linear(MatmulTiles tiles) {
   });
 }
 
-/// Queries, keys and values in one matmul: x [B,T,C] w [C,3,C] + bias [3,C]. `to` are the queries [B,T,C], and the cache
-/// of keys and values [B,P,C], of which the new positions are written. A tile has positions of one sequence, and columns
-/// of one of the three.
+/// Queries, keys and values in one matmul: x [B,T,C] w [C,3,C] + bias [3,C]. `to` are the queries [B,T,C], and the
+/// cache of keys and values [B,P,C], of which the new positions are written. A tile has positions of one sequence, and
+/// columns of one of the three.
 template <Element P, Element W>
 auto linear_qkv(MatmulTiles tiles) {
   using A = Activation<P>;
-  return kernel("linear_qkv", [=](In<A, 3> x, In<W, 3> w, In<f32, 2> bias, In<i32, 1> past, In<i32, 1> count,
-                                  List<Out<A, 3>, 3> to) {
+  return kernel("linear_qkv",
+                [=](In<A, 3> x, In<W, 3> w, In<f32, 2> bias, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
     require(x.extent(2) == w.extent(0), "inner extents agree");
     Index across = cdiv(w.extent(2), tiles.n);
     auto [t, n, b] = blocks(cdiv(x.extent(1), tiles.m), 3 * across, x.extent(0));
@@ -280,17 +280,17 @@ struct BestTokens {
 };
 
 /// For each part of logits [B,N], which is `tiles` tiles of `columns` of a row, the most probable token and its score:
-/// tokens, scores [B,parts]. Only the first `vocab` columns are tokens. Among equal scores it is the lowest token, and -1
-/// if a logit of the part is not finite. Tokens in seen [B,N] are penalized; without it, none are.
+/// tokens, scores [B,parts]. Only the first `vocab` columns are tokens. Among equal scores it is the lowest token, and
+/// -1 if a logit of the part is not finite. Tokens in seen [B,N] are penalized; without it, none are.
 inline auto greedy_parts(int vocab, int columns, int tiles) {
-  return kernel("greedy_parts",
-                [=](In<f32, 2> logits, Optional<In<u8, 2>> seen, Out<i32, 2> tokens, Out<f32, 2> scores,
-                    Scalar<f32> penalty) {
+  return kernel("greedy_parts", [=](In<f32, 2> logits, Optional<In<u8, 2>> seen, Out<i32, 2> tokens, Out<f32, 2> scores,
+                                    Scalar<f32> penalty) {
     auto [part, b] = blocks(cdiv(vocab, columns * tiles), logits.extent(0));
     std::vector<Tile<f32, 2>> raw, score;
     for (int j = 0; j < tiles; ++j) raw.push_back(load(logits, {b, part * tiles + j}, {1, columns}));
     for (int j = 0; j < tiles; ++j)
-      score.push_back(penalized(raw[static_cast<std::size_t>(j)], load(seen, {b, part * tiles + j}, {1, columns}), penalty));
+      score.push_back(
+          penalized(raw[static_cast<std::size_t>(j)], load(seen, {b, part * tiles + j}, {1, columns}), penalty));
     BestTokens best(part * (tiles * columns), columns);
     for (int j = 0; j < tiles; ++j) {
       Tile token = (part * tiles + j) * columns + iota({1, columns}, 1);
@@ -300,8 +300,8 @@ inline auto greedy_parts(int vocab, int columns, int tiles) {
   });
 }
 
-/// token [B] = the best token of all parts, -1 if that of any part is -1; chosen [B] is the same, in memory of the host.
-/// With past and count [B], past += count: the text becomes longer.
+/// token [B] = the best token of all parts, -1 if that of any part is -1; chosen [B] is the same, in memory of the
+/// host. With past and count [B], past += count: the text becomes longer.
 inline auto greedy_token(int parts) {
   return kernel("greedy_token", [=](In<i32, 2> tokens, In<f32, 2> scores, Out<i32, 1> token, Out<i32, 1> chosen,
                                     Optional<In<i32, 1>> count, Optional<InOut<i32, 1>> past) {
@@ -343,12 +343,13 @@ inline auto exponential(TileExpr auto const& high, TileExpr auto const& low) {
   return -log1p(-minimum(uniform, 1 - 0x1p-24f));
 }
 
-/// token [B] drawn from logits [B,N] with V tokens: repetition penalty, temperature, top-k, top-p (nucleus), min-p, in the order of
-/// transformers. k < 1, p >= 1 and min-p 0 turn their filter off. Top-k keeps k tokens, and top-p the fewest that have
-/// its mass; among equals, the lowest. The draw is an exponential race: the largest p / e, with e exponential, is token
-/// i with probability p_i. e has the 24 bits of f32 however small it is, so a tie is as rare as the rounding of p
-/// allows. The random key is that of the sequence in keys [B], the index is made of position and token: so a draw does
-/// not depend on other sequences of the batch. chosen [B] is the token again, in memory of the host.
+/// token [B] drawn from logits [B,N] with V tokens: repetition penalty, temperature, top-k, top-p (nucleus), min-p, in
+/// the order of transformers. k < 1, p >= 1 and min-p 0 turn their filter off. Top-k keeps k tokens, and top-p the
+/// fewest that have its mass; among equals, the lowest. The draw is an exponential race: the largest p / e, with e
+/// exponential, is token i with probability p_i. e has the 24 bits of f32 however small it is, so a tie is as rare as
+/// the rounding of p allows. The random key is that of the sequence in keys [B], the index is made of position and
+/// token: so a draw does not depend on other sequences of the batch. chosen [B] is the token again, in memory of the
+/// host.
 inline auto sample(int vocab) {
   return kernel("sample", [=](In<f32, 2> logits, Optional<In<u8, 2>> seen, In<i32, 1> past, In<i64, 1> keys,
                               Out<i32, 1> token, Out<i32, 1> chosen, Scalar<f32> penalty, Scalar<f32> temperature,

@@ -90,11 +90,11 @@ class TypedNetwork final : public Gpt2::Network {
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
         decode_kernels_(along_k_ ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_),
-                                                                         few_key_tiles(target_))
+                                                                      few_key_tiles(target_))
                                  : std::nullopt),
         batch_kernels_(along_k_ && decode_tiles(target_).rows > 0
                            ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_),
-                                                                   few_key_tiles(target_))
+                                                               few_key_tiles(target_))
                            : std::nullopt),
         matmuls_(device, config, along_k_) {}
 

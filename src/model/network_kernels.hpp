@@ -93,7 +93,7 @@ struct Kernels {
   decltype(kernels::last_norm<A>(0)) last_norm;
   decltype(kernels::append_cache<A>(0, 0)) append_cache;
   decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
-  decltype(kernels::decode_attend<P>(0, 0, {})) decode_attend;        // on a GPU
+  decltype(kernels::decode_attend<P>(0, 0, {})) decode_attend;       // on a GPU
   decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;  // on a CPU
   decltype(kernels::greedy_parts(0, 0, 0)) greedy_parts;
   decltype(kernels::greedy_token(0)) greedy_token;
@@ -119,8 +119,9 @@ struct BatchKernels {
                               : kernels::decode_up<P, W>(width, tiles.rows, columns)};
     else
       linear = {kernels::decode_linear<P, W>("decode_linear", width, tiles.rows, columns, kernels::unchanged),
-                is_exact ? kernels::decode_linear<P, W>("decode_exact_gelu", width, tiles.rows, columns, kernels::exact_gelu)
-                         : kernels::decode_linear<P, W>("decode_gelu", width, tiles.rows, columns, kernels::tanh_gelu)};
+                is_exact
+                    ? kernels::decode_linear<P, W>("decode_exact_gelu", width, tiles.rows, columns, kernels::exact_gelu)
+                    : kernels::decode_linear<P, W>("decode_gelu", width, tiles.rows, columns, kernels::tanh_gelu)};
   }
   using Residual = decltype(kernels::decode_residual<P, W>(0, 0, 0));
   using Linear = decltype(kernels::decode_linear<P, W>("", 0, 0, 0, kernels::unchanged));
@@ -156,7 +157,8 @@ class MatmulKernels {
       return choose<P>(family, {rows, n, k, along_k_}, device_);
     };
     std::lock_guard lock(mutex_);
-    return {linear_[tiles(3 * c, c)], linear_qkv_[tiles(3 * c, c)], linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
+    return {linear_[tiles(3 * c, c)], linear_qkv_[tiles(3 * c, c)],
+            linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
             linear_residual_[tiles(c, c, MatmulFamily::residual)],
             linear_residual_[tiles(c, inner, MatmulFamily::residual)]};
   }

@@ -77,7 +77,7 @@ void Session::clear(int sequence) {
   if (std::ranges::find(appended_, true) == appended_.end()) appended_.clear();
 }
 
-std::vector<float> Session::logits() const {
+std::vector<float> Session::logits() {
   require_logits();
   return state_->logits();
 }

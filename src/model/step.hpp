@@ -50,15 +50,17 @@ class Repeated {
   explicit Repeated(Sequence launches) : launches_(std::move(launches)) {}
 
   void run(const Stream& stream) {
-    if (runs_++ == 1) record();
+    if (has_run_ && !tried_) record();
     if (graph_)
       stream.launch(*graph_);
     else
       launches_.run(stream);
+    has_run_ = true;
   }
-  /// Records the launches, which have run once. The device's stream may be in use by other threads, whose launches would
-  /// be recorded, too.
+  /// Records the launches, of kernels that have run. The device's stream may be in use by other threads, whose launches
+  /// would be recorded, too. If that fails, they are launched one by one from the next run on.
   void record() {
+    tried_ = true;
     if (launches_.device().shares_host_memory() || graph_) return;
     graph_ = launches_.record(launches_.device().new_stream());
   }
@@ -68,11 +70,11 @@ class Repeated {
  private:
   Sequence launches_;
   std::optional<CapturedGraph> graph_;
-  int runs_ = 0;
+  bool has_run_ = false, tried_ = false;  // to record
 };
 
-/// The activations and launches of one forward pass; kept for the next pass of the same length. It has two parts: layers,
-/// and an ending for the last position of each sequence: logits, and the most probable token, which becomes
+/// The activations and launches of one forward pass; kept for the next pass of the same length. It has two parts:
+/// layers, and an ending for the last position of each sequence: logits, and the most probable token, which becomes
 /// SessionMemory::token; then the new positions are past. A step of one position does both at once.
 template <Element P, Element W>
 class Step {

@@ -56,23 +56,24 @@ DecodeTiles decode_tiles(const TileTarget& target) {
   // Several rows and the weights of a tile are in shared memory, all at once.
   constexpr int rows = 16, most_shared = 200 * 1024;
   const auto best_of_batch = [&](int n, int k) {
-    return best(n, 0, 8, [&](int wide) { return wide * target.width <= 32 * 1024 && (rows + wide) * k * 2 <= most_shared; });
+    return best(n, 0, 8,
+                [&](int wide) { return wide * target.width <= 32 * 1024 && (rows + wide) * k * 2 <= most_shared; });
   };
   const int batch_columns = best_of_batch(target.inner, target.width);
   const int heads = target.width / std::max(target.head_width, 1);
-  return {
-      .columns = best(target.inner, most(target.width, 8, limit), 4, [&](int wide) { return elements(target.width, wide) <= limit; }),
-      // Most GPUs' shared memory holds no weights of 32 bits.
-      .rows = batch_columns > 0 && target.operands == ElementType::bf16 ? rows : 0,
-      .normalizes = target.width <= 1024,  // registers hold no wider rows
-      .batch_columns = batch_columns,
-      .batch_project = best_of_batch(target.width, target.width),
-      .batch_down = best_of_batch(target.width, target.inner),
-      .project = most(target.width, 16, 80),
-      .down = most(target.inner, 4, 96),
-      .head = most(target.width, 16, 64),
-      .rounds = 8,
-      .parts = heads <= 20 ? 8 : 4};
+  return {.columns = best(target.inner, most(target.width, 8, limit), 4,
+                          [&](int wide) { return elements(target.width, wide) <= limit; }),
+          // Most GPUs' shared memory holds no weights of 32 bits.
+          .rows = batch_columns > 0 && target.operands == ElementType::bf16 ? rows : 0,
+          .normalizes = target.width <= 1024,  // registers hold no wider rows
+          .batch_columns = batch_columns,
+          .batch_project = best_of_batch(target.width, target.width),
+          .batch_down = best_of_batch(target.width, target.inner),
+          .project = most(target.width, 16, 80),
+          .down = most(target.inner, 4, 96),
+          .head = most(target.width, 16, 64),
+          .rounds = 8,
+          .parts = heads <= 20 ? 8 : 4};
 }
 
 // 256 threads, each with 16 bytes of a key and of its values.

@@ -25,7 +25,8 @@ struct KeyTiles {
   int keys, groups;   ///< `groups` divides `keys`
   int occupancy = 0;  ///< CTAs of a multiprocessor; 0: as many as the compiler finds
 };
-/// For a kernel whose CTAs fill the GPU several times, and for one with few CTAs, each of which has more keys at a time.
+/// For a kernel whose CTAs fill the GPU several times, and for one with few CTAs, each of which has more keys at a
+/// time.
 KeyTiles key_tiles(const TileTarget& target);
 KeyTiles few_key_tiles(const TileTarget& target);
 

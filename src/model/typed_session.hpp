@@ -33,9 +33,14 @@ class TypedState final : public Session::State {
       text_[b].tokens.reserve(static_cast<std::size_t>(capacity_));
     }
     if (!step_ || step_->length() != longest) {
-      auto step = std::make_unique<Step<P, W>>(network_, memory_, longest);
-      if (!device().shares_host_memory()) step->launches().warm_up();  // not one kernel after the other
-      step_ = std::move(step);
+      if (!other_ || other_->length() != longest) {
+        auto step = std::make_unique<Step<P, W>>(network_, memory_, longest);
+        if (!device().shares_host_memory()) step->launches().warm_up();  // not one kernel after the other
+        if (step_ && (step_->length() == 1) != (longest == 1)) other_ = std::move(step_);
+        step_ = std::move(step);
+      } else {
+        step_.swap(other_);
+      }
     }
     ids_ = std::move(padded), counts_ = std::move(counts);
   }
@@ -43,12 +48,12 @@ class TypedState final : public Session::State {
   void compute() override {
     const bool was_ahead = std::exchange(computed_ahead_, false);
     ended_ = step_->length() == 1;
-    if (was_ahead && ended_ && ids_ == ids_ahead_ && counts_ == on_device_.count) return step_.swap(ahead_);
+    if (was_ahead && ended_ && has_tokens(ids_ahead_) && counts_ == on_device_.count) return step_.swap(ahead_);
     // While a text is generated, nothing is copied from the host: the tokens are those of the last sample.
-    if (ended_)
-      upload(ids_, memory_.token, on_device_.token);
-    else
+    if (!ended_)
       step_->ids().copy_from(ids_);
+    else if (!has_tokens(on_device_.token))
+      upload(ids_, memory_.token, on_device_.token);
     upload(counts_, memory_.count, on_device_.count);
     upload(lengths_, memory_.past, on_device_.past);
     on_device_.token.clear();
@@ -62,15 +67,14 @@ class TypedState final : public Session::State {
       const auto first = ids_.begin() + static_cast<std::ptrdiff_t>(b) * longest;
       text_[b].tokens.insert(text_[b].tokens.end(), first, first + counts_[b]);
     }
-    picked_ = token_is_chosen_ = ended_;
+    is_greedy_ = token_is_chosen_ = ended_;
   }
 
   std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) override {
     end();
-    const bool is_picked = picked_ && sampling.temperature == 0 && sampling.repetition_penalty == 1;
-    if (!is_picked || !(computed_ahead_ || token_is_chosen_)) {
+    if (!is_greedy_ || sampling.temperature != 0 || sampling.repetition_penalty != 1) {
       on_device_.token.clear();  // unknown until the sample is done
-      computed_ahead_ = picked_ = false;
+      computed_ahead_ = is_greedy_ = token_is_chosen_ = false;
       upload(lengths_, memory_.past, on_device_.past);
       if (sampling.temperature != 0) upload(keys, keys_, on_device_.keys);
       if (sampling.repetition_penalty != 1) mark_seen();
@@ -80,10 +84,11 @@ class TypedState final : public Session::State {
     const Event chosen = stream_.record();
     if (!computed_ahead_) compute_ahead();
     chosen.synchronize();
-    const auto sampled = step_->chosen_on_host();
-    std::vector<std::int32_t>& there = computed_ahead_ ? ids_ahead_ : on_device_.token;
-    there.assign(sampled.begin(), sampled.end());
-    return there;
+    const auto on_host = step_->chosen_on_host();
+    const std::vector<std::int32_t> sampled(on_host.begin(), on_host.end());
+    if (computed_ahead_) ids_ahead_ = sampled;
+    if (token_is_chosen_) on_device_.token = sampled;
+    return sampled;
   }
 
   Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const override {
@@ -98,7 +103,8 @@ class TypedState final : public Session::State {
       if (sampling->repetition_penalty != 1) {
         seen = new_marks();
         made.add(kernels().fill, seen->reshaped(std::array{seen->size()}), 0.0f);
-        made.add(kernels().mark_seen, step.ids(), memory_.count, *seen);
+        const Tensor<i32, 2> unmarked(device(), {memory_.past.size(), columns_of_marks});
+        made.add(kernels().mark_seen, unmarked, memory_.count, *seen);
       }
       choose_tokens(*sampling, step, seen, [&](const auto&... launched) { made.add(launched...); });
     }
@@ -139,14 +145,21 @@ class TypedState final : public Session::State {
   const Device& device() const { return network_.device(); }
   const Kernels<P, W>& kernels() const { return network_.kernels(); }
 
+  /// Are these the new tokens of a step of one position? Those of sequences without a new token do not matter.
+  bool has_tokens(const std::vector<std::int32_t>& tokens) const {
+    if (tokens.size() != counts_.size()) return false;
+    for (std::size_t b = 0; b < counts_.size(); ++b)
+      if (counts_[b] > 0 && tokens[b] != ids_[b]) return false;
+    return true;
+  }
+
   /// Calls `each` with the kernel and arguments of each launch that chooses tokens from the logits of a step.
   template <class Each>
   void choose_tokens(const Sampling& sampling, const Step<P, W>& step, const std::optional<Tensor<u8, 2>>& seen,
                      const Each& each) const {
     const Tensor<f32, 2>& logits = step.logits().all;
     if (sampling.temperature == 0) {
-      each(kernels().greedy_parts, logits, seen, memory_.best_tokens, memory_.best_scores,
-           sampling.repetition_penalty);
+      each(kernels().greedy_parts, logits, seen, memory_.best_tokens, memory_.best_scores, sampling.repetition_penalty);
       each(kernels().greedy_token, memory_.best_tokens, memory_.best_scores, memory_.token, step.chosen(), std::nullopt,
            std::nullopt);
     } else {
@@ -168,14 +181,15 @@ class TypedState final : public Session::State {
     if (ended_) return;
     on_device_.token.clear();
     advancing([&] { step_->end(stream_); });
-    ended_ = picked_ = token_is_chosen_ = true;
+    ended_ = is_greedy_ = token_is_chosen_ = true;
   }
 
-  /// Begins the step that appends the tokens just chosen, before the host knows them: most callers append them. The
-  /// step leaves no trace unless compute() takes it over, since it has activations and logits of its own.
+  /// Begins the step that appends the tokens just chosen, before the host knows them: most callers append them. It has
+  /// activations, logits and chosen tokens of its own; what else it changes, on_device_ says, and compute() repairs
+  /// unless it takes the step over.
   void compute_ahead() try {
     const bool is_ready = step_->length() == 1 && (step_->is_recorded() || device().shares_host_memory());
-    if (!runs_ahead_ || !is_ready) return;
+    if (!runs_ahead_ || !is_ready || !token_is_chosen_) return;
     for (std::size_t b = 0; b < lengths_.size(); ++b)
       if (lengths_[b] + on_device_.count[b] > capacity_) return;
     upload(lengths_, memory_.past, on_device_.past);
@@ -183,13 +197,17 @@ class TypedState final : public Session::State {
     ahead_->record();
     on_device_.token.clear();
     token_is_chosen_ = false;
+    ids_ahead_.clear();  // until the host has read them
     advancing([&] { ahead_->compute(stream_); });
     computed_ahead_ = true;
   } catch (const std::exception&) {
     computed_ahead_ = false;  // append() begins the step, and reports what is wrong
   }
 
-  Tensor<u8, 2> new_marks() const { return {device(), {memory_.past.size(), columns_of_logits(network_.config().vocab)}}; }
+  static constexpr int columns_of_marks = 4;  // a multiple of 16 bytes, so that one code serves any number of tokens
+  Tensor<u8, 2> new_marks() const {
+    return {device(), {memory_.past.size(), columns_of_logits(network_.config().vocab)}};
+  }
 
   /// Makes seen_ name the tokens of the text.
   void mark_seen() {
@@ -211,6 +229,7 @@ class TypedState final : public Session::State {
       longest = std::max(longest, count);
     }
     if (longest == 0) return;
+    longest = (longest + columns_of_marks - 1) / columns_of_marks * columns_of_marks;
     std::vector<std::int32_t> ids(text_.size() * longest);
     for (std::size_t b = 0; b < text_.size(); ++b)
       std::copy(text_[b].tokens.end() - counts[b], text_[b].tokens.end(),
@@ -253,10 +272,11 @@ class TypedState final : public Session::State {
     std::vector<std::int64_t> keys;
   } on_device_;                        // values known to be in memory_ and keys_; empty: unknown
   std::unique_ptr<Step<P, W>> step_;   // of the last append()
+  std::unique_ptr<Step<P, W>> other_;  // the last one of the other kind: of several positions, or of one
   std::unique_ptr<Step<P, W>> ahead_;  // the same for the next token
   bool ended_ = false;                 // are there logits of step_?
-  bool picked_ = false;                // are its chosen tokens the most probable ones?
-  bool token_is_chosen_ = false;       // are they in memory_.token?
+  bool is_greedy_ = false;             // are its chosen tokens the most probable ones?
+  bool token_is_chosen_ = false;       // are they in memory_.token, too?
   bool computed_ahead_ = false;        // ahead_ has the tokens that sample() chose: ids_ahead_
   std::vector<std::int32_t> ids_ahead_;
 };

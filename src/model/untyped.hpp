@@ -41,8 +41,8 @@ class Session::State {
       throw Error(fmt::format("{} positions are requested; the model supports 1 to {}", capacity, config.positions));
   }
   virtual ~State() = default;
-  // A step has three parts: prepare() may fail and changes nothing; compute() changes activations, logits and unused
-  // parts of the cache; commit() makes the tokens part of the text, on the host.
+  // A step has three parts: prepare() may fail and changes nothing; compute() changes activations, logits, unused parts
+  // of the cache, and the device's lengths and tokens; commit() makes the tokens part of the text, on the host.
   virtual void prepare(Tokens tokens, int longest) = 0;
   virtual void compute() = 0;
   virtual void commit() noexcept = 0;

@@ -488,7 +488,7 @@ int cuMemFreeHost(void* memory) {
   BEGIN("cuMemFreeHost");
   std::free(memory);
   --fake().pinned;
-  return 0;
+  return done("cuMemFreeHost");
 }
 int cuMemsetD32Async(unsigned long long to, unsigned value, std::size_t count, void* stream) {
   BEGIN("cuMemsetD32Async");

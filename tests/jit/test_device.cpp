@@ -117,6 +117,18 @@ TEST_CASE("a stream's copies keep its order", "[jit]") {
   CHECK(machine.fake.count("cuMemcpyAsync 8 stream3") == 2);
 }
 
+TEST_CASE("pinned memory is freed when kernels of all streams have written to it", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const Stream other = device.new_stream();
+  auto pinned = device.pinned(8);
+  const auto calls = machine.calls_of([&] { pinned = nullptr; });
+  REQUIRE(calls.size() >= 2);
+  CHECK(calls[calls.size() - 1] == "cuMemFreeHost");
+  CHECK(calls[calls.size() - 2] == "cuStreamSynchronize stream1");  // of the memory, which waits for the others
+  CHECK(std::ranges::count_if(calls, [](const auto& call) { return call.starts_with("cuStreamWaitEvent"); }) == 2);
+}
+
 TEST_CASE("a thread keeps its current context", "[jit]") {
   Machine machine;
   machine.fake.devices.resize(2);

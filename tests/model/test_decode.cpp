@@ -87,6 +87,36 @@ void compare_batch(const Device& device, const Gpt2Config& config, Compute compu
   }
 }
 
+/// Prompts behind others, and beside shorter ones, whose padding must not reach the cache.
+void compare_prompts(const Device& device) {
+  const Gpt2Config config = config_of(48, 3, Gelu::tanh);
+  const Gpt2 model(device, config, 3, Compute::bf16), reference(Device::cpu(), config, 3, Compute::bf16);
+  const Tokens text = text_of(130);
+  const auto part = [&](std::ptrdiff_t from, std::ptrdiff_t to) {
+    return Tokens(text.begin() + from, text.begin() + to);
+  };
+  struct Prompts {
+    std::vector<Tokens> first, second;
+  };
+  for (const auto& [first, second] :
+       {Prompts{{part(0, 5)}, {part(5, 12)}}, Prompts{{part(0, 120), part(0, 3)}, {part(120, 121), part(3, 4)}},
+        Prompts{{part(0, 2), part(0, 5)}, {part(2, 122), part(5, 8)}}}) {
+    Session session(model, static_cast<int>(first.size()), 130);
+    session.append(first);
+    session.append(second);
+    session.append(std::vector<Tokens>(first.size(), Tokens{7}));
+    const std::vector<float> logits = session.logits();
+    for (std::size_t b = 0; b < first.size(); ++b) {
+      INFO(first[b].size() << " and " << second[b].size() << " of " << first.size());
+      Tokens all = first[b];
+      all.insert(all.end(), second[b].begin(), second[b].end());
+      all.push_back(7);
+      const auto row = logits.begin() + static_cast<std::ptrdiff_t>(b) * config.vocab;
+      CHECK(relative_difference({row, row + config.vocab}, step_by_step(reference, all, all.size())) <= 2e-2);
+    }
+  }
+}
+
 /// A sequence that fills the cache gets no token, while the next one does: it must not write behind its own positions.
 void compare_full(const Device& device) {
   const Gpt2Config config = config_of(64, 2, Gelu::tanh);
@@ -188,7 +218,8 @@ void compare_rows(const Device& device, int batch, int k, int n, int rows) {
       for (int i = 0; i < k; ++i)
         sum += static_cast<double>(in[static_cast<std::size_t>(b * k + i)]) * w[static_cast<std::size_t>(j * k + i)];
       sums.push_back(static_cast<float>(sum + before[static_cast<std::size_t>(b * n + j)]));
-      activated.push_back(static_cast<float>(0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)))));
+      activated.push_back(
+          static_cast<float>(0.5 * sum * (1 + std::tanh(0.7978845608028654 * (sum + 0.044715 * sum * sum * sum)))));
     }
   INFO(batch << " rows of " << k << " to " << n);
   CHECK(relative_difference(x.to_vector(), sums) <= 1e-5);
@@ -214,6 +245,7 @@ void compare_all(const Device& device) {
   // Their columns divide no such width.
   compare_batch(device, config_of(60, 3, Gelu::tanh), Compute::bf16, 2, 2e-2);
   compare_full(device);
+  compare_prompts(device);
   // Columns of a CTA are fewer than 16.
   compare(device, config_of(24, 3, Gelu::tanh), Compute::bf16, 4, 2, 2e-2);
 }

@@ -77,7 +77,8 @@ std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& s
   marks.copy_from(all_seen);
   past.copy_from(std::vector<i32>(static_cast<std::size_t>(rows), position));
   keys.copy_from(all_keys);
-  launch(device.stream(), kernel, x, marks, past, keys, token, chosen, s.penalty, s.temperature, s.top_k, s.top_p, s.min_p);
+  launch(device.stream(), kernel, x, marks, past, keys, token, chosen, s.penalty, s.temperature, s.top_k, s.top_p,
+         s.min_p);
   return token.to_vector();
 }
 
@@ -321,7 +322,8 @@ TEST_CASE("same seed and position, same sample; another gives another", "[model]
 
 TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[model]") {
   const Device& device = test_device();
-  const auto [columns, tiles] = GENERATE(std::pair(2, 1), std::pair(4, 1), std::pair(8, 1), std::pair(2, 2), std::pair(1, 3));
+  const auto [columns, tiles] =
+      GENERATE(std::pair(2, 1), std::pair(4, 1), std::pair(8, 1), std::pair(2, 2), std::pair(1, 3));
   const int parts = (5 + columns * tiles - 1) / (columns * tiles);
   const auto of_parts = kernels::greedy_parts(5, columns, tiles);
   const auto of_all = kernels::greedy_token(parts);

@@ -83,6 +83,7 @@ TEST_CASE("throughput refuses what it cannot measure, before it measures anythin
   refused({"-b", "0"}, {"--batch '0'", "numbers from 1 to 4096"});
   refused({"-d", "-1"}, {"--depth '-1'"});
   refused({"--both", "5"}, {"--both '5'", "512+128"});
+  refused({"--both", "5+1,"}, {"--both '5+1,'", "512+128"});
   refused({"--both", "5+0"}, {"--both '0'", "numbers from 1"});
   refused({"-p", "0", "-n", "0"}, {"nothing to measure"});
   check_refused("throughput", {"-r", "0"}, {"--repetitions 0"});

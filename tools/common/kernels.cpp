@@ -64,17 +64,16 @@ class Table {
     };
     const DecodeTiles tiles = decode_tiles(gpu);
     add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.columns); });
-    add(named("decode_part"), [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, few_key_tiles(gpu)); });
+    add(named("decode_part"),
+        [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, few_key_tiles(gpu)); });
     add_decode("decode_residual", 1, [=] { return kernels::decode_residual<P, W>(4 * width, 1, tiles.down); });
     add_decode("decode_project", 3,
                [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });
     add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, vocab, tiles.head, tiles.rounds); });
     add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.columns); });
     if (tiles.rows == 0) return;
-    add_decode("decode_qkv-rows", 3,
-               [=] { return kernels::decode_qkv<P, W>(width, tiles.rows, tiles.batch_columns); });
-    add(named("decode_attend-rows"),
-        [=] { return kernels::decode_attend<P>(heads, head_width, few_key_tiles(gpu)); });
+    add_decode("decode_qkv-rows", 3, [=] { return kernels::decode_qkv<P, W>(width, tiles.rows, tiles.batch_columns); });
+    add(named("decode_attend-rows"), [=] { return kernels::decode_attend<P>(heads, head_width, few_key_tiles(gpu)); });
     add_decode("decode_residual-rows", 1,
                [=] { return kernels::decode_residual<P, W>(width, tiles.rows, tiles.batch_project); });
     add_decode("decode_residual-wide-rows", 1,

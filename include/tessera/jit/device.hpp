@@ -126,7 +126,8 @@ class Device {
   /// may use it. It is freed with the last owner, after all work enqueued on them before: a tensor may be destroyed
   /// while its launch runs. Throws Error with the size if there is none left.
   std::shared_ptr<void> allocate(std::size_t bytes) const;
-  /// Pinned host memory, which a GPU accesses directly: for Stream::copy.
+  /// Pinned host memory, which a GPU accesses directly: for Stream::copy, and for tensors that the host reads. It is
+  /// freed with the last owner, once all work enqueued on this device's streams before is done.
   std::shared_ptr<void> pinned(std::size_t bytes) const;
   /// Can kernels access host memory directly?
   bool shares_host_memory() const;

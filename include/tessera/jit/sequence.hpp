@@ -51,8 +51,8 @@ class Sequence {
 
   /// Does what the first run would do once, and runs nothing: generates the code of each launch, compiles it or takes it
   /// from the cache, and loads it. Up to 8 threads share the work, no more than there are cores, in the order of the
-  /// launches; none is started if all code is made. Other threads may launch these kernels at the same time, or warm them up: each code is made once, and
-  /// who needs it waits for it alone.
+  /// launches; none is started if all code is made. Other threads may launch these kernels at the same time, or warm them
+  /// up: each code is made once, and who needs it waits for it alone.
   ///
   /// Returns when all is done; after a request to stop, when the kernels that were begun are. If a kernel fails, the
   /// others are made all the same. Then Error has the first failure's message and the names of the other kernels that

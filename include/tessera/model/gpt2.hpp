@@ -61,8 +61,9 @@ class Gpt2 {
 
 /// A batch of sequences with their keys and values: prompts of different lengths first, then one token each at a time.
 ///
-/// A call that throws leaves the session as it was, with one exception: if an append() fails after its computation began,
-/// the text is unchanged but there are no logits; functions that need them throw Error until an append() succeeds.
+/// A call that throws leaves the session as it was, with one exception: if an append() fails after its computation
+/// began, the text is unchanged but there are no logits; functions that need them throw Error until an append()
+/// succeeds.
 class Session {
  public:
   /// Space for `batch` sequences of up to `capacity` positions; Error if the model has fewer.
@@ -95,14 +96,14 @@ class Session {
   void clear(int sequence);
 
   /// Logits [batch, vocab] of each sequence's last token, for those in the last append().
-  std::vector<float> logits() const;
+  std::vector<float> logits();
   /// Logits [batch, longest, vocab] at every position of the last append(); the padding of shorter sequences is
   /// meaningless.
   std::vector<float> all_logits();
-  /// The same, written to a tensor [batch * longest, columns] on the model's device, in the order of the device's stream,
-  /// without a copy to the host. It has a column for each token, or more, which become 0: rows of a multiple of 16 bytes
-  /// are written several times as fast. The tensor is the caller's: it may be used for any number of calls, and may
-  /// outlive the session. Error if it has another number of rows, or too few columns.
+  /// The same, written to a tensor [batch * longest, columns] on the model's device, in the order of the device's
+  /// stream, without a copy to the host. It has a column for each token, or more, which become 0: rows of a multiple of
+  /// 16 bytes are written several times as fast. The tensor is the caller's: it may be used for any number of calls,
+  /// and may outlive the session. Error if it has another number of rows, or too few columns.
   void all_logits(const Tensor<f32, 2>& logits);
   void all_logits(const Tensor<bf16, 2>& logits);
   /// log softmax of logits [rows, vocab], on the host, at one target token per row.

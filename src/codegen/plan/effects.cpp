@@ -83,8 +83,8 @@ class EffectFields : public FieldVisitor {
       effect.releases = releases(atomic->order);
       effect.acquires = acquires(atomic->order);
     }
-    // Where threads hold copies of an element, the first of them writes it, and all of them read it: then the threads of
-    // a read are not known.
+    // Where threads hold copies of an element, the first of them writes it (layouts that are stored by quads have no
+    // copies), and all of them read it: then the threads of a read are not known.
     const bool by_one = effect.write || (!sweep_->layout.lane_copies() && !sweep_->layout.warp_copies(role_.warps));
     if (!access.rows && !access.by_elements() && by_one) {
       effect.place = Places(plan_).of(sweep_->layout, access);

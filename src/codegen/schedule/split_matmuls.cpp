@@ -100,7 +100,8 @@ class StripPlanner {
                         graph_[operands.source[1].load].region != graph_[id].region;
     const std::int64_t whole = bytes(id, k_of(id));
     // Few rows wait for memory, not for the matmul: they are loaded at once.
-    const bool few = graph_[id].region == 0 && graph_[id].shape[0] <= 16;
+    const bool few =
+        graph_[id].region == 0 && graph_[id].shape[0] <= 16 && has_matrix_units(graph_[operands.in[0]].type);
     return reused ? whole <= room() : others + (few ? 1 : 2) * whole <= room();
   }
 

@@ -133,15 +133,21 @@ std::shared_ptr<void> CudaBackend::pinned(std::size_t bytes) {
   if (const CUresult result =
           driver().cuMemHostAlloc(&memory, std::max<std::size_t>(bytes, 1), CU_MEMHOSTALLOC_PORTABLE))
     check(result, driver().cuMemHostAlloc.name, fmt::format("{:.1f} MB of pinned memory", megabytes(bytes)));
-  return {memory, [self = shared_from_this()](void* pinned) {
-            if (process_is_ending()) return;
-            try {
-              const ContextScope scope(self->context_);
-              const OutsideRecording outside(self->driver());
-              self->driver().cuMemFreeHost(pinned);
-            } catch (const Error&) {  // the GPU is lost
-            }
-          }};
+  return {memory, [self = shared_from_this()](void* pinned) { self->free_pinned(pinned); }};
+}
+
+// Kernels may still write there.
+void CudaBackend::free_pinned(void* memory) noexcept {
+  if (process_is_ending()) return;
+  try {
+    const ContextScope scope(context_);
+    const OutsideRecording outside(driver());
+    const std::lock_guard lock(memory_mutex_);
+    for (CudaStream* stream : streams_) wait_for(*stream);
+    driver().cuStreamSynchronize(memory_stream_.get());
+    driver().cuMemFreeHost(memory);
+  } catch (const Error&) {  // the GPU is lost
+  }
 }
 
 void CudaBackend::copy(void* to, const void* from, std::size_t bytes) {

@@ -63,6 +63,7 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
 
   /// Frees memory once all work given to the streams so far has ended.
   void free(void* address) noexcept;
+  void free_pinned(void* memory) noexcept;
   void add(CudaStream& stream);
   /// From now on, memory is freed after the work given to the stream so far.
   void remove(CudaStream& stream);

@@ -235,8 +235,8 @@ LaunchCode CudaKernel::code(std::span<const Argument> arguments, std::span<const
   if (!graph_.cuda) classify_launch(arguments, grid, tiles_in(grid), variant);
   return {codes_.place(variant),
           [this, variant] {
-            Variant changed = variant;
-            code_for(changed);
+    Variant changed = variant;
+    code_for(changed);
           },
           codes_.has(variant)};
 }

@@ -41,7 +41,8 @@ std::vector<CodeToMake> codes_of(const Sequence& sequence) {
     } catch (...) {
       failure = std::current_exception();
     }
-    if (code.id && !code.is_made && known.insert(code.id).second) codes.push_back({executable, std::move(code), failure});
+    if (code.id && !code.is_made && known.insert(code.id).second)
+      codes.push_back({executable, std::move(code), failure});
   }
   return codes;
 }

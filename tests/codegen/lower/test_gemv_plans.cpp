@@ -413,7 +413,8 @@ TEST_CASE("stores of copies need no barrier among each other, and reads of copie
     int count = 0;
     for (const StepPlace& place : steps_of(plan))
       if (const Loop* const loop = place.step().action.as<Loop>())
-        count += static_cast<int>(std::ranges::count_if(loop->body, [](const Step& s) { return s.action.is<Barrier>(); }));
+        count +=
+            static_cast<int>(std::ranges::count_if(loop->body, [](const Step& s) { return s.action.is<Barrier>(); }));
     return count;
   };
   CHECK(barriers_of(false) == 0);

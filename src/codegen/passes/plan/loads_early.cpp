@@ -9,7 +9,7 @@
 namespace tessera::internal::codegen {
 namespace {
 
-constexpr int most_registers = 128;        // of loads that are moved, in one body
+constexpr int most_registers = 128;         // of loads that are moved, in one body
 constexpr int most_registers_of_loop = 32;  // in a loop without matmuls, whose other tiles need registers too
 
 class Mover {
