@@ -86,6 +86,7 @@ class TypedNetwork final : public Gpt2::Network {
                 .width = config.width,
                 .head_width = config.head_width(),
                 .inner = config.inner,
+                .shared_bytes = device.info().arch ? device.info().arch->shared_bytes() : 0,
                 .seen = config.positions / 2},
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),

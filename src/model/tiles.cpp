@@ -53,11 +53,14 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     }
     return columns;
   };
-  // Several rows and the weights of a tile are in shared memory, all at once.
-  constexpr int rows = 16, most_shared = 200 * 1024;
+  // Several rows and the weights of a tile are in shared memory, all at once. If eight warps cannot have equal slices
+  // of k, fewer do, and two share the columns, 8 for each.
+  constexpr int rows = 16, exchanges = 16 * 1024;
   const auto best_of_batch = [&](int n, int k) {
-    return best(n, 0, 8,
-                [&](int wide) { return wide * target.width <= 32 * 1024 && (rows + wide) * k * 2 <= most_shared; });
+    return best(n, 0, 8, [&](int wide) {
+      const int stored = k % (16 * warps) == 0 ? wide : std::max(wide, 16);
+      return wide * target.width <= 32 * 1024 && (rows + stored) * k * 2 <= target.shared_bytes - exchanges;
+    });
   };
   const int batch_columns = best_of_batch(target.inner, target.width);
   const int heads = target.width / std::max(target.head_width, 1);
