@@ -344,6 +344,28 @@ TEST_CASE("each sample of a step is that of its own settings", "[model]") {
   }
 }
 
+TEST_CASE("a token that is sampled again behind a step ahead is the one that is appended", "[model]") {
+  const Gpt2 model(test_device(), small(), 5);
+  int different = 0;
+  for (std::int32_t first = 0; first < 20; ++first) {
+    Session ahead(model, 2, 24), plain(model, 2, 24);
+    ahead.run_ahead(true), plain.run_ahead(false);
+    std::vector<Tokens> tokens{{first}, {first + 20}};
+    const auto next = [&](Session& session) {
+      for (int step = 0; step < 2; ++step) session.append(tokens);  // of one position each, so that it runs ahead
+      session.sample({.temperature = 0});
+      session.clear(1);
+      const Tokens sampled = session.sample({.temperature = 0});
+      session.append(std::vector<Tokens>{{sampled[0]}, {sampled[1]}});
+      const std::vector<float> logits = session.logits();
+      different += session.sample({.temperature = 0})[0] != sampled[0];
+      return logits;
+    };
+    CHECK(next(ahead) == next(plain));
+  }
+  CHECK(different > 0);
+}
+
 TEST_CASE("a failure of a step that is computed ahead is one of the append that needs it, if at all", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   const Gpt2 model(Device(backend), small(), 5);
