@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "common/generation.hpp"
 #include "common/program.hpp"
 #include "tessera/graph/error.hpp"
 
 using namespace tessera::internal;
-using Ids = std::vector<std::int32_t>;
 using Json = nlohmann::ordered_json;
 
 namespace {
@@ -97,9 +97,7 @@ void measure(CommandLine& line) {
   const Gpt2 model = open_model(settings.model, settings.seed).model;
   const Gpt2Config& config = model.config();
   const Ids ids = settings.ids ? *settings.ids : Tokenizer::open(settings.model.path()).encode(text);
-  for (const std::int32_t id : ids)
-    if (id < 0 || id >= config.vocab)
-      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
+  check_vocabulary(ids, config);
   const std::size_t context = settings.context.value_or(static_cast<std::uint32_t>(std::min(512, config.positions)));
   if (context < 3 || context > static_cast<std::size_t>(config.positions))
     throw Error(fmt::format("--ctx-size {}: it must be 3 to {}, the model's context", context, config.positions));

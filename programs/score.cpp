@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "common/generation.hpp"
 #include "common/program.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/model/safetensors.hpp"
@@ -17,7 +18,6 @@ using namespace tessera::internal;
 namespace {
 
 using nlohmann::json;
-using Ids = std::vector<std::int32_t>;
 
 struct Settings {
   ModelOptions model;
@@ -94,9 +94,7 @@ std::vector<Window> windows_of(std::size_t tokens, std::size_t context, std::siz
 }
 
 std::vector<Window> windows_of(const Settings& settings, const Gpt2Config& config, const Ids& ids) {
-  for (const std::int32_t id : ids)  // checked before any token is scored
-    if (id < 0 || id >= config.vocab)
-      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
+  check_vocabulary(ids, config);  // before any token is scored
   const auto context = static_cast<std::size_t>(config.positions);
   if (context < 2 && ids.size() > context)
     throw Error(

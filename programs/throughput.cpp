@@ -39,7 +39,7 @@ Settings parse(CommandLine& line) {
   line.option("-o,--output", settings.output, "FORMAT", "md, csv or json [md]", {"md", "csv", "json"});
   settings.model.declare(line);
   line.option("-s,--seed", settings.seed, "N", "Seed of the weights of --preset [0]");
-  line.flag("-q,--quiet", settings.quiet, "Prints no progress on stderr");
+  line.flag("-q,--quiet", settings.quiet, "Prints no device on stderr");
   line.footer(
       "Measures as llama-bench does: pp512 is a prompt of 512 tokens, up to the token that follows it; tg128 are 128\n"
       "tokens, one after the other, each chosen greedily and read by the host; pp512+tg128 is one after the other; "

@@ -98,13 +98,13 @@ class Prefilling final : public Prompting {
 
 class Forwarding final : public Prompting {
  public:
-  Forwarding(const Device& device, const ModelSetup& setup, int calls)
-      : Prompting(device, setup, calls), columns_((setup.config.vocab + 63) / 64 * 64) {
+  Forwarding(const Device& device, const ModelSetup& setup, int calls) : Prompting(device, setup, calls) {
+    const std::int64_t columns = (setup.config.vocab + 63) / 64 * 64;  // rows of a multiple of 128 bytes
     const std::int64_t rows = static_cast<std::int64_t>(setup.batch) * setup.length;
     if (setup.compute == Compute::bf16)
-      halves_ = Tensor<bf16, 2>(device, {rows, columns_});
+      halves_ = Tensor<bf16, 2>(device, {rows, columns});
     else
-      logits_ = Tensor<f32, 2>(device, {rows, columns_});
+      logits_ = Tensor<f32, 2>(device, {rows, columns});
   }
 
  private:
@@ -116,8 +116,7 @@ class Forwarding final : public Prompting {
     model_.device().stream().synchronize();
   }
 
-  // In the peer's type; rows are padded to a multiple of 128 bytes.
-  std::int64_t columns_;
+  // One of these, in the peer's type.
   Tensor<f32, 2> logits_;
   Tensor<bf16, 2> halves_;
 };

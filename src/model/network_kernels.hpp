@@ -38,7 +38,6 @@ struct Matmuls {
   decltype(kernels::linear_residual<P, W>({})) project, down;
 };
 
-constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
 constexpr int columns_of_part = 1024, tiles_of_part = 8;  // one CTA finds the best of so many logits
 constexpr int parts_of(int vocab) { return ceil_div(vocab, columns_of_part * tiles_of_part); }
 /// Columns of logits in memory: rows of a multiple of 128 bytes are written fastest, whatever the vocabulary.

@@ -8,7 +8,6 @@ namespace tessera::internal {
 namespace {
 
 int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
-int ceil_div(int a, int b) { return (a + b - 1) / b; }
 int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n))); }
 
 }  // namespace
@@ -82,7 +81,7 @@ DecodeTiles decode_tiles(const TileTarget& target) {
 // 256 threads, each with 16 bytes of a key and of its values.
 KeyTiles key_tiles(const TileTarget& target) {
   const bool is_half = target.operands == ElementType::bf16;
-  const int groups = std::clamp((is_half ? 2048 : 1024) / power_at_least(target.head_width), 4, 128);
+  const int groups = std::clamp((is_half ? 2048 : 1024) / power_at_least(target.head_width), 1, 128);
   return {.keys = groups, .groups = groups, .occupancy = is_half ? 4 : 0};
 }
 KeyTiles few_key_tiles(const TileTarget& target) {

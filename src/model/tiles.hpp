@@ -5,6 +5,8 @@
 
 namespace tessera::internal {
 
+constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+
 /// The inputs of these rules.
 struct TileTarget {
   bool gpu = false;        ///< tiles for registers and shared memory instead of CPU caches

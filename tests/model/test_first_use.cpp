@@ -76,7 +76,7 @@ TEST_CASE("a session that is warmed up compiles nothing more", "[model]") {
         const std::size_t launched = gpu.fake.launches.size();
         session.warm_up(std::array{20, 1}, sampling);
         CHECK(gpu.compiled > before);
-        // Every step ends with the most probable tokens; that of one sequence has fewer, larger parts of them.
+        // Every step ends with the most probable tokens; that of one sequence finds them in more parts.
         const bool has_head = compute == Compute::bf16 && batch == 1;
         CHECK(gpu.sampling == 2 + has_head + (temperature != 0));
         CHECK(gpu.fake.launches.size() == launched);

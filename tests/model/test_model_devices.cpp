@@ -127,7 +127,11 @@ TEST_CASE("tiles suit every width and device", "[model]") {
   const auto check = [](const TileTarget& target) {
     INFO((target.gpu ? "gpu " : "cpu ") << name(target.operands) << " " << target.width << " " << target.head_width);
     const auto [queries, keys] = attention_tiles(target);
-    CHECK((queries >= 16 && keys >= (target.head_width > 512 ? 8 : 16) && key_tiles(target).keys >= 4));
+    CHECK((queries >= 16 && keys >= (target.head_width > 512 ? 8 : 16)));
+    for (const KeyTiles& tiles : {key_tiles(target), few_key_tiles(target)}) {
+      CHECK(tiles.keys % tiles.groups == 0);
+      CHECK(tiles.groups * target.head_width <= 128 * 256);  // accumulators of 256 threads
+    }
     CHECK((norm_rows(target) >= 1 && copy_rows(target) >= 1));
     if (target.gpu) CHECK(norm_rows(target) * target.width <= std::max(1024, target.width));
   };
