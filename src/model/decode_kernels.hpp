@@ -9,32 +9,60 @@
 
 namespace tessera::internal::kernels {
 
-/// Layer norm of x [B,C], times w [C,3C], plus bias: q [B,C], and the keys and values [B,P,C] of the new position of
-/// the sequences that have one (count [B] is 1).
+/// Stores tile n of rows b of the queries, keys and values [B,3C] of one new position of each sequence. `to` are the
+/// queries [B,1,C], and the cache of keys and values [B,P,C], where only sequences with a new position (count [B] is 1)
+/// have theirs. A tile has columns of one of the three, `parts` tiles each.
+template <Element A>
+void store_qkv(const Tile<A, 2>& y, const List<Out<A, 3>, 3>& to, const In<i32, 1>& past, const In<i32, 1>& count,
+               const Index& b, const Index& n, const Index& parts, int rows) {
+  Index which = n / parts, column = n % parts;
+  Tile sequence = b * rows + iota({rows}, 0);
+  Tile position = sequence * to[which].extent(1) + load(past, {b}, {rows});
+  Tile in_cache = where(load(count, {b}, {rows}) > 0, position, -1);
+  scatter(to[which].flatten(0), where(which == 0, sequence, in_cache), {column}, y);
+}
+
+/// Queries, keys and values (see store_qkv) of the layer norm of x [B,C]: its product with w [C,3C], plus bias.
 template <Element P, Element W>
 auto decode_qkv(int width, int rows, int columns) {
   using A = Activation<P>;
-  return kernel("decode_qkv",
-                [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past,
-                    In<i32, 1> count, Out<A, 2> q, Out<A, 3> keys, Out<A, 3> values, Scalar<f32> epsilon) {
+  return kernel("decode_qkv", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
+                                  In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to, Scalar<f32> epsilon) {
     require(w.extent(1) == 3 * width, "queries, keys and values side by side");
-    const int parts = width / columns;  // queries, keys and values are in different tiles
+    const int parts = width / columns;  // of queries, of keys and of values
     auto [b, n] = blocks(cdiv(x.extent(0), rows), 3 * parts);
     Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), width, scale, shift, epsilon));
-    Tile y = cast<A>(mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns})) +
-                     load(bias, {n}, {columns}));
-    // Tiles outside of a tensor are not stored.
-    store(q, {b, n}, y);
-    if (rows == 1) {
-      Tile start = item(load(past, {b}, {1})), extent = item(load(count, {b}, {1}));
-      store(keys.slice(1, start, extent), {b, 0, n - parts}, reshape(y, {1, 1, columns}));
-      store(values.slice(1, start, extent), {b, 0, n - 2 * parts}, reshape(y, {1, 1, columns}));
-    } else {
-      Tile position = (b * rows + iota({rows}, 0)) * keys.extent(1) + load(past, {b}, {rows});
-      Tile at = where(load(count, {b}, {rows}) > 0, position, -1);
-      scatter(keys.flatten(0), at, {n - parts}, y);
-      scatter(values.flatten(0), at, {n - 2 * parts}, y);
-    }
+    Tile y = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns}));
+    store_qkv<A>(cast<A>(y + load(bias, {n}, {columns})), to, past, count, b, n, constant<i32>(parts), rows);
+  });
+}
+
+/// The same of rows that are normalized: in [B,C] w [C,3C] + bias.
+template <Element P, Element W>
+auto decode_append(int width, int rows, int columns) {
+  using A = Activation<P>;
+  return kernel("decode_append", [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past, In<i32, 1> count,
+                                     List<Out<A, 3>, 3> to) {
+    require(w.extent(1) == 3 * width, "queries, keys and values side by side");
+    const int parts = width / columns;
+    auto [b, n] = blocks(cdiv(in.extent(0), rows), 3 * parts);
+    Tile y = mma(cast<P>(load(in, {b, 0}, {rows, width})), cast<P>(load(w, {0, n}, {width, columns})),
+                 zeros<f32>({rows, columns}));
+    store_qkv<A>(cast<A>(y + load(bias, {n}, {columns})), to, past, count, b, n, constant<i32>(parts), rows);
+  });
+}
+
+/// The same for many sequences, with the tiles of a matmul.
+template <Element P, Element W>
+auto linear_append(MatmulTiles tiles) {
+  using A = Activation<P>;
+  return kernel("linear_append",
+                [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
+    require(x.extent(1) == w.extent(0), "inner extents agree");
+    Index parts = cdiv(x.extent(1), tiles.n);
+    auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), 3 * parts);
+    store_qkv<A>(cast<A>(matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})), to, past, count, m, n, parts,
+                 tiles.m);
   });
 }
 
@@ -51,23 +79,39 @@ template <Element A>
 Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values, const Index& length, const Index& b,
                 const Index& h, const Index& part, int d, int parts, const KeyTiles& tiles, const Scalar<f32>& scale) {
   const int groups = tiles.groups, each = tiles.keys / groups;
-  // Behind `length`, the cache may hold anything: scores there are not used, and values are read as 0, since 0 * NaN
-  // is NaN.
-  const auto filled_values = values.slice(1, 0, length);
+  const auto tile = [&](const In<A, 3>& from, const Index& j) {
+    return cast<f32>(reshape(load(from, {b, j, h}, {1, tiles.keys, d}), {each, groups, d}));
+  };
+  const auto is_filled = [&](const Index& j) {
+    return j * tiles.keys + iota({each, groups, 1}, 0) * groups + iota({each, groups, 1}, 1) < length;
+  };
   Tile row = reshape(cast<f32>(load(q, {b, h}, {1, d})) * (scale * log2e), {1, 1, d});
   Var hi = full<f32>({1, groups, 1}, -1e30), total = zeros<f32>({1, groups, 1}), acc = zeros<f32>({1, groups, d});
-  const auto add = [&](const Index& j) {
-    Tile k = cast<f32>(reshape(load(keys, {b, j, h}, {1, tiles.keys, d}), {each, groups, d}));
-    Tile v = cast<f32>(reshape(load(filled_values, {b, j, h}, {1, tiles.keys, d}), {each, groups, d}));
-    Tile at = j * tiles.keys + iota({each, groups, 1}, 0) * groups + iota({each, groups, 1}, 1);
-    Tile s = where(at < length, sum(k * row, 2), -inf);
+  const auto add = [&](const Index& j, const Tile<f32, 3>& k, const Tile<f32, 3>& v) {
+    Tile s = where(is_filled(j), sum(k * row, 2), -inf);
     Tile highest = maximum(hi, max(s, axis(0))), p = exp2(s - highest), a = exp2(hi - highest);
     total = total * a + sum(p, 0);
     acc = acc * a + sum(p * v, 0);
     hi = highest;
   };
-  add(part);  // ahead of the loop, so that these loads do not wait for the length
-  for (Index i : range(1, cdiv(length, parts * tiles.keys))) add(i * parts + part);
+  // Behind `length`, the cache may hold anything: scores there are not used, and values are 0, since 0 * NaN is NaN.
+  // The loads of the first tile do not wait for the length.
+  const auto filled_keys = keys.slice(1, 0, length), filled_values = values.slice(1, 0, length);
+  Var k = tile(keys, part), v = where(is_filled(part), tile(values, part), 0.0f);
+  if (tiles.ahead) {
+    for (Index i : range(cdiv(length, parts * tiles.keys))) {
+      Index j = i * parts + part, next = j + parts;
+      Tile next_k = tile(filled_keys, next), next_v = tile(filled_values, next);
+      add(j, k, v);
+      k = next_k, v = next_v;
+    }
+  } else {
+    add(part, k, v);
+    for (Index i : range(1, cdiv(length, parts * tiles.keys))) {
+      Index j = i * parts + part;
+      add(j, tile(filled_keys, j), tile(filled_values, j));
+    }
+  }
   Tile top = max(hi, axis(1)), share = exp2(hi - top);
   return {sum(acc * share, 1), top, sum(total * share, 1)};
 }
@@ -98,8 +142,8 @@ auto decode_attend(int heads, int head_width, KeyTiles tiles) {
   return kernel("decode_attend", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                      Out<A, 2> y, Scalar<f32> scale) {
     require(q.extent(1) >= heads * d, "heads side by side");
-    if (tiles.occupancy > 0) hints({.occupancy = tiles.occupancy});
-    auto [h, b] = blocks(heads, q.extent(0));
+    if (tiles.warps > 0) hints({.warps = tiles.warps});
+    auto [b, h] = blocks(q.extent(0), heads);  // heads of a sequence, whose keys are neighbors in memory, at a time
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
     Attended all = attend(q, keys, values, length, b, h, constant<i32>(0), d, 1, tiles, scale);
     store(y, {b, h}, reshape(cast<A>(all.sums / maximum(all.norm, 1e-30)), {1, d}));

@@ -91,13 +91,12 @@ class TypedNetwork final : public Gpt2::Network {
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
         decode_kernels_(along_k_ ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_),
-                                                                      few_key_tiles(target_))
+                                                                      key_tiles(target_, 1))
                                  : std::nullopt),
-        batch_kernels_(along_k_ && decode_tiles(target_).rows > 0
-                           ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_),
-                                                               few_key_tiles(target_))
+        batch_kernels_(along_k_ && decode_tiles(target_).batch_columns > 0
+                           ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
                            : std::nullopt),
-        matmuls_(device, config, along_k_) {}
+        matmuls_(device, config, target_, along_k_) {}
 
   /// Compiles the kernels of the first steps while weights are loaded.
   void begin_warm_up(const FirstUse& first);

@@ -1,8 +1,9 @@
 // The kernels of a model: of prefill and batches, of a decode step of one sequence and of a few, and of sampling.
 #pragma once
-#include <array>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -14,28 +15,32 @@
 namespace tessera::internal {
 
 /// The kernels of one family, each made on first use of its tiles.
-template <class K>
+template <class K, class Tiles = MatmulTiles>
 class ByTiles {
  public:
-  explicit ByTiles(K (*make)(MatmulTiles)) : make_(make) {}
-  const K& operator[](const MatmulTiles& tiles) {
-    auto& made = kernels_[{tiles.m, tiles.n, tiles.k}];
+  explicit ByTiles(std::function<K(Tiles)> make) : make_(std::move(make)) {}
+  const K& operator[](const Tiles& tiles) {
+    auto& made = kernels_[tiles];
     if (!made) made.emplace(make_(tiles));
     return *made;
   }
 
  private:
-  K (*make_)(MatmulTiles);
-  std::map<std::array<int, 3>, std::optional<K>> kernels_;
+  std::function<K(Tiles)> make_;
+  std::map<Tiles, std::optional<K>> kernels_;
 };
 
-/// The kernels of the matmuls for a number of rows.
+/// The kernels for a number of rows, by tiles that depend on it.
 template <Element P, Element W>
 struct Matmuls {
   decltype(kernels::linear<P, W>({})) qkv;
   decltype(kernels::linear_qkv<P, W>({})) qkv_to_cache;
+  // For one position of each sequence, on a GPU.
+  std::optional<decltype(kernels::linear_append<P, W>({}))> append;
+  decltype(kernels::decode_attend<P>(0, 0, {})) attend;
   decltype(kernels::linear_gelu<P, W>({})) up;
   decltype(kernels::linear_residual<P, W>({})) project, down;
+  std::optional<decltype(kernels::decode_residual<P, W>(0, 0, 0))> project_few, down_few;  // faster for so few rows
 };
 
 constexpr int columns_of_part = 1024, tiles_of_part = 8;  // one CTA finds the best of so many logits
@@ -79,7 +84,6 @@ struct Kernels {
         append_cache(kernels::append_cache<A>(config.width, copy_rows(target))),
         attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                         attention_tiles(target).keys)),
-        decode_attend(kernels::decode_attend<P>(config.heads, config.head_width(), key_tiles(target))),
         decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), 64)),
         greedy_parts(kernels::greedy_parts(config.vocab, columns_of_part, tiles_of_part)),
         greedy_token(kernels::greedy_token(parts_of(config.vocab))),
@@ -92,7 +96,6 @@ struct Kernels {
   decltype(kernels::last_norm<A>(0)) last_norm;
   decltype(kernels::append_cache<A>(0, 0)) append_cache;
   decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
-  decltype(kernels::decode_attend<P>(0, 0, {})) decode_attend;       // on a GPU
   decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;  // on a CPU
   decltype(kernels::greedy_parts(0, 0, 0)) greedy_parts;
   decltype(kernels::greedy_token(0)) greedy_token;
@@ -105,36 +108,28 @@ struct Kernels {
 /// The kernels of a decode step of a few sequences that take the place of several of Kernels and Matmuls.
 template <Element P, Element W>
 struct BatchKernels {
-  BatchKernels(const Gpt2Config& config, const DecodeTiles& tiles, const KeyTiles& keys)
-      : most(tiles.rows),
-        attend(kernels::decode_attend<P>(config.heads, config.head_width(), keys)),
-        project(kernels::decode_residual<P, W>(config.width, tiles.rows, tiles.batch_project)) {
+  BatchKernels(const Gpt2Config& config, const DecodeTiles& tiles) {
     const int width = config.width, columns = tiles.batch_columns;
     const bool is_exact = config.gelu == Gelu::exact;
-    if (tiles.batch_down > 0) down = kernels::decode_residual<P, W>(config.inner, tiles.rows, tiles.batch_down);
     if (tiles.normalizes)
-      normalizing = {kernels::decode_qkv<P, W>(width, tiles.rows, columns),
-                     is_exact ? kernels::decode_exact_up<P, W>(width, tiles.rows, columns)
-                              : kernels::decode_up<P, W>(width, tiles.rows, columns)};
+      normalizing = {kernels::decode_qkv<P, W>(width, rows_of_block, columns),
+                     is_exact ? kernels::decode_exact_up<P, W>(width, rows_of_block, columns)
+                              : kernels::decode_up<P, W>(width, rows_of_block, columns)};
     else
-      linear = {kernels::decode_linear<P, W>("decode_linear", width, tiles.rows, columns, kernels::unchanged),
-                is_exact
-                    ? kernels::decode_linear<P, W>("decode_exact_gelu", width, tiles.rows, columns, kernels::exact_gelu)
-                    : kernels::decode_linear<P, W>("decode_gelu", width, tiles.rows, columns, kernels::tanh_gelu)};
+      linear = {
+          kernels::decode_append<P, W>(width, rows_of_block, columns),
+          is_exact
+              ? kernels::decode_linear<P, W>("decode_exact_gelu", width, rows_of_block, columns, kernels::exact_gelu)
+              : kernels::decode_linear<P, W>("decode_gelu", width, rows_of_block, columns, kernels::tanh_gelu)};
   }
-  using Residual = decltype(kernels::decode_residual<P, W>(0, 0, 0));
-  using Linear = decltype(kernels::decode_linear<P, W>("", 0, 0, 0, kernels::unchanged));
   struct Normalizing {
     decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
     decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
   };
   struct AfterNorm {
-    Linear qkv, up;
+    decltype(kernels::decode_append<P, W>(0, 0, 0)) qkv;
+    decltype(kernels::decode_linear<P, W>("", 0, 0, 0, kernels::tanh_gelu)) up;
   };
-  int most;  // sequences
-  decltype(kernels::decode_attend<P>(0, 0, {})) attend;
-  Residual project;
-  std::optional<Residual> down;
   std::optional<Normalizing> normalizing;  // or, if registers do not hold the rows,
   std::optional<AfterNorm> linear;         // kernels of rows that another one has normalized
 };
@@ -144,9 +139,10 @@ template <Element P, Element W>
 class MatmulKernels {
  public:
   /// `along_k`: the weights [K,N] of layers are contiguous along K.
-  MatmulKernels(const Device& device, const Gpt2Config& config, bool along_k)
+  MatmulKernels(const Device& device, const Gpt2Config& config, const TileTarget& target, bool along_k)
       : device_(device),
         config_(config),
+        target_(target),
         along_k_(along_k),
         linear_gelu_(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>) {}
 
@@ -155,11 +151,27 @@ class MatmulKernels {
     const auto tiles = [&](std::int64_t n, std::int64_t k, MatmulFamily family = MatmulFamily::plain) {
       return choose<P>(family, {rows, n, k, along_k_}, device_);
     };
+    // A tile has columns of queries, of keys, or of values.
+    MatmulTiles of_qkv = tiles(3 * c, c);
+    const int columns = static_cast<int>(std::gcd(c, of_qkv.n));
+    const bool appends = device_.info().arch && 2 * columns >= of_qkv.n;
     std::lock_guard lock(mutex_);
-    return {linear_[tiles(3 * c, c)], linear_qkv_[tiles(3 * c, c)],
+    std::optional<decltype(kernels::linear_append<P, W>({}))> append;
+    if (appends) append = linear_append_[{of_qkv.m, columns, of_qkv.k}];
+    const auto few = [&](std::int64_t k) {
+      const MatmulTiles block{rows_of_block, columns_of_block(target_, rows, static_cast<int>(c), static_cast<int>(k)),
+                              static_cast<int>(k)};
+      return block.n > 0 ? std::optional(residual_blocks_[block]) : std::nullopt;
+    };
+    return {linear_[of_qkv],
+            linear_qkv_[of_qkv],
+            std::move(append),
+            decode_attend_[key_tiles(target_, rows * config_.heads)],
             linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
             linear_residual_[tiles(c, c, MatmulFamily::residual)],
-            linear_residual_[tiles(c, inner, MatmulFamily::residual)]};
+            linear_residual_[tiles(c, inner, MatmulFamily::residual)],
+            few(c),
+            few(inner)};
   }
 
   /// The head for so many rows of logits of type L.
@@ -173,12 +185,18 @@ class MatmulKernels {
  private:
   Device device_;
   Gpt2Config config_;
+  TileTarget target_;
   bool along_k_;
   std::mutex mutex_;
   ByTiles<decltype(Matmuls<P, W>::qkv)> linear_{kernels::linear<P, W>};
   ByTiles<decltype(Matmuls<P, W>::qkv_to_cache)> linear_qkv_{kernels::linear_qkv<P, W>};
+  ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{kernels::linear_append<P, W>};
   ByTiles<decltype(Matmuls<P, W>::up)> linear_gelu_;
   ByTiles<decltype(Matmuls<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
+  ByTiles<decltype(kernels::decode_residual<P, W>(0, 0, 0))> residual_blocks_{
+      [](MatmulTiles tiles) { return kernels::decode_residual<P, W>(tiles.k, tiles.m, tiles.n); }};
+  ByTiles<decltype(kernels::decode_attend<P>(0, 0, {})), KeyTiles> decode_attend_{
+      [this](KeyTiles tiles) { return kernels::decode_attend<P>(config_.heads, config_.head_width(), tiles); }};
   template <Element L>
   using Heads = ByTiles<decltype(kernels::lm_head<P, W, L>({}))>;
   std::tuple<Heads<f32>, Heads<bf16>> heads_{kernels::lm_head<P, W, f32>, kernels::lm_head<P, W, bf16>};

@@ -143,7 +143,7 @@ class Step {
     if (length_ > 1) return of_any();
     if (batch_ == 1 && network_.decode_kernels()) return of_one_position();
     const auto& few = network_.batch_kernels();
-    Sequence made = few && batch_ <= few->most ? of_few_sequences() : of_any();
+    Sequence made = few && batch_ <= rows_of_block ? of_few_sequences() : of_any();
     made.append(ended());
     return made;
   }
@@ -154,7 +154,8 @@ class Step {
     const std::int64_t width = config().width;
     const float epsilon = config().epsilon;
     // Queries alone, if keys and values go to the cache at once.
-    const Tensor<A, 2> qkv(device(), {batch_ * length_, tiles_are_of_sequences() ? width : 3 * width}),
+    const bool appends = tiles_are_of_sequences() || (length_ == 1 && matmuls_.append);
+    const Tensor<A, 2> qkv(device(), {batch_ * length_, appends ? width : 3 * width}),
         attended(device(), {batch_ * length_, width});
 
     Sequence made(device());
@@ -172,19 +173,24 @@ class Step {
                  std::vector{by_sequence(qkv), keys, values});
         attend(kernels.attention);
       } else {
-        made.add(matmuls_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
-        made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
+        if (appends) {
+          made.add(*matmuls_.append, normed_, block.attn_weight, block.attn_bias, memory_.past, memory_.count,
+                   std::vector{by_sequence(qkv), keys, values});
+        } else {
+          made.add(matmuls_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
+          made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
+        }
         if (length_ > 1)
           attend(kernels.attention);
         else if (network_.is_on_gpu())
-          made.add(kernels.decode_attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
+          made.add(matmuls_.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
         else
           attend(kernels.decode_attention);
       }
-      made.add(matmuls_.project, attended, block.proj_weight, block.proj_bias, x_);
+      add_residual(made, matmuls_.project_few, matmuls_.project, attended, block.proj_weight, block.proj_bias);
       made.add(kernels.one_norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
       made.add(matmuls_.up, normed_, block.fc_weight, block.fc_bias, inner_);
-      made.add(matmuls_.down, inner_, block.out_weight, block.out_bias, x_);
+      add_residual(made, matmuls_.down_few, matmuls_.down, inner_, block.out_weight, block.out_bias);
     }
     return made;
   }
@@ -195,7 +201,6 @@ class Step {
     const BatchKernels<P, W>& batch = *network_.batch_kernels();
     const float epsilon = config().epsilon;
     const Tensor<A, 2>& q = memory_.last;
-    const Tensor<A, 2> qkv(device(), {batch_, batch.linear ? 3 * config().width : 0});
     const Tensor<A, 2>& attended = normed_;  // of which one is used at a time
 
     Sequence made(device());
@@ -205,15 +210,14 @@ class Step {
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
       if (batch.normalizing) {
         made.add(batch.normalizing->qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias,
-                 memory_.past, memory_.count, q, keys, values, epsilon);
-        made.add(batch.attend, q, keys, values, memory_.past, memory_.count, attended, scale());
+                 memory_.past, memory_.count, std::vector{by_sequence(q), keys, values}, epsilon);
       } else {
         made.add(kernels.one_norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
-        made.add(batch.linear->qkv, normed_, block.attn_weight, block.attn_bias, qkv);
-        made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
-        made.add(batch.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
+        made.add(batch.linear->qkv, normed_, block.attn_weight, block.attn_bias, memory_.past, memory_.count,
+                 std::vector{by_sequence(q), keys, values});
       }
-      made.add(batch.project, attended, block.proj_weight, block.proj_bias, x_);
+      made.add(matmuls_.attend, q, keys, values, memory_.past, memory_.count, attended, scale());
+      add_residual(made, matmuls_.project_few, matmuls_.project, attended, block.proj_weight, block.proj_bias);
       if (batch.normalizing) {
         made.add(batch.normalizing->up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_,
                  epsilon);
@@ -221,12 +225,18 @@ class Step {
         made.add(kernels.one_norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
         made.add(batch.linear->up, normed_, block.fc_weight, block.fc_bias, inner_);
       }
-      if (batch.down)
-        made.add(*batch.down, inner_, block.out_weight, block.out_bias, x_);
-      else
-        made.add(matmuls_.down, inner_, block.out_weight, block.out_bias, x_);
+      add_residual(made, matmuls_.down_few, matmuls_.down, inner_, block.out_weight, block.out_bias);
     }
     return made;
+  }
+
+  /// x_ += in w + bias, by the first kernel if there is one.
+  void add_residual(Sequence& to, const auto& few, const auto& any, const Tensor<A, 2>& in, const Tensor<W, 2>& w,
+                    const Tensor<f32, 1>& bias) const {
+    if (few)
+      to.add(*few, in, w, bias, x_);
+    else
+      to.add(any, in, w, bias, x_);
   }
 
   Sequence ended() const {
@@ -271,7 +281,7 @@ class Step {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
       made.add(decode.qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, memory_.past,
-               memory_.count, q, keys, values, epsilon);
+               memory_.count, std::vector{by_sequence(q), keys, values}, epsilon);
       made.add(decode.part, q, keys, values, memory_.past, memory_.count, attended, top, norm, scale());
       made.add(decode.project, attended, top, norm, block.proj_weight, block.proj_bias, x_);
       made.add(decode.up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_, epsilon);

@@ -30,8 +30,44 @@ AttentionTiles attention_tiles(const TileTarget& target) {
   return {64, target.head_width > 64 ? keys / 2 : keys};
 }
 
+namespace {
+
+constexpr int multiprocessors = 132;
+
+// The columns of a CTA, a multiple of `step`, for `tiles` tiles of rows of [k,n]. A multiprocessor has CTAs one after
+// another, each with a fixed cost of about 8 columns.
+int best_columns(std::int64_t tiles, int n, int first, int step, int most, const auto& fits) {
+  int columns = first;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int wide = 8; wide <= most; wide += step) {
+    const std::int64_t cost = ceil_div(tiles * ceil_div(n, wide), multiprocessors) * (wide + 8);
+    if (fits(wide) && cost < least) least = cost, columns = wide;
+  }
+  return columns;
+}
+
+// Does shared memory hold the rows and `columns` of weights, all at once? If eight warps cannot have equal slices of k,
+// fewer do, and two share the columns, 8 for each.
+bool holds_block(const TileTarget& target, int k, int columns) {
+  constexpr int warps = 8, exchanges = 16 * 1024;
+  const int stored = k % (16 * warps) == 0 ? columns : std::max(columns, 16);
+  return (rows_of_block + stored) * k * 2 <= target.shared_bytes - exchanges;
+}
+
+}  // namespace
+
+int columns_of_block(const TileTarget& target, std::int64_t rows, int n, int k) {
+  // Most GPUs' shared memory holds no weights of 32 bits.
+  if (!has_decode_kernels(target) || target.operands != ElementType::bf16 || rows < 2) return 0;
+  const std::int64_t tiles = ceil_div(rows, rows_of_block);
+  return best_columns(tiles, n, 0, 8, 32, [&](int wide) {
+    // Each tile of rows reads the weights again: more than one must have a multiprocessor for each CTA.
+    return n % wide == 0 && holds_block(target, k, wide) && (tiles == 1 || tiles * (n / wide) <= multiprocessors);
+  });
+}
+
 DecodeTiles decode_tiles(const TileTarget& target) {
-  constexpr int warps = 8, multiprocessors = 132;
+  constexpr int warps = 8;
   const int limit = target.operands == ElementType::bf16 ? 120 : 64;  // those of 16 bits take half a register
   // The weights that a thread holds: a warp has columns of its own, or shares one if there are few.
   const auto elements = [](int k, int columns) {
@@ -42,35 +78,17 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     while (columns > 1 && (elements(k, columns) > std::min(wanted, limit) || target.width % columns != 0)) columns /= 2;
     return columns;
   };
-  // A multiprocessor has tiles one after another, each with a fixed cost of about 8 columns. Queries, keys and values
-  // are in different tiles, so that columns divide the width.
-  const auto best = [&](int n, int first, int step, const auto& fits) {
-    int columns = first, least = std::numeric_limits<int>::max();
-    for (int wide = 8; wide <= 32; wide += step) {
-      const int cost = ceil_div(ceil_div(n, wide), multiprocessors) * (wide + 8);
-      if (target.width % wide == 0 && fits(wide) && cost < least) least = cost, columns = wide;
-    }
-    return columns;
-  };
-  // Several rows and the weights of a tile are in shared memory, all at once. If eight warps cannot have equal slices
-  // of k, fewer do, and two share the columns, 8 for each.
-  constexpr int rows = 16, exchanges = 16 * 1024;
-  const auto best_of_batch = [&](int n, int k) {
-    return best(n, 0, 8, [&](int wide) {
-      const int stored = k % (16 * warps) == 0 ? wide : std::max(wide, 16);
-      return wide * target.width <= 32 * 1024 && (rows + stored) * k * 2 <= target.shared_bytes - exchanges;
-    });
-  };
-  const int batch_columns = best_of_batch(target.inner, target.width);
+  const bool normalizes = target.width <= 1024;  // registers hold no wider rows
+  // Queries, keys and values are in different tiles, so that columns divide the width.
+  const int batch_columns = best_columns(1, target.inner, 0, 8, normalizes ? 32 : 48, [&](int wide) {
+    return target.width % wide == 0 && holds_block(target, target.width, wide);
+  });
   const int heads = target.width / std::max(target.head_width, 1);
-  return {.columns = best(target.inner, most(target.width, 8, limit), 4,
-                          [&](int wide) { return elements(target.width, wide) <= limit; }),
-          // Most GPUs' shared memory holds no weights of 32 bits.
-          .rows = batch_columns > 0 && target.operands == ElementType::bf16 ? rows : 0,
-          .normalizes = target.width <= 1024,  // registers hold no wider rows
-          .batch_columns = batch_columns,
-          .batch_project = best_of_batch(target.width, target.width),
-          .batch_down = best_of_batch(target.width, target.inner),
+  return {.columns =
+              best_columns(1, target.inner, most(target.width, 8, limit), 4, 32,
+                           [&](int wide) { return target.width % wide == 0 && elements(target.width, wide) <= limit; }),
+          .normalizes = normalizes,
+          .batch_columns = target.operands == ElementType::bf16 ? batch_columns : 0,
           .project = most(target.width, 16, 80),
           .down = most(target.inner, 4, 96),
           .head = most(target.width, 16, 64),
@@ -78,15 +96,19 @@ DecodeTiles decode_tiles(const TileTarget& target) {
           .parts = heads <= 20 ? 8 : 4};
 }
 
-// 256 threads, each with 16 bytes of a key and of its values.
-KeyTiles key_tiles(const TileTarget& target) {
+// A thread has 16 bytes of one key or more, and of their values. Few CTAs have more keys in flight. Many hide each
+// other's latency: then the instructions of an iteration count, which are fewer for each key if a thread has more.
+KeyTiles key_tiles(const TileTarget& target, std::int64_t blocks) {
+  constexpr std::int64_t few = 512, many = 2048;
   const bool is_half = target.operands == ElementType::bf16;
-  const int groups = std::clamp((is_half ? 2048 : 1024) / power_at_least(target.head_width), 1, 128);
-  return {.keys = groups, .groups = groups, .occupancy = is_half ? 4 : 0};
-}
-KeyTiles few_key_tiles(const TileTarget& target) {
-  const KeyTiles tiles = key_tiles(target);
-  return {.keys = 2 * tiles.keys, .groups = tiles.groups};
+  const int width = power_at_least(target.head_width);
+  if (blocks < few) {
+    const int groups = std::clamp((is_half ? 2048 : 1024) / width, 1, 128);
+    return {.keys = 2 * groups, .groups = groups, .ahead = true};
+  }
+  const int groups = std::clamp(1024 / width, 1, 64);
+  return is_half ? KeyTiles{.keys = 2 * groups, .groups = groups, .warps = blocks < many ? 4 : 2}
+                 : KeyTiles{.keys = groups, .groups = groups};
 }
 
 bool has_decode_kernels(const TileTarget& target) {

@@ -5,7 +5,10 @@
 
 namespace tessera::internal {
 
-constexpr int ceil_div(int a, int b) { return (a + b - 1) / b; }
+template <std::integral A, std::integral B>
+constexpr std::common_type_t<A, B> ceil_div(A a, B b) {
+  return (a + b - 1) / b;
+}
 
 /// The inputs of these rules.
 struct TileTarget {
@@ -25,22 +28,25 @@ AttentionTiles attention_tiles(const TileTarget& target);
 
 /// Tiles of a query's keys on a GPU; see attend().
 struct KeyTiles {
-  int keys, groups;   ///< `groups` divides `keys`
-  int occupancy = 0;  ///< CTAs of a multiprocessor; 0: as many as the compiler finds
+  int keys, groups;    ///< `groups` divides `keys`
+  int warps = 0;       ///< of a CTA; 0: as many as the compiler chooses
+  bool ahead = false;  ///< is a tile loaded while the one before it is computed?
+  auto operator<=>(const KeyTiles&) const = default;
 };
-/// For a kernel whose CTAs fill the GPU several times, and for one with few CTAs, each of which has more keys at a
-/// time.
-KeyTiles key_tiles(const TileTarget& target);
-KeyTiles few_key_tiles(const TileTarget& target);
+/// For a kernel of so many CTAs.
+KeyTiles key_tiles(const TileTarget& target, std::int64_t blocks);
+
+/// Rows of a tile of several sequences whose rows and weights are in shared memory at once.
+inline constexpr int rows_of_block = 16;
+/// The columns of such tiles of a matmul of `rows` rows of k with [k,n]; 0: other tiles are faster, or shared memory
+/// holds no such tiles.
+int columns_of_block(const TileTarget& target, std::int64_t rows, int n, int k);
 
 /// Tiles of the kernels of a decode step of few sequences; see decode_kernels.hpp.
 struct DecodeTiles {
   int columns;        ///< of QKV and the first matmul of the MLP, for one CTA and one sequence
-  int rows;           ///< in a tile of several sequences; 0: no such tiles
-  bool normalizes;    ///< do the kernels with such tiles normalize their rows?
-  int batch_columns;  ///< columns of QKV and the first matmul of the MLP with such tiles
-  int batch_project;  ///< of the projection
-  int batch_down;     ///< of the second matmul of the MLP; 0: shared memory holds no such tiles
+  bool normalizes;    ///< do the kernels of several sequences normalize their rows?
+  int batch_columns;  ///< columns of QKV and the first matmul of the MLP, for rows_of_block sequences; 0: no such tiles
   int project;        ///< columns of the projection, for one sequence
   int down;           ///< of the second matmul of the MLP, which has the longest
   int head;           ///< of the head

@@ -76,7 +76,7 @@ void compare_batch(const Device& device, const Gpt2Config& config, Compute compu
       }
     session.append(tokens);
   };
-  append([](std::size_t b) { return b * 33 % 65 + 1; });
+  append([&](std::size_t b) { return b * 33 % (batch > 16 ? 7 : 65) + 1; });
   for (std::size_t step = 0; step < 4; ++step)
     append([&](std::size_t b) { return b % 3 == step ? std::size_t{0} : std::size_t{1}; });
   const std::vector<float> logits = session.logits();
@@ -226,11 +226,45 @@ void compare_rows(const Device& device, int batch, int k, int n, int rows) {
   CHECK(relative_difference({found.begin(), found.end()}, activated) <= 5e-3);
 }
 
+/// Queries, and the cache after new keys and values, of some sequences, against the CPU.
+void compare_appended(const Device& device, const auto& kernel, std::int64_t batch) {
+  constexpr std::int64_t width = 64, capacity = 3;
+  std::mt19937 random(13);
+  std::normal_distribution<float> normal;
+  const auto numbers = [&](std::int64_t count) {
+    std::vector<bf16> made;
+    for (std::int64_t i = 0; i < count; ++i) made.push_back(static_cast<bf16>(normal(random)));
+    return made;
+  };
+  const auto in = numbers(batch * width), w = numbers(3 * width * width), cache = numbers(batch * capacity * width);
+  std::vector<i32> past, count;
+  for (std::int64_t b = 0; b < batch; ++b)
+    past.push_back(static_cast<i32>(b % capacity)), count.push_back(b % 4 == 1 ? 0 : 1);
+  const auto result = [&](const Device& on) {
+    const Tensor<bf16, 2> on_in(on, {batch, width}), on_w(on, {3 * width, width});
+    const Tensor<bf16, 3> q(on, {batch, 1, width}), keys(on, {batch, capacity, width}),
+        values(on, {batch, capacity, width});
+    const Tensor<f32, 1> bias(on, {3 * width});
+    const Tensor<i32, 1> on_past(on, {batch}), on_count(on, {batch});
+    on_in.copy_from(in), on_w.copy_from(w), on_past.copy_from(past), on_count.copy_from(count);
+    bias.copy_from(std::vector<float>(3 * width, 0.5f)), keys.copy_from(cache), values.copy_from(cache);
+    launch(on.stream(), kernel, on_in, on_w.permuted({1, 0}), bias, on_past, on_count, std::vector{q, keys, values});
+    std::vector<float> all;
+    for (const auto& one : {q, keys, values})
+      for (const bf16 value : one.to_vector()) all.push_back(static_cast<float>(value));
+    return all;
+  };
+  INFO(batch);
+  CHECK(relative_difference(result(device), result(Device::cpu())) <= 5e-3);
+}
+
 void compare_all(const Device& device) {
   for (const auto& [batch, k, n, rows] :
        {std::tuple{3, 48, 20, 16}, {16, 264, 24, 16}, {7, 1040, 40, 16}, {2, 3072, 16, 16}, {2, 520, 24, 1}})
     compare_rows(device, batch, k, n, rows);
-  for (const int length : {1, 33, 128, 131, 290}) compare_parts(device, length, {.keys = 32, .groups = 8});
+  for (const bool ahead : {false, true})
+    for (const int length : {1, 33, 128, 131, 290})
+      compare_parts(device, length, {.keys = 32, .groups = 8, .ahead = ahead});
   compare_parts(device, 131, {.keys = 2, .groups = 1});  // as for wide heads
   compare(device, config_of(48, 3, Gelu::tanh), Compute::f32, 7, 4, 1e-5);
   // The first step has no earlier keys; and most parts of the cache have none.
@@ -242,6 +276,12 @@ void compare_all(const Device& device) {
   compare_batch(device, config_of(64, 1, Gelu::exact), Compute::tf32, 5, 2.5e-3);
   // Every warp has a slice of the row.
   compare_batch(device, config_of(128, 2, Gelu::exact), Compute::bf16, 4, 2e-2);
+  // More rows than one tile has.
+  compare_batch(device, config_of(64, 1, Gelu::tanh), Compute::bf16, 17, 2e-2);
+  compare_appended(device, kernels::linear_append<bf16, bf16>({64, 64, 64}), 70);
+  compare_appended(device, kernels::linear_append<bf16, bf16>({16, 32, 64}), 20);
+  compare_appended(device, kernels::decode_append<bf16, bf16>(64, 16, 32), 20);
+  compare_appended(device, kernels::decode_append<bf16, bf16>(64, 1, 8), 3);
   // Their columns divide no such width.
   compare_batch(device, config_of(60, 3, Gelu::tanh), Compute::bf16, 2, 2e-2);
   compare_full(device);
@@ -305,29 +345,31 @@ void check_decode_kernels(int width, int heads, Arch arch) {
                           .shared_bytes = arch.shared_bytes()};
   const DecodeTiles tiles = decode_tiles(target);
   check(kernels::decode_qkv<P, W>(width, 1, tiles.columns), 3);
-  if (tiles.rows > 0 && tiles.normalizes)
-    check(kernels::decode_qkv<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
-  if (tiles.rows > 0) {
-    check(kernels::decode_linear<P, W>("decode_gelu", width, tiles.rows, tiles.batch_columns, kernels::exact_gelu), 1,
-          false);
-    check(kernels::decode_residual<P, W>(width, tiles.rows, tiles.batch_project), 1, false);
-    if (tiles.batch_down > 0) check(kernels::decode_residual<P, W>(4 * width, tiles.rows, tiles.batch_down), 1, false);
+  const bool few = tiles.batch_columns > 0;
+  if (few && tiles.normalizes) check(kernels::decode_qkv<P, W>(width, rows_of_block, tiles.batch_columns), 3, false);
+  if (few) {
+    check(kernels::decode_append<P, W>(width, rows_of_block, tiles.batch_columns), 1, false);
+    check(kernels::decode_linear<P, W>("decode_gelu", width, rows_of_block, tiles.batch_columns, kernels::exact_gelu),
+          1, false);
   }
-  for (const KeyTiles& keys : {key_tiles(target), few_key_tiles(target)}) {
+  for (const int rows : {2, 32, 64})
+    for (const int k : {width, 4 * width})
+      if (const int columns = columns_of_block(target, rows, width, k); columns > 0)
+        check(kernels::decode_residual<P, W>(k, rows_of_block, columns), 1, false);
+  for (const KeyTiles& keys : {key_tiles(target, 1), key_tiles(target, 1024), key_tiles(target, 4096)}) {
     const auto attend = kernels::decode_attend<P>(heads, 64, keys);
     check(attend, -1);
     const Graph& graph = attend.executable().graph();
     const codegen::Plan plan = codegen::make_plan(graph, dense_variant(graph), arch, {});
-    if (keys.occupancy > 0) CHECK(plan.blocks == keys.occupancy);
+    if (keys.warps > 0) CHECK(plan.threads() == 32 * keys.warps);
   }
-  check(kernels::decode_part<P>(heads, 64, tiles.parts, few_key_tiles(target)), -1);
+  check(kernels::decode_part<P>(heads, 64, tiles.parts, key_tiles(target, 1)), -1);
   check(kernels::decode_project<P, W>(heads, 64, tiles.parts, tiles.project), 3);
   check(kernels::decode_up<P, W>(width, 1, tiles.columns), 3);
-  if (tiles.rows > 0 && tiles.normalizes)
-    check(kernels::decode_up<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
+  if (few && tiles.normalizes) check(kernels::decode_up<P, W>(width, rows_of_block, tiles.batch_columns), 3, false);
   check(kernels::decode_exact_up<P, W>(width, 1, tiles.columns), 3);
-  if (tiles.rows > 0 && tiles.normalizes)
-    check(kernels::decode_exact_up<P, W>(width, tiles.rows, tiles.batch_columns), 3, false);
+  if (few && tiles.normalizes)
+    check(kernels::decode_exact_up<P, W>(width, rows_of_block, tiles.batch_columns), 3, false);
   check(kernels::decode_residual<P, W>(4 * width, 1, tiles.down), 1);
   check(kernels::decode_head<P, W>(width, 50257, tiles.head, tiles.rounds), -1);
 }
@@ -355,13 +397,19 @@ TEST_CASE("tiles of decode steps divide the width", "[model]") {
     const DecodeTiles tiles = decode_tiles(target);
     INFO(width);
     CHECK((tiles.columns >= 1 && width % tiles.columns == 0));
-    if (tiles.rows > 0) CHECK((tiles.batch_columns >= 8 && width % tiles.batch_columns == 0));
+    if (tiles.batch_columns > 0) CHECK((tiles.batch_columns >= 8 && width % tiles.batch_columns == 0));
     CHECK(has_decode_kernels(target) == (width != 1021));
     // Beside them, a thread has the left operand in registers.
     for (const int elements :
          {tiles.columns * width, tiles.project * width, tiles.down * 4 * width, tiles.head * width})
       CHECK(elements <= 256 * 120);
   }
+  const TileTarget target{
+      .gpu = true, .operands = ElementType::bf16, .width = 768, .head_width = 64, .inner = 3072};
+  CHECK(columns_of_block(target, 16, 768, 3072) == 8);
+  CHECK(columns_of_block(target, 64, 768, 768) == 24);  // 128 CTAs
+  CHECK(columns_of_block(target, 64, 768, 3072) == 0);  // more CTAs than multiprocessors
+  CHECK(columns_of_block(target, 4096, 768, 768) == 0);
   CHECK_FALSE(has_decode_kernels({.gpu = false, .operands = ElementType::bf16, .width = 768, .head_width = 64}));
 }
 

@@ -128,7 +128,7 @@ TEST_CASE("tiles suit every width and device", "[model]") {
     INFO((target.gpu ? "gpu " : "cpu ") << name(target.operands) << " " << target.width << " " << target.head_width);
     const auto [queries, keys] = attention_tiles(target);
     CHECK((queries >= 16 && keys >= (target.head_width > 512 ? 8 : 16)));
-    for (const KeyTiles& tiles : {key_tiles(target), few_key_tiles(target)}) {
+    for (const KeyTiles& tiles : {key_tiles(target, 1), key_tiles(target, 1024), key_tiles(target, 4096)}) {
       CHECK(tiles.keys % tiles.groups == 0);
       CHECK(tiles.groups * target.head_width <= 128 * 256);  // accumulators of 256 threads
     }

@@ -47,6 +47,9 @@ void add_moves(Kernels& kernels) {
     Tile rows = load(from, {0}, {64});
     scatter(y, load(to, {0}, {64}), {0}, exp(gather(table, rows, {0}, {128})));
   });
+  kernels.add("placed", [](In<f32, 1> x, In<i32, 1> to, Out<f32, 1> y) {
+    scatter(y, {load(to, {0}, {64})}, load(x, {0}, {64}));
+  });
 }
 
 // --- memory that is read and written

@@ -56,7 +56,7 @@ class Table {
     const auto [queries, keys] = attention_tiles(gpu);
     add(named("attention"),
         [=, queries = queries, keys = keys] { return kernels::attention<P>(heads, head_width, queries, keys); });
-    add(named("decode_attend"), [=] { return kernels::decode_attend<P>(heads, head_width, key_tiles(gpu)); });
+    add(named("decode_attend"), [=] { return kernels::decode_attend<P>(heads, head_width, key_tiles(gpu, 1024)); });
     // In memory, weights of decode steps are transposed.
     const auto add_decode = [&](std::string_view kernel, std::size_t weights, auto make) {
       add(named(kernel), make);
@@ -65,23 +65,27 @@ class Table {
     const DecodeTiles tiles = decode_tiles(gpu);
     add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.columns); });
     add(named("decode_part"),
-        [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, few_key_tiles(gpu)); });
+        [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, key_tiles(gpu, 1)); });
     add_decode("decode_residual", 1, [=] { return kernels::decode_residual<P, W>(4 * width, 1, tiles.down); });
     add_decode("decode_project", 3,
                [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });
     add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, vocab, tiles.head, tiles.rounds); });
     add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.columns); });
-    if (tiles.rows == 0) return;
-    add_decode("decode_qkv-rows", 3, [=] { return kernels::decode_qkv<P, W>(width, tiles.rows, tiles.batch_columns); });
-    add(named("decode_attend-rows"), [=] { return kernels::decode_attend<P>(heads, head_width, few_key_tiles(gpu)); });
+    if (tiles.batch_columns == 0) return;
+    constexpr int rows = rows_of_block;
+    add_decode("decode_qkv-rows", 3, [=] { return kernels::decode_qkv<P, W>(width, rows, tiles.batch_columns); });
+    add(named("decode_attend-rows"), [=] { return kernels::decode_attend<P>(heads, head_width, key_tiles(gpu, 1)); });
     add_decode("decode_residual-rows", 1,
-               [=] { return kernels::decode_residual<P, W>(width, tiles.rows, tiles.batch_project); });
-    add_decode("decode_residual-wide-rows", 1,
-               [=] { return kernels::decode_residual<P, W>(4 * width, tiles.rows, tiles.batch_down); });
-    add_decode("decode_gelu-rows", 1, [=] {
-      return kernels::decode_linear<P, W>("decode_gelu", 1600, tiles.rows, tiles.batch_columns, kernels::tanh_gelu);
+               [=] { return kernels::decode_residual<P, W>(width, rows, columns_of_block(gpu, rows, width, width)); });
+    add_decode("decode_residual-wide-rows", 1, [=] {
+      return kernels::decode_residual<P, W>(4 * width, rows, columns_of_block(gpu, rows, width, 4 * width));
     });
-    add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, tiles.rows, tiles.batch_columns); });
+    add_decode("decode_append-rows", 1, [=] { return kernels::decode_append<P, W>(1600, rows, 40); });
+    add_decode("linear_append", 1, [=] { return kernels::linear_append<P, W>({64, 64, 64}); });
+    add_decode("decode_gelu-rows", 1, [=] {
+      return kernels::decode_linear<P, W>("decode_gelu", 1600, rows, tiles.batch_columns, kernels::tanh_gelu);
+    });
+    add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, rows, tiles.batch_columns); });
   }
 
   /// Matmuls that only sm_90a has.

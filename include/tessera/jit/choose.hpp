@@ -1,5 +1,6 @@
 // Tile sizes for a matmul, without a search: choose<bf16>(MatmulFamily::plain, {8192, 2304, 768}, device).
 #pragma once
+#include <compare>
 #include <cstdint>
 
 #include "tessera/graph/element.hpp"
@@ -19,7 +20,7 @@ struct MatmulShape {
 /// Extents of the tiles: [m,n] of y, and k per k-iteration.
 struct MatmulTiles {
   int m, n, k;
-  bool operator==(const MatmulTiles&) const = default;
+  auto operator<=>(const MatmulTiles&) const = default;
 };
 
 /// The work of a kernel on the accumulators before it stores them.

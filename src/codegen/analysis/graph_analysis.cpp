@@ -101,7 +101,7 @@ GraphAccess GraphAnalysis::access(Id id) const {
 
 // Vectorization: the vector width of an access, from alignment, contiguity and divisibility (Triton's axis info).
 int GraphAnalysis::vector_of(Id id, const GraphAccess& access) const {
-  if (access.fast < 0 || is_atomic(graph[id].op) || graph[id].op == Op::scatter) return 1;
+  if (access.fast < 0 || is_atomic(graph[id].op)) return 1;
   const TensorClass& tensor = variant.tensors[static_cast<std::size_t>(access.parameter)];
   const GraphAccess::Axis& axis = access.axes[static_cast<std::size_t>(access.fast)];
   if (!axis.slices.empty() || !axis.viewed.windows.empty()) return 1;

@@ -57,9 +57,12 @@ void store_quads(Writer& w, const Store& store) {
   std::vector<IndexExpression> place;
   for (int axis = 0; axis < last; ++axis) place.push_back(coordinate(w, store.sweep, axis, first));
   place.push_back(coordinate(w, store.sweep, last, first) + w.lane() % 4 * 6);
-  const Spot at = spot(w, access, place);
+  const Spot at = spot(w, store.sweep, access, place, first);
   const IndexExpression inside = at.inside;
-  w.line("store_words({}, pairs[half], {});", address(w, access, at), inside);
+  if (store.kind == Store::Kind::scatter)
+    w.line("{}scatter_words<4>({}, pairs[half]);", guard(inside), address(w, access, at));
+  else
+    w.line("store_words({}, pairs[half], {});", address(w, access, at), inside);
   w.close();
 }
 
@@ -80,7 +83,9 @@ void store_vectors(Writer& w, const Store& store, const IndexExpression& mine) {
     const Spot at = spot(w, store.sweep, access, index);
     const IndexExpression stored = both(mine, at.inside);
     check_numbers(w, type, "out", access.vector, stored);
-    if (store.whole)
+    if (store.kind == Store::Kind::scatter)
+      w.line("{}scatter_vector<{}>({}, out);", guard(stored), access.vector, address(w, access, at));
+    else if (store.whole)
       w.line("store_whole<{}>({}, out, {});", access.vector, address(w, access, at), stored);
     else
       w.line("{}store_vector<{}>({}, out);", guard(stored), access.vector, address(w, access, at));

@@ -404,7 +404,13 @@ Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexEx
     const bool stretched = access.axes[static_cast<std::size_t>(i)].extent == 1 && sweep.shape[i + shift] != 1;
     at.push_back(stretched ? IndexExpression(0) : coordinate(w, sweep, i + shift, index));
   }
+  return spot(w, sweep, access, at, index);
+}
+
+Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const std::vector<IndexExpression>& at,
+          const IndexExpression& index) {
   if (!access.rows) return spot(w, access, at);
+  const int shift = sweep.shape.rank() - static_cast<int>(access.axes.size());
   w.line("const int {} = {};", row_name(access, 0), element(w, access.rows, digits(access.rows_map, index)));
   Spot result = spot_of(w, access, at);
   // Rows beyond the tile that the layout covers do not exist.

@@ -21,6 +21,9 @@ struct Spot {
 Spot spot(Writer& w, const TileAccess& access, const std::vector<IndexExpression>& at);
 /// The same for the element in a register of a sweep.
 Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const IndexExpression& index);
+/// The same for given coordinates, whose row is that of a register.
+Spot spot(Writer& w, const Sweep& sweep, const TileAccess& access, const std::vector<IndexExpression>& at,
+          const IndexExpression& index);
 
 std::string address(const Writer& w, const TileAccess& access, const Spot& at);
 /// The value of elements outside the tensor.

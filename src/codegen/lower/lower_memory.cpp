@@ -94,9 +94,9 @@ void Steps::store(Id id) {
   const Parameter& tensor = plan.tensors[static_cast<std::size_t>(access.parameter)];
   // Only for tensors that are not read: the other threads of a quad would overwrite elements that a thread reads there.
   // And a kernel that checks itself looks at elements in their places, not at pairs that are exchanged on the way.
-  const bool by_quads = !plan.debug && kind == Store::Kind::store && tensor.access == Access::out &&
-                        access.vector == 8 && info(tensor.type).bytes == 2 && access.fast + 1 == sweep.shape.rank() &&
-                        sweep.unrolled && stores_by_quads(sweep.layout, sweep.shape, threads / 32);
+  const bool by_quads = !plan.debug && !access.by_elements() && tensor.access == Access::out && access.vector == 8 &&
+                        info(tensor.type).bytes == 2 && access.fast + 1 == sweep.shape.rank() && sweep.unrolled &&
+                        stores_by_quads(sweep.layout, sweep.shape, threads / 32);
   push(id, Store{.kind = kind, .sweep = std::move(sweep), .access = std::move(access), .by_quads = by_quads});
 }
 

@@ -211,3 +211,21 @@ __device__ inline void store_vector(T* to, const Value* in) {
     }
   }
 }
+
+// Converts N values and stores them, 16 bytes at most, where other threads may store at the same time; for each element
+// one of the values remains. `to` is aligned to the access.
+template <int N, class T, class Value>
+__device__ inline void scatter_vector(T* to, const Value* in) {
+  constexpr int bytes = N * sizeof(T);
+  if constexpr (bytes < 4) {
+    for (int i = 0; i < N; ++i) scatter_element(to + i, to_memory<T>(in[i]));
+  } else {
+    alignas(16) u32 words[bytes / 4];
+    if constexpr (sizeof(T) == 2) {
+      for (int i = 0; i < N / 2; ++i) words[i] = pair_to_memory(T(), in[2 * i], in[2 * i + 1]);
+    } else {
+      for (int i = 0; i < N; ++i) reinterpret_cast<T*>(words)[i] = to_memory<T>(in[i]);
+    }
+    scatter_words<bytes / 4>(to, words);
+  }
+}

@@ -390,6 +390,31 @@ TEST_CASE("loads of an iteration come first, in a loop without matmuls", "[plan]
   CHECK(order(1024) == 1);  // as far as registers suffice
 }
 
+TEST_CASE("loads of the next iteration come first, behind the scalars that place them", "[plan]") {
+  const auto ahead = kernel("ahead", [](In<f32, 2> x, In<i32, 1> step, Out<f32, 2> y) {
+    Index m = blocks(x.extent(0));
+    Var now = load(x, {m, 0}, {1, 512}), sums = zeros<f32>({1, 512});
+    Var by = item(load(step, {0}, {1}));
+    for (Index k : range(cdiv(x.extent(1), 512))) {
+      Tile next = load(x, {m, (k + 1) * 2 + by}, {1, 512});
+      sums = sums + now / sum(now, 1);
+      by = by + 1;
+      now = next;
+    }
+    store(y, {m, 0}, sums);
+  });
+  const Plan plan = plan_of(ahead);
+  const auto lines = lines_of(plan);
+  INFO(fmt::format("{}", fmt::join(lines, "\n")));
+  const auto after = [&](int first, std::string_view text) {
+    for (std::size_t i = static_cast<std::size_t>(first) + 1; i < lines.size(); ++i)
+      if (lines[i].find(text) != std::string::npos) return static_cast<int>(i);
+    return -1;
+  };
+  const int loop = line_with(lines, "for "), load = after(loop, "= in0["), sum = after(loop, "= sum along 1");
+  CHECK((loop >= 0 && load > loop && sum > load));
+}
+
 TEST_CASE("stores of copies need no barrier among each other, and reads of copies do", "[plan]") {
   const auto logits = [](bool reads) {
     return kernel("logits", [=](In<f32, 2> x, In<bf16, 2> w, InOut<f32, 2> y) {

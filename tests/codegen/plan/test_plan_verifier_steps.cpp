@@ -210,11 +210,13 @@ const KernelFault of_places[] = {
     {"vectors in a sweep of single elements", "pointwise", [](Plan& p) { the<Store>(p).sweep.vector = 2; },
      "vectors of 4 in a sweep by 2"},
     {"a scatter without rows", "gathered", [](Plan& p) { the<Store>(p).access.rows = {}; }, "a scatter has no indices"},
-    {"a scatter of vectors", "gathered",
+    {"a scatter of vectors whose elements have a place each", "placed",
      [](Plan& p) {
   the<Store>(p).access.vector = 2;
-  the<Store>(p).access.fast = 1;
+  the<Store>(p).access.fast = 0;
 }, "it moves 2 elements at a time"},
+    {"a scatter of vectors in a sweep of single elements", "gathered", [](Plan& p) { the<Store>(p).sweep.vector = 2; },
+     "vectors of 4 in a sweep by 2"},
     {"an atomic addition to an Out", "counted", [](Plan& p) { p.tensors[1].access = Access::out; },
      "it updates out1, which is not an in-out tensor"},
     {"an atomic that takes no element type", "drawn", [](Plan& p) { the<Atomic>(p).op = Op::add; },

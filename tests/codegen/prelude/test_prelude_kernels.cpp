@@ -200,6 +200,11 @@ constexpr Kernel kernels[] = {
     {"atomics", R"(  atomic_add(f, 1.0f);
   atomic_add(i, 1);
   scatter_element(i, 1);
+  scatter_vector<4>(f, f + 4);
+  scatter_vector<4>(b, f);
+  scatter_vector<2>(w + 2, w);
+  scatter_vector<2>(u, i);
+  scatter_words<1>(f + 8, w);
   atomic_add(l, static_cast<i64>(-1));
   atomic_add(w, 1u);
   atomic_add(m, 1ull);

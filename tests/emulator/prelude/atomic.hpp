@@ -3,6 +3,11 @@ __device__ inline void scatter_element(T* to, T x) {
   emulated_contended_write(to, &x, sizeof x);
 }
 
+template <int count>
+__device__ inline void scatter_words(void* to, const u32* words) {
+  for (int i = 0; i < count; ++i) scatter_element(static_cast<u32*>(to) + i, words[i]);
+}
+
 template <class Scope>
 __device__ inline void fence_memory() {
   emulated_fence(Scope::reach);

@@ -196,8 +196,6 @@ class Remarker {
   std::string why_narrow(const TileAccess& access) const {
     if (access.by_elements()) return "each element has an address of its own";
     if (at_->action.is<Atomic>()) return "atomics change one element at a time";
-    if (const Store* const store = at_->action.as<Store>(); store && store->kind == Store::Kind::scatter)
-      return "rows are scattered element by element";
     const TensorClass& tensor = plan_.variant.tensors[static_cast<std::size_t>(access.parameter)];
     if (tensor.contiguous_axis < 0 && access.member) return "the list's tensors have no contiguous axis in common";
     if (tensor.contiguous_axis < 0) return "the tensor has no contiguous axis";

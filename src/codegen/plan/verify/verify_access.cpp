@@ -43,7 +43,7 @@ class Accesses {
         access(s.access, &s.sweep, true);
         diagnostics_.require(s.kind != Store::Kind::scatter || s.access.rows || s.access.by_elements(),
                              "a scatter has no indices");
-        diagnostics_.require(s.kind == Store::Kind::store || s.access.vector == 1, "it moves {} elements at a time",
+        diagnostics_.require(!s.access.by_elements() || s.access.vector == 1, "it moves {} elements at a time",
                              s.access.vector);
         vectors(s.sweep, &s.access);
         if (s.by_quads) quads(s);
@@ -230,7 +230,7 @@ class Accesses {
 
   // Each of four lanes stores eight neighbors by one access.
   void quads(const Store& s) {
-    const bool pairs = s.kind == Store::Kind::store && s.access.vector == 2 && s.sweep.unrolled &&
+    const bool pairs = s.access.vector == 2 && s.sweep.unrolled &&
                        info(plan_.tensors[static_cast<std::size_t>(s.access.parameter)].type).bytes == 2;
     diagnostics_.require(pairs && stores_by_quads(s.sweep.layout, s.sweep.shape, role_->warps),
                          "{} is not a layout of pairs of mma.sync accumulators", to_string(s.sweep.layout));

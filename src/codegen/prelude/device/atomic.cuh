@@ -12,6 +12,20 @@ __device__ inline void scatter_element(T* to, T x) {
   }
 }
 
+// The same for the words of neighboring elements.
+template <int count>
+__device__ inline void scatter_words(void* to, const u32* words) {
+  if constexpr (count == 1) {
+    asm volatile("st.relaxed.gpu.u32 [%0], %1;" ::"l"(to), "r"(words[0]) : "memory");
+  } else if constexpr (count == 2) {
+    asm volatile("st.relaxed.gpu.v2.u32 [%0], {%1, %2};" ::"l"(to), "r"(words[0]), "r"(words[1]) : "memory");
+  } else {
+    asm volatile("st.relaxed.gpu.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words[0]), "r"(words[1]),
+                 "r"(words[2]), "r"(words[3])
+                 : "memory");
+  }
+}
+
 // Fence that orders accesses known to this thread before those after the fence, for the threads of the scope, by means
 // of atomic reads and writes on either side (PTX ISA, "Release and Acquire Patterns").
 template <class Scope>
