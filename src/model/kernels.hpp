@@ -52,11 +52,12 @@ auto embed(int width, int rows) {
   });
 }
 
-/// y [rows,C] = layer norm of x.
+/// y [rows,C] = layer norm of x. A CTA has `rows` rows, and so many warps, or as many as the compiler chooses.
 template <Element A>
-auto layer_norm(int width, int rows) {
+auto layer_norm(int width, int rows, int warps = 0) {
   return kernel("layer_norm", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y, Scalar<f32> epsilon) {
     require(x.extent(1) == width, "rows as wide as the kernel was made for");
+    if (warps > 0) hints({.warps = warps});
     Index row = blocks(cdiv(x.extent(0), rows));
     store(y, {row, 0}, cast<A>(normalize(load(x, {row, 0}, {rows, width}), width, weight, bias, epsilon)));
   });
@@ -64,10 +65,11 @@ auto layer_norm(int width, int rows) {
 
 /// y [B,C] = layer norm of each sequence's last new position in x [B,T,C].
 template <Element A>
-auto last_norm(int width) {
+auto last_norm(int width, int warps = 0) {
   return kernel("last_norm", [=](In<f32, 3> x, In<i32, 1> count, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y,
                                  Scalar<f32> epsilon) {
     require(x.extent(2) == width, "rows as wide as the kernel was made for");
+    if (warps > 0) hints({.warps = warps});
     Index b = blocks(x.extent(0));
     Tile last = item(load(count, {b}, {1})) - 1;
     Tile row = reshape(load(x.slice(1, last, 1), {b, 0, 0}, {1, 1, width}), {1, width});
@@ -278,6 +280,29 @@ struct BestTokens {
     store(score, {b, part}, top);
   }
 };
+
+/// Like lm_head, and the best token of each tile of columns, of the first `vocab`, and its score: tokens, scores
+/// [B,parts], as greedy_parts has them.
+template <Element P, Element W>
+auto greedy_head(MatmulTiles tiles, int vocab) {
+  using A = Activation<P>;
+  return kernel("greedy_head",
+                [=](In<A, 2> x, In<W, 2> head, Out<f32, 2> logits, Out<i32, 2> tokens, Out<f32, 2> scores) {
+    require(x.extent(1) == head.extent(1), "inner extents agree");
+    auto [m, n] = blocks(cdiv(logits.extent(0), tiles.m), cdiv(logits.extent(1), tiles.n));
+    Var y = zeros<f32>({tiles.m, tiles.n});
+    for (Index k : range(cdiv(x.extent(1), tiles.k)))
+      y = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})), transpose(cast<P>(load(head, {n, k}, {tiles.n, tiles.k}))),
+              y);
+    store(logits, {m, n}, y);
+    Tile token = n * tiles.n + iota({1, tiles.n}, 1);
+    Tile finite = (y < inf) & (y > -inf);
+    Tile score = where(token < vocab, where(finite, y, inf), -inf), top = max(score, axis(1));
+    store(tokens, {m, n},
+          min(where(score == top, where(finite, token, -1), std::numeric_limits<std::int32_t>::max()), axis(1)));
+    store(scores, {m, n}, top);
+  });
+}
 
 /// For each part of logits [B,N], which is `tiles` tiles of `columns` of a row, the most probable token and its score:
 /// tokens, scores [B,parts]. Only the first `vocab` columns are tokens. Among equal scores it is the lowest token, and

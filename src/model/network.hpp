@@ -67,10 +67,11 @@ class TypedNetwork final : public Gpt2::Network {
   /// If decode steps of one sequence, and of a few, have kernels of their own.
   const std::optional<DecodeKernels<P, W>>& decode_kernels() const { return decode_kernels_; }
   const std::optional<BatchKernels<P, W>>& batch_kernels() const { return batch_kernels_; }
-  Matmuls<P, W> matmuls(std::int64_t rows) const { return matmuls_.for_rows(rows); }
+  RowKernels<P, W> row_kernels(std::int64_t rows) const { return by_rows_.for_rows(rows); }
+  auto greedy_kernels(std::int64_t rows) const { return by_rows_.greedy_for_rows(rows); }
   template <Element L>
   auto head_kernel(std::int64_t rows) const {
-    return matmuls_.template head_for_rows<L>(rows);
+    return by_rows_.template head_for_rows<L>(rows);
   }
 
   Tensor<W, 2> wte, wpe, head;
@@ -96,7 +97,7 @@ class TypedNetwork final : public Gpt2::Network {
         batch_kernels_(along_k_ && decode_tiles(target_).batch_columns > 0
                            ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
                            : std::nullopt),
-        matmuls_(device, config, target_, along_k_) {}
+        by_rows_(device, config, target_, along_k_) {}
 
   /// Compiles the kernels of the first steps while weights are loaded.
   void begin_warm_up(const FirstUse& first);
@@ -106,7 +107,7 @@ class TypedNetwork final : public Gpt2::Network {
   Kernels<P, W> kernels_;
   std::optional<DecodeKernels<P, W>> decode_kernels_;
   std::optional<BatchKernels<P, W>> batch_kernels_;
-  mutable MatmulKernels<P, W> matmuls_;
+  mutable KernelsByRows<P, W> by_rows_;
   std::jthread warm_up_;  // the last member: it uses the others
 };
 

@@ -32,7 +32,9 @@ class ByTiles {
 
 /// The kernels for a number of rows, by tiles that depend on it.
 template <Element P, Element W>
-struct Matmuls {
+struct RowKernels {
+  using A = kernels::Activation<P>;
+  decltype(kernels::layer_norm<A>(0, 0)) norm;
   decltype(kernels::linear<P, W>({})) qkv;
   decltype(kernels::linear_qkv<P, W>({})) qkv_to_cache;
   // For one position of each sequence, on a GPU.
@@ -79,8 +81,7 @@ struct Kernels {
 
   Kernels(const Gpt2Config& config, const TileTarget& target)
       : embed(kernels::embed<W>(config.width, copy_rows(target))),
-        one_norm(kernels::layer_norm<A>(config.width, norm_rows(target))),
-        last_norm(kernels::last_norm<A>(config.width)),
+        last_norm(kernels::last_norm<A>(config.width, norm_tiles(target, 1).warps)),
         append_cache(kernels::append_cache<A>(config.width, copy_rows(target))),
         attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                         attention_tiles(target).keys)),
@@ -92,7 +93,6 @@ struct Kernels {
         log_probability(kernels::log_probability(config.vocab)),
         fill(kernels::fill<u8>(elements_per_block)) {}
   decltype(kernels::embed<W>(0, 0)) embed;
-  decltype(kernels::layer_norm<A>(0, 0)) one_norm;
   decltype(kernels::last_norm<A>(0)) last_norm;
   decltype(kernels::append_cache<A>(0, 0)) append_cache;
   decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
@@ -105,7 +105,7 @@ struct Kernels {
   decltype(kernels::fill<u8>(0)) fill;
 };
 
-/// The kernels of a decode step of a few sequences that take the place of several of Kernels and Matmuls.
+/// The kernels of a decode step of a few sequences that take the place of several of Kernels and RowKernels.
 template <Element P, Element W>
 struct BatchKernels {
   BatchKernels(const Gpt2Config& config, const DecodeTiles& tiles) {
@@ -134,19 +134,19 @@ struct BatchKernels {
   std::optional<AfterNorm> linear;         // kernels of rows that another one has normalized
 };
 
-/// Makes the kernels of the matmuls for a number of rows, on first use.
+/// Makes the kernels for a number of rows, on first use.
 template <Element P, Element W>
-class MatmulKernels {
+class KernelsByRows {
  public:
   /// `along_k`: the weights [K,N] of layers are contiguous along K.
-  MatmulKernels(const Device& device, const Gpt2Config& config, const TileTarget& target, bool along_k)
+  KernelsByRows(const Device& device, const Gpt2Config& config, const TileTarget& target, bool along_k)
       : device_(device),
         config_(config),
         target_(target),
         along_k_(along_k),
         linear_gelu_(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>) {}
 
-  Matmuls<P, W> for_rows(std::int64_t rows) {
+  RowKernels<P, W> for_rows(std::int64_t rows) {
     const std::int64_t c = config_.width, inner = config_.inner;
     const auto tiles = [&](std::int64_t n, std::int64_t k, MatmulFamily family = MatmulFamily::plain) {
       return choose<P>(family, {rows, n, k, along_k_}, device_);
@@ -163,7 +163,8 @@ class MatmulKernels {
                               static_cast<int>(k)};
       return block.n > 0 ? std::optional(residual_blocks_[block]) : std::nullopt;
     };
-    return {linear_[of_qkv],
+    return {norm_[norm_tiles(target_, rows)],
+            linear_[of_qkv],
             linear_qkv_[of_qkv],
             std::move(append),
             decode_attend_[key_tiles(target_, rows * config_.heads)],
@@ -172,6 +173,20 @@ class MatmulKernels {
             linear_residual_[tiles(c, inner, MatmulFamily::residual)],
             few(c),
             few(inner)};
+  }
+
+  /// The head that finds the best tokens of so many rows of logits, in parts, and the kernel for these parts.
+  struct Greedy {
+    int parts;
+    decltype(kernels::greedy_head<P, W>({}, 0)) head;
+    decltype(kernels::greedy_token(0)) token;
+  };
+  Greedy greedy_for_rows(std::int64_t rows) {
+    const MatmulTiles tiles = greedy_head_tiles(
+        target_, rows, choose<P>(MatmulFamily::plain, {rows, config_.vocab, config_.width, true}, device_));
+    const int parts = ceil_div(columns_of_logits(config_.vocab), tiles.n);
+    std::lock_guard lock(mutex_);
+    return {parts, greedy_heads_[tiles], greedy_tokens_[parts]};
   }
 
   /// The head for so many rows of logits of type L.
@@ -188,15 +203,22 @@ class MatmulKernels {
   TileTarget target_;
   bool along_k_;
   std::mutex mutex_;
-  ByTiles<decltype(Matmuls<P, W>::qkv)> linear_{kernels::linear<P, W>};
-  ByTiles<decltype(Matmuls<P, W>::qkv_to_cache)> linear_qkv_{kernels::linear_qkv<P, W>};
+  using A = kernels::Activation<P>;
+  ByTiles<decltype(kernels::layer_norm<A>(0, 0)), NormTiles> norm_{
+      [this](NormTiles tiles) { return kernels::layer_norm<A>(config_.width, tiles.rows, tiles.warps); }};
+  ByTiles<decltype(RowKernels<P, W>::qkv)> linear_{kernels::linear<P, W>};
+  ByTiles<decltype(RowKernels<P, W>::qkv_to_cache)> linear_qkv_{kernels::linear_qkv<P, W>};
   ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{kernels::linear_append<P, W>};
-  ByTiles<decltype(Matmuls<P, W>::up)> linear_gelu_;
-  ByTiles<decltype(Matmuls<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
+  ByTiles<decltype(RowKernels<P, W>::up)> linear_gelu_;
+  ByTiles<decltype(RowKernels<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
   ByTiles<decltype(kernels::decode_residual<P, W>(0, 0, 0))> residual_blocks_{
       [](MatmulTiles tiles) { return kernels::decode_residual<P, W>(tiles.k, tiles.m, tiles.n); }};
   ByTiles<decltype(kernels::decode_attend<P>(0, 0, {})), KeyTiles> decode_attend_{
       [this](KeyTiles tiles) { return kernels::decode_attend<P>(config_.heads, config_.head_width(), tiles); }};
+  ByTiles<decltype(kernels::greedy_head<P, W>({}, 0))> greedy_heads_{
+      [this](MatmulTiles tiles) { return kernels::greedy_head<P, W>(tiles, config_.vocab); }};
+  ByTiles<decltype(kernels::greedy_token(0)), int> greedy_tokens_{
+      [](int parts) { return kernels::greedy_token(parts); }};
   template <Element L>
   using Heads = ByTiles<decltype(kernels::lm_head<P, W, L>({}))>;
   std::tuple<Heads<f32>, Heads<bf16>> heads_{kernels::lm_head<P, W, f32>, kernels::lm_head<P, W, bf16>};

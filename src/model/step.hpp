@@ -87,7 +87,7 @@ class Step {
         memory_(memory),
         batch_(memory.past.size()),
         length_(positions),
-        matmuls_(network.matmuls(batch_ * positions)),
+        of_rows_(network.row_kernels(batch_ * positions)),
         ids_(positions == 1 ? memory.token.reshaped(std::array{batch_, positions})
                             : Tensor<i32, 2>(device(), {batch_, positions})),
         x_(device(), {batch_ * positions, config().width}),
@@ -129,8 +129,7 @@ class Step {
     if (logits.extent(0) != rows || logits.extent(1) < config().vocab)
       throw Error(fmt::format("the logits are [{}, {}], and the tensor for them is [{}, {}]", rows, config().vocab,
                               logits.extent(0), logits.extent(1)));
-    launch(stream, network_.kernels().one_norm, x_, network_.ln_f_weight, network_.ln_f_bias, normed_,
-           config().epsilon);
+    launch(stream, of_rows_.norm, x_, network_.ln_f_weight, network_.ln_f_bias, normed_, config().epsilon);
     launch(stream, network_.template head_kernel<L>(rows), normed_, network_.head, logits);
   }
 
@@ -154,7 +153,7 @@ class Step {
     const std::int64_t width = config().width;
     const float epsilon = config().epsilon;
     // Queries alone, if keys and values go to the cache at once.
-    const bool appends = tiles_are_of_sequences() || (length_ == 1 && matmuls_.append);
+    const bool appends = tiles_are_of_sequences() || (length_ == 1 && of_rows_.append);
     const Tensor<A, 2> qkv(device(), {batch_ * length_, appends ? width : 3 * width}),
         attended(device(), {batch_ * length_, width});
 
@@ -163,34 +162,34 @@ class Step {
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
-      made.add(kernels.one_norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
+      made.add(of_rows_.norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
       const auto attend = [&](const auto& kernel) {
         made.add(kernel, by_sequence(qkv), keys, values, memory_.past, memory_.count, by_sequence(attended), scale());
       };
       if (tiles_are_of_sequences()) {
-        made.add(matmuls_.qkv_to_cache, by_sequence(normed_), by_thirds(block.attn_weight),
+        made.add(of_rows_.qkv_to_cache, by_sequence(normed_), by_thirds(block.attn_weight),
                  block.attn_bias.reshaped(std::array{std::int64_t{3}, width}), memory_.past, memory_.count,
                  std::vector{by_sequence(qkv), keys, values});
         attend(kernels.attention);
       } else {
         if (appends) {
-          made.add(*matmuls_.append, normed_, block.attn_weight, block.attn_bias, memory_.past, memory_.count,
+          made.add(*of_rows_.append, normed_, block.attn_weight, block.attn_bias, memory_.past, memory_.count,
                    std::vector{by_sequence(qkv), keys, values});
         } else {
-          made.add(matmuls_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
+          made.add(of_rows_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
           made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
         }
         if (length_ > 1)
           attend(kernels.attention);
         else if (network_.is_on_gpu())
-          made.add(matmuls_.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
+          made.add(of_rows_.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
         else
           attend(kernels.decode_attention);
       }
-      add_residual(made, matmuls_.project_few, matmuls_.project, attended, block.proj_weight, block.proj_bias);
-      made.add(kernels.one_norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
-      made.add(matmuls_.up, normed_, block.fc_weight, block.fc_bias, inner_);
-      add_residual(made, matmuls_.down_few, matmuls_.down, inner_, block.out_weight, block.out_bias);
+      add_residual(made, of_rows_.project_few, of_rows_.project, attended, block.proj_weight, block.proj_bias);
+      made.add(of_rows_.norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
+      made.add(of_rows_.up, normed_, block.fc_weight, block.fc_bias, inner_);
+      add_residual(made, of_rows_.down_few, of_rows_.down, inner_, block.out_weight, block.out_bias);
     }
     return made;
   }
@@ -212,20 +211,20 @@ class Step {
         made.add(batch.normalizing->qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias,
                  memory_.past, memory_.count, std::vector{by_sequence(q), keys, values}, epsilon);
       } else {
-        made.add(kernels.one_norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
+        made.add(of_rows_.norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
         made.add(batch.linear->qkv, normed_, block.attn_weight, block.attn_bias, memory_.past, memory_.count,
                  std::vector{by_sequence(q), keys, values});
       }
-      made.add(matmuls_.attend, q, keys, values, memory_.past, memory_.count, attended, scale());
-      add_residual(made, matmuls_.project_few, matmuls_.project, attended, block.proj_weight, block.proj_bias);
+      made.add(of_rows_.attend, q, keys, values, memory_.past, memory_.count, attended, scale());
+      add_residual(made, of_rows_.project_few, of_rows_.project, attended, block.proj_weight, block.proj_bias);
       if (batch.normalizing) {
         made.add(batch.normalizing->up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_,
                  epsilon);
       } else {
-        made.add(kernels.one_norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
+        made.add(of_rows_.norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
         made.add(batch.linear->up, normed_, block.fc_weight, block.fc_bias, inner_);
       }
-      add_residual(made, matmuls_.down_few, matmuls_.down, inner_, block.out_weight, block.out_bias);
+      add_residual(made, of_rows_.down_few, of_rows_.down, inner_, block.out_weight, block.out_bias);
     }
     return made;
   }
@@ -244,10 +243,11 @@ class Step {
     Sequence made(device());
     made.add(kernels.last_norm, by_sequence(x_), memory_.count, network_.ln_f_weight, network_.ln_f_bias, memory_.last,
              config().epsilon);
-    made.add(network_.template head_kernel<f32>(batch_), memory_.last, network_.head, logits_.all);
-    made.add(kernels.greedy_parts, logits_.all, std::nullopt, memory_.best_tokens, memory_.best_scores, 1.0f);
-    made.add(kernels.greedy_token, memory_.best_tokens, memory_.best_scores, memory_.token, chosen_, memory_.count,
-             memory_.past);
+    const auto greedy = network_.greedy_kernels(batch_);
+    const Tensor<i32, 2> tokens(device(), {batch_, greedy.parts});
+    const Tensor<f32, 2> scores(device(), {batch_, greedy.parts});
+    made.add(greedy.head, memory_.last, network_.head, logits_.all, tokens, scores);
+    made.add(greedy.token, tokens, scores, memory_.token, chosen_, memory_.count, memory_.past);
     return made;
   }
   /// Do tiles of the rows of one sequence lose little to those of all rows?
@@ -298,7 +298,7 @@ class Step {
   const TypedNetwork<P, W>& network_;
   const SessionMemory<P>& memory_;
   std::int64_t batch_, length_;
-  Matmuls<P, W> matmuls_;
+  RowKernels<P, W> of_rows_;
   Tensor<i32, 2> ids_;
   Tensor<f32, 2> x_;  // [B length,C]: the residual stream
   Tensor<A, 2> normed_, inner_;

@@ -30,6 +30,11 @@ AttentionTiles attention_tiles(const TileTarget& target) {
   return {64, target.head_width > 64 ? keys / 2 : keys};
 }
 
+MatmulTiles greedy_head_tiles(const TileTarget& target, std::int64_t rows, const MatmulTiles& chosen) {
+  if (!target.gpu || chosen.m * chosen.n <= 64 * 128) return chosen;
+  return rows <= 64 || !target.wgmma ? MatmulTiles{64, 128, chosen.k} : MatmulTiles{128, 96, chosen.k};
+}
+
 namespace {
 
 constexpr int multiprocessors = 132;
@@ -117,7 +122,12 @@ bool has_decode_kernels(const TileTarget& target) {
          decode_tiles(target).columns >= 4;
 }
 
-int norm_rows(const TileTarget& target) { return target.gpu ? power_at_most(std::max(1024 / target.width, 1)) : 1; }
+// Few rows leave most of the GPU idle: the more warps share one, the sooner it is normalized.
+NormTiles norm_tiles(const TileTarget& target, std::int64_t rows) {
+  if (!target.gpu) return {.rows = 1, .warps = 0};
+  if (rows <= 4 * multiprocessors) return {.rows = 1, .warps = std::clamp(power_at_least(target.width / 256), 1, 8)};
+  return {.rows = power_at_most(std::max(1024 / target.width, 1)), .warps = 0};
+}
 
 int copy_rows(const TileTarget& target) {
   return target.gpu ? power_at_most(std::clamp(4096 / target.width, 1, 64)) : 8;

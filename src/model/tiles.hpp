@@ -2,6 +2,7 @@
 // choose().
 #pragma once
 #include "tessera/graph/element.hpp"
+#include "tessera/jit/choose.hpp"
 
 namespace tessera::internal {
 
@@ -25,6 +26,10 @@ struct AttentionTiles {
   int queries, keys;
 };
 AttentionTiles attention_tiles(const TileTarget& target);
+
+/// Tiles of the head that also finds the best token of each, where `chosen` are those of the matmul alone: its
+/// registers hold no more than 64 accumulators of a thread beside that.
+MatmulTiles greedy_head_tiles(const TileTarget& target, std::int64_t rows, const MatmulTiles& chosen);
 
 /// Tiles of a query's keys on a GPU; see attend().
 struct KeyTiles {
@@ -57,8 +62,14 @@ DecodeTiles decode_tiles(const TileTarget& target);
 /// Do such steps have kernels of their own? They need weights that are contiguous along k.
 bool has_decode_kernels(const TileTarget& target);
 
-/// Rows of the model's width in a tile: of a layer norm, and of a kernel that only copies them.
-int norm_rows(const TileTarget& target);
+/// Rows of the model's width in a tile of a layer norm of so many rows, and warps of a CTA; 0: as many as the compiler
+/// chooses.
+struct NormTiles {
+  int rows, warps;
+  auto operator<=>(const NormTiles&) const = default;
+};
+NormTiles norm_tiles(const TileTarget& target, std::int64_t rows);
+/// Rows in a tile of a kernel that only copies them.
 int copy_rows(const TileTarget& target);
 
 }  // namespace tessera::internal

@@ -31,7 +31,7 @@ class CountingGpu {
     CudaSettings settings;
     settings.compile = [this](const Graph& graph, const Variant& variant, Arch arch) {
       ++compiled;
-      sampling += graph.name == "sample" || graph.name == "greedy_parts" || graph.name == "greedy_token";
+      sampling += graph.name == "sample" || graph.name == "greedy_head" || graph.name == "greedy_token";
       CacheEntry entry;
       for (const char c : std::string("image") + '\0') entry.code.image.push_back(static_cast<std::byte>(c));
       CompiledKernel made{generate(graph, variant, arch), std::make_shared<const CacheEntry>(std::move(entry))};

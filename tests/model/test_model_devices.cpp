@@ -132,8 +132,12 @@ TEST_CASE("tiles suit every width and device", "[model]") {
       CHECK(tiles.keys % tiles.groups == 0);
       CHECK(tiles.groups * target.head_width <= 128 * 256);  // accumulators of 256 threads
     }
-    CHECK((norm_rows(target) >= 1 && copy_rows(target) >= 1));
-    if (target.gpu) CHECK(norm_rows(target) * target.width <= std::max(1024, target.width));
+    CHECK(copy_rows(target) >= 1);
+    for (const std::int64_t rows : {1, 5000}) {
+      const NormTiles tiles = norm_tiles(target, rows);
+      CHECK((tiles.rows >= 1 && tiles.warps >= 0 && tiles.warps <= 8));
+      if (target.gpu) CHECK(tiles.rows * target.width <= std::max(1024, target.width));
+    }
   };
   for (const bool gpu : {false, true})
     for (const ElementType operands : {ElementType::f32, ElementType::tf32, ElementType::bf16})

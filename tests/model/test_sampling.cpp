@@ -349,6 +349,35 @@ TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[m
   CHECK(choose({-2, -3, -2, -3, -1}, {0, 0, 0, 0, 0}, 1) == 4);  // with other tokens after the last one
 }
 
+TEST_CASE("the head finds the lowest of the most probable tokens, and what is not finite", "[model]") {
+  constexpr int vocab = 11, columns = 16, parts = 4, width = 16;  // columns of logits behind the vocabulary
+  const Device& device = test_device();
+  const auto head = kernels::greedy_head<f32, f32>({4, 4, 16}, vocab);
+  const auto choose = [&](const std::vector<float>& logits) {
+    // One row of the activations is 1 in the first column, so that logits are weights.
+    Tensor<f32, 2> x(device, {1, width}), w(device, {vocab, width}), y(device, {1, columns});
+    std::vector<float> row(width), weights(vocab * width);
+    row[0] = 1;
+    for (std::size_t i = 0; i < vocab; ++i) weights[i * width] = logits[i];
+    x.copy_from(row), w.copy_from(weights);
+    const Tensor<i32, 2> tokens(device, {1, parts});
+    const Tensor<f32, 2> scores(device, {1, parts});
+    const Tensor<i32, 1> token(device, {1}), chosen(device, {1});
+    launch(device.stream(), head, x, w, y, tokens, scores);
+    launch(device.stream(), kernels::greedy_token(parts), tokens, scores, token, chosen, std::nullopt, std::nullopt);
+    return token.to_vector()[0];
+  };
+  CHECK(choose({1, 3, 2, 3, 0, 1, 3, 3, 2, 1, 0}) == 1);
+  CHECK(choose({1, 3, 2, 3, 0, 1, 4, 3, 2, 1, 4}) == 6);
+  CHECK(choose({-5, -5, -5, -5, -5, -5, -5, -5, -5, -5, -2}) == 10);  // padding is 0
+  for (const float wrong : {NAN, static_cast<float>(inf), -static_cast<float>(inf)})
+    for (const std::size_t at : {0, 6, 10}) {
+      std::vector<float> logits(vocab, 1);
+      logits[at] = wrong;
+      CHECK(choose(logits) == -1);
+    }
+}
+
 TEST_CASE("extreme temperatures and penalties choose as their limits do", "[model]") {
   const std::vector<float> logits{1, 5, 2, 4.5f, -3};
   for (float temperature : {1e-45f, 1e-38f, 1e-6f})

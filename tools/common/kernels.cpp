@@ -81,6 +81,8 @@ class Table {
       return kernels::decode_residual<P, W>(4 * width, rows, columns_of_block(gpu, rows, width, 4 * width));
     });
     add_decode("decode_append-rows", 1, [=] { return kernels::decode_append<P, W>(1600, rows, 40); });
+    add(named("greedy_head"), [=] { return kernels::greedy_head<P, W>({64, 128, 64}, vocab); });
+    add(named("greedy_head-wide"), [=] { return kernels::greedy_head<P, W>({128, 96, 64}, vocab); });
     add_decode("linear_append", 1, [=] { return kernels::linear_append<P, W>({64, 64, 64}); });
     add_decode("decode_gelu-rows", 1, [=] {
       return kernels::decode_linear<P, W>("decode_gelu", 1600, rows, tiles.batch_columns, kernels::tanh_gelu);

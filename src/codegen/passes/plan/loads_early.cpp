@@ -10,7 +10,7 @@ namespace tessera::internal::codegen {
 namespace {
 
 constexpr int most_registers = 128;         // of loads that are moved, in one body
-constexpr int most_registers_of_loop = 32;  // in a loop without matmuls, whose other tiles need registers too
+constexpr int most_registers_of_rows = 32;  // without matmuls: other tiles need registers, too
 
 class Mover {
  public:
@@ -32,21 +32,11 @@ class Mover {
       move_fetches(body);
       move(body, most_registers);
     } else if (!has_matmul) {
-      move_in_loops(body);
+      move(body, most_registers_of_rows);
     }
   }
 
  private:
-  void move_in_loops(Body& body) {
-    for (Step& step : body)
-      each_body(step, [&](Body& inner) {
-        if (step.action.is<Loop>())
-          move(inner, most_registers_of_loop);
-        else
-          move_in_loops(inner);
-      });
-  }
-
   void move(Body& body, int most) {
     for (Step& step : body) each_body(step, [&](Body& inner) { move(inner, most); });
     std::size_t reported = 0;  // behind the last message to the host: a check may guard the loads that follow it
