@@ -192,7 +192,7 @@ class Generator {
     std::size_t capacity = 0;
     for (const Job& job : jobs)
       capacity = std::max(capacity, job.prompt->ids.size() + course_.most(job.prompt->ids.size()));
-    capacity = std::min(capacity, static_cast<std::size_t>(config_.positions));
+    capacity = std::min(capacity + course_.lookup, static_cast<std::size_t>(config_.positions));
     std::optional<ProgressLine> compiling(std::in_place, compile_progress);
     Generation texts(model_, jobs.size(), static_cast<int>(capacity), timings_);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -267,6 +267,8 @@ class Generator {
             {"eval_tokens", timings_.evaluated},
             {"sample_ms", timings_.sample},
             {"sample_tokens", timings_.sampled},
+            {"draft_tokens", timings_.drafted},
+            {"accepted_tokens", timings_.accepted},
             {"total_ms", timings_.total_milliseconds()}};
   }
 

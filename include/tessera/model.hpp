@@ -4,7 +4,8 @@
 #include "tessera/model/config.hpp"       // IWYU pragma: export
 #include "tessera/model/gpt2.hpp"         // IWYU pragma: export
 #include "tessera/model/hub.hpp"          // IWYU pragma: export
-#include "tessera/model/safetensors.hpp"  // IWYU pragma: export
+#include "tessera/model/prompt_lookup.hpp"  // IWYU pragma: export
+#include "tessera/model/safetensors.hpp"    // IWYU pragma: export
 #include "tessera/model/sampling.hpp"     // IWYU pragma: export
 #include "tessera/model/stop_text.hpp"    // IWYU pragma: export
 #include "tessera/model/tokenizer.hpp"    // IWYU pragma: export

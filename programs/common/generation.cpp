@@ -49,6 +49,7 @@ Generation::Generation(const Gpt2& model, std::size_t texts, int capacity, Timin
 
 void Generation::append(std::size_t text, const Ids& ids, const GenerationParams& params) {
   check_vocabulary(ids, config_);
+  discard_verified();
   const std::size_t held = tokens_.at(text).size(), all = held + ids.size();
   if (all > positions_ && (held == 0 || !params.context_shift || ids.size() + kept(text, params) + 1 > positions_))
     throw Error(held == 0 ? fmt::format("the prompt has {} tokens, the model's context {}; shorten it", all, positions_)
@@ -61,6 +62,7 @@ void Generation::append(std::size_t text, const Ids& ids, const GenerationParams
 }
 
 void Generation::clear(std::size_t text) {
+  discard_verified();
   session_.clear(static_cast<int>(text));
   tokens_.at(text).clear();
   shifts_[text] = 0;
@@ -78,12 +80,61 @@ void Generation::shift(std::size_t text, const GenerationParams& params) {
   ++shifts_[text];
 }
 
+void Generation::discard_verified() {
+  if (verified_.empty()) return;
+  verified_.clear();
+  const std::size_t read = tokens_[0].size() - 1;  // the last token is always evaluated by the next step
+  if (evaluated(0) > read) session_.truncate(0, static_cast<int>(read));
+}
+
+void Generation::add(std::size_t text, std::int32_t token, const GenerationParams& params) {
+  if (std::ranges::find(params.ends, token) == params.ends.end()) {
+    tokens_[text].push_back(token);
+  } else if (!verified_.empty()) {
+    verified_.clear();
+    session_.truncate(0, static_cast<int>(tokens_[text].size()));
+  }
+}
+
+bool Generation::verify_draft(const GenerationParams& params, std::span<const std::int64_t> streams) {
+  const std::size_t before = evaluated(0), room = static_cast<std::size_t>(session_.capacity()) - before;
+  if (tokens_[0].size() - before != 1 || given_[0] || room < params.lookup + 1) return false;
+  lookup_.read(tokens_[0]);
+  Ids draft = lookup_.draft(params.lookup);
+  if (draft.empty()) return false;
+  Ids appended{tokens_[0].back()};
+  appended.insert(appended.end(), draft.begin(), draft.end());
+  clock_.time(timings_.evaluate, [&] { session_.append(std::vector<Ids>{appended}); });
+  Ids chosen;
+  clock_.time(timings_.sample, [&] { chosen = session_.sample_all(params.sampling, streams)[0]; });
+  const auto accepted = static_cast<std::size_t>(std::ranges::mismatch(draft, chosen).in1 - draft.begin());
+  session_.truncate(0, static_cast<int>(before + 1 + accepted));
+  verified_.assign(chosen.begin(), chosen.begin() + static_cast<std::ptrdiff_t>(accepted) + 1);
+  timings_.evaluated += verified_.size(), timings_.sampled += verified_.size();
+  timings_.drafted += draft.size(), timings_.accepted += accepted;
+  clock_.read();
+  return true;
+}
+
 Ids Generation::step(const GenerationParams& params, std::span<const std::size_t> texts) {
   std::vector<std::int64_t> streams = streams_;
   for (const std::size_t text : texts) {
-    if (is_full(text)) shift(text, params);
+    if (is_full(text)) discard_verified(), shift(text, params);
     // Positions repeat after a shift; random numbers must not.
     streams[text] += shifts_[text] << 32;
+  }
+  const Stopwatch stopwatch;
+  const bool may_draft = params.lookup > 0 && tokens_.size() == 1 && !given_[0];
+  if (may_draft && verified_.empty()) {
+    const bool drafts = gain_.drafts();
+    session_.run_ahead(!drafts);
+    if (drafts && verify_draft(params, streams)) gain_.drafted(stopwatch.milliseconds(), verified_.size());
+  }
+  if (!verified_.empty()) {
+    const std::int32_t token = verified_.front();
+    verified_.pop_front();
+    add(0, token, params);
+    return {token};
   }
   std::vector<std::int32_t> chosen(tokens_.size());
   // Texts that get one token and texts that get several use different kernels, so that no text depends on how many
@@ -109,10 +160,11 @@ Ids Generation::step(const GenerationParams& params, std::span<const std::size_t
     for (const std::size_t text : texts)
       if (!waiting[text].empty()) chosen[text] = next[text], given_[text] = false;
   }
+  if (may_draft) gain_.plain(stopwatch.milliseconds());
   Ids tokens;
   for (const std::size_t text : texts) {
     tokens.push_back(chosen[text]);
-    if (std::ranges::find(params.ends, chosen[text]) == params.ends.end()) tokens_[text].push_back(chosen[text]);
+    add(text, chosen[text], params);
   }
   return tokens;
 }

@@ -1,11 +1,14 @@
 // Texts that a model continues side by side, one token each per step.
 #pragma once
+#include <deque>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "common/draft_gain.hpp"
 #include "common/timings.hpp"
 #include "tessera/model/gpt2.hpp"
+#include "tessera/model/prompt_lookup.hpp"
 
 namespace tessera::internal {
 
@@ -18,6 +21,9 @@ struct GenerationParams {
   std::size_t new_tokens = 200;             ///< per text, at most
   std::optional<std::size_t> max_length{};  ///< limit for prompt and text together, instead of new_tokens
   bool context_shift = false;  ///< when the context is full, drops the older half of the tokens after the first `keep`
+  /// Tokens of a draft, which the model verifies at once (prompt look-up); 0: no drafts. For one text, without a
+  /// repetition penalty.
+  std::size_t lookup = 0;
   std::optional<std::size_t> keep{};  ///< at most the context minus 2; none: as many tokens as the text began with
 
   /// The most new tokens for a prompt of so many tokens. Throws Error if max_length leaves none.
@@ -45,7 +51,7 @@ class Generation {
 
   bool is_empty(std::size_t text) const { return tokens_.at(text).empty(); }
   /// True if a step could choose another token; false if the last one was an end.
-  bool can_continue(std::size_t text) const { return evaluated(text) < tokens_.at(text).size(); }
+  bool can_continue(std::size_t text) const { return !verified_.empty() || evaluated(text) < tokens_.at(text).size(); }
   bool is_full(std::size_t text) const { return tokens_.at(text).size() >= positions_; }
 
   /// Chooses the next token of each of `texts` and appends it to the text, unless it is an end. Each text must be able
@@ -59,6 +65,14 @@ class Generation {
   std::size_t kept(std::size_t text, const GenerationParams& params) const;
   void shift(std::size_t text, const GenerationParams& params);
 
+  /// Chooses the next token of the only text, and perhaps some that follow it: appends a draft to verified_. Returns
+  /// false, and does nothing, without a draft.
+  bool verify_draft(const GenerationParams& params, std::span<const std::int64_t> streams);
+  /// Forgets tokens that are verified, but not yet part of the text.
+  void discard_verified();
+  /// Ends a step: the token that it chose for a text.
+  void add(std::size_t text, std::int32_t token, const GenerationParams& params);
+
   Gpt2Config config_;
   std::size_t positions_;
   Session session_;
@@ -68,6 +82,11 @@ class Generation {
   std::vector<std::int64_t> streams_, shifts_;
   std::vector<std::size_t> first_;  // number of tokens of the first append()
   std::vector<bool> given_;         // do the tokens that the session lacks come from append()?
+
+  // Drafts need a single text; these belong to it.
+  PromptLookup lookup_;
+  DraftGain gain_;
+  std::deque<std::int32_t> verified_;  // the next tokens; the session holds all but the last
 };
 
 }  // namespace tessera::internal

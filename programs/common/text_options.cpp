@@ -44,6 +44,9 @@ void check_together(const TextOptions& options) {
   refuse(options.samples > 65536, "--samples is above 65536");
   refuse(options.batch_size == 0, "--batch-size is 0; it must be at least 1");
   refuse(options.batch_size > 65536, "--batch-size is above 65536");
+  refuse(options.lookup > 64, "--lookup is above 64");
+  refuse(options.lookup > 0 && (options.batch || options.samples > 1),
+         "--lookup is for one text; --batch and --samples exclude it");
   refuse(options.keep && !options.context_shift, "--keep requires --context-shift");
   refuse(options.keep && *options.keep < -1, "--keep is a number of tokens, or -1 for the whole prompt");
 }
@@ -86,6 +89,9 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.flag("--context-shift", options.context_shift,
             "When the context is full, continues without the older half of the\ntext; otherwise the text ends there");
   line.option("--keep", options.keep, "N", "--context-shift keeps the first N tokens; -1: the prompt [0]");
+  line.option("--lookup", options.lookup, "N",
+              "Drafts of N tokens, where the text repeats itself, are verified at\nonce, while that is faster; 0: none "
+              "[0]");
   line.flag("--json", options.json, "Prints one JSON object per text, and nothing else on stdout");
   line.flag("--print-ids", options.print_ids,
             "Prints ids instead of text, for the prompt and all new tokens, on one\nline, separated by blanks");
@@ -160,6 +166,9 @@ GenerationParams TextOptions::params(const OpenModel& opened) const {
   if (keep && *keep > config.positions - 2)
     throw Error(fmt::format("--keep {} leaves no text to shift in a context of {} tokens; keep at most {}", *keep,
                             config.positions, config.positions - 2));
+  params.lookup = lookup;
+  if (lookup > 0 && params.sampling.repetition_penalty != 1)
+    throw Error("--lookup cannot verify drafts with a repetition penalty; set --repeat-penalty 1");
   if (keep != -1) params.keep = static_cast<std::size_t>(keep.value_or(0));
   return params;
 }
@@ -172,6 +181,7 @@ FirstUse TextOptions::first_use(const GenerationDefaults& wishes, const Tokenize
   if (prompt && !prompt_ids && tokenizer) tokens = tokenizer->encode(*prompt).size();
   if (tokens > 1) first.lengths.push_back(static_cast<int>(tokens));
   first.lengths.push_back(1);
+  if (lookup > 0) first.lengths.push_back(static_cast<int>(lookup) + 1);
   return first;
 }
 

@@ -15,7 +15,7 @@ struct TextOptions {
   std::optional<std::string> prompt, file, batch;
   std::optional<Ids> prompt_ids;
   std::optional<std::uint32_t> new_tokens;
-  std::uint32_t samples = 1, batch_size = 8;
+  std::uint32_t samples = 1, batch_size = 8, lookup = 0;
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<std::int32_t> top_k;
   std::optional<std::uint64_t> seed;

@@ -15,6 +15,7 @@ struct Timings {
   double load = 0, prompt = 0, evaluate = 0, sample = 0;
   double waited = 0;  ///< for user input; not part of the total
   std::size_t prompt_tokens = 0, evaluated = 0, sampled = 0;
+  std::size_t drafted = 0, accepted = 0;  ///< tokens of drafts, and those that the model accepted
   Stopwatch total;
 
   /// Sets the time for loading to all time up to now.

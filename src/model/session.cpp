@@ -33,8 +33,8 @@ void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
     longest = std::max(longest, tokens[b].size());
   }
   if (longest == 0) throw Error("there are no tokens to append; give at least one");
-  std::vector<bool> appended;
-  for (const auto& sequence : tokens) appended.push_back(!sequence.empty());
+  std::vector<std::size_t> appended;
+  for (const auto& sequence : tokens) appended.push_back(sequence.size());
   state_->prepare(tokens, static_cast<int>(longest));
   appended_.clear(), failed_ = true;
   state_->compute();
@@ -43,7 +43,7 @@ void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
   appended_.swap(appended), failed_ = false;
 }
 
-std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<const std::int64_t> streams) {
+std::vector<std::int64_t> Session::keys_of(const Sampling& sampling, std::span<const std::int64_t> streams) const {
   check(sampling);
   require_logits();
   if (!streams.empty() && streams.size() != state_->lengths_.size())
@@ -55,11 +55,38 @@ std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<co
     // Multiples of the golden ratio in 61 bits keep neighboring streams apart.
     keys.push_back(static_cast<std::int64_t>(sampling.seed + stream * 0x1E3779B97F4A7C15));
   }
-  std::vector<std::int32_t> tokens = state_->sample(sampling, keys);
+  return keys;
+}
+
+namespace {
+
+void check_finite(std::int32_t token) {
+  if (token < 0) throw Error("the model's logits are not finite; check its weights and the type of computation");
+}
+
+}  // namespace
+
+std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<const std::int64_t> streams) {
+  std::vector<std::int32_t> tokens = state_->sample(sampling, keys_of(sampling, streams));
   for (std::size_t b = 0; b < tokens.size(); ++b)
-    if (appended_[b] && tokens[b] < 0)
-      throw Error("the model's logits are not finite; check its weights and the type of computation");
+    if (appended_[b] > 0) check_finite(tokens[b]);
   return tokens;
+}
+
+std::vector<std::vector<std::int32_t>> Session::sample_all(const Sampling& sampling,
+                                                           std::span<const std::int64_t> streams) {
+  const std::vector<std::int64_t> keys = keys_of(sampling, streams);
+  if (sampling.repetition_penalty != 1)
+    throw Error("tokens after each position cannot be chosen with a repetition penalty, which depends on those before");
+  const std::vector<std::int32_t> tokens = state_->sample_all(sampling, keys);
+  const std::size_t longest = tokens.size() / appended_.size();
+  std::vector<std::vector<std::int32_t>> chosen;
+  for (std::size_t b = 0; b < appended_.size(); ++b) {
+    const std::span of = std::span(tokens).subspan(b * longest, appended_[b]);
+    std::ranges::for_each(of, check_finite);
+    chosen.emplace_back(of.begin(), of.end());
+  }
+  return chosen;
 }
 
 void Session::run_ahead(bool ahead) { state_->runs_ahead_ = ahead; }
@@ -69,13 +96,18 @@ void Session::warm_up(std::span<const int> lengths, const std::optional<Sampling
   state_->launches_of(lengths, sampling).warm_up();
 }
 
-void Session::clear(int sequence) {
+void Session::truncate(int sequence, int length) {
   const std::size_t index = index_of(sequence);
-  state_->clear(sequence);
-  state_->lengths_[index] = 0;
-  if (!appended_.empty()) appended_[index] = false;
-  if (std::ranges::find(appended_, true) == appended_.end()) appended_.clear();
+  if (length < 0 || length > state_->lengths_[index])
+    throw Error(fmt::format("sequence {} has {} tokens and is to be shortened to {}", sequence, state_->lengths_[index],
+                            length));
+  if (length == state_->lengths_[index]) return;
+  state_->truncate(sequence, length);
+  state_->lengths_[index] = length;
+  if (!appended_.empty()) appended_[index] = 0;
+  if (std::ranges::all_of(appended_, [](std::size_t count) { return count == 0; })) appended_.clear();
 }
+void Session::clear(int sequence) { truncate(sequence, 0); }
 
 std::vector<float> Session::logits() {
   require_logits();

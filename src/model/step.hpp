@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -122,6 +123,39 @@ class Step {
   void compute(const Stream& stream) { layers_.run(stream); }
   void end(const Stream& stream) { ending_.run(stream); }
 
+  /// Logits [B length,N] of all positions, and the token that follows each, chosen in memory of the host.
+  struct Everywhere {
+    Everywhere(const Step& step, std::int64_t rows, int parts)
+        : logits(step.device(), rows, step.config().vocab),
+          best_tokens(step.device(), {rows, parts}),
+          best_scores(step.device(), {rows, parts}),
+          past(step.device(), {rows}),
+          keys(step.device(), {rows}),
+          token(step.device(), {rows}),
+          memory(step.device().pinned(static_cast<std::size_t>(rows) * sizeof(i32))),
+          chosen(step.device(), static_cast<i32*>(memory.get()), {rows}, {1}, memory),
+          greedy(step.greedy_everywhere(*this)) {}
+    std::span<const std::int32_t> on_host() const {
+      return {static_cast<const std::int32_t*>(memory.get()), static_cast<std::size_t>(chosen.size())};
+    }
+    PaddedLogits<f32> logits;
+    Tensor<i32, 2> best_tokens;
+    Tensor<f32, 2> best_scores;
+    Tensor<i32, 1> past;  ///< positions up to that of the row
+    Tensor<i64, 1> keys;  ///< of the random number generator
+    Tensor<i32, 1> token;
+    std::shared_ptr<void> memory;
+    Tensor<i32, 1> chosen;
+    Repeated greedy;  ///< computes the logits, and chooses the most probable tokens
+  };
+  Everywhere& everywhere() {
+    if (!everywhere_) {
+      const std::int64_t rows = batch_ * length_;
+      everywhere_ = std::make_unique<Everywhere>(*this, rows, network_.greedy_kernels(rows).parts);
+    }
+    return *everywhere_;
+  }
+
   /// Writes the logits [B length,N] of all positions; N may be larger than V.
   template <Element L>
   void all_logits(const Stream& stream, const Tensor<L, 2>& logits) const {
@@ -137,6 +171,15 @@ class Step {
   const Device& device() const { return network_.device(); }
   const Gpt2Config& config() const { return network_.config(); }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(config().head_width())); }
+
+  Sequence greedy_everywhere(const Everywhere& to) const {
+    const auto greedy = network_.greedy_kernels(batch_ * length_);
+    Sequence made(device());
+    made.add(of_rows_.norm, x_, network_.ln_f_weight, network_.ln_f_bias, normed_, config().epsilon);
+    made.add(greedy.head, normed_, network_.head, to.logits.all, to.best_tokens, to.best_scores);
+    made.add(greedy.token, to.best_tokens, to.best_scores, to.token, to.chosen, std::nullopt, std::nullopt);
+    return made;
+  }
 
   Sequence made() const {
     if (length_ > 1) return of_any();
@@ -306,6 +349,7 @@ class Step {
   std::shared_ptr<void> chosen_memory_;
   Tensor<i32, 1> chosen_;
   Repeated layers_, ending_;
+  std::unique_ptr<Everywhere> everywhere_;  // made when it is needed
 };
 
 }  // namespace tessera::internal

@@ -91,13 +91,38 @@ class TypedState final : public Session::State {
     return sampled;
   }
 
+  std::vector<std::int32_t> sample_all(const Sampling& sampling, const std::vector<std::int64_t>& keys) override {
+    const std::int64_t longest = step_->length();
+    if (longest == 1) return sample(sampling, keys);
+    auto& everywhere = step_->everywhere();
+    everywhere.greedy.run(stream_);
+    if (sampling.temperature != 0) {
+      std::vector<std::int32_t> past;
+      std::vector<std::int64_t> keys_of_rows;
+      for (std::size_t b = 0; b < lengths_.size(); ++b)
+        for (std::int64_t i = 0; i < longest; ++i) {
+          past.push_back(lengths_[b] - counts_[b] + static_cast<std::int32_t>(i) + 1);
+          keys_of_rows.push_back(keys[b]);
+        }
+      everywhere.past.copy_from(past);
+      everywhere.keys.copy_from(keys_of_rows);
+      launch(stream_, kernels().sample, everywhere.logits.all, std::nullopt, everywhere.past, everywhere.keys,
+             everywhere.token, everywhere.chosen, sampling.repetition_penalty, sampling.temperature, sampling.top_k,
+             sampling.top_p, sampling.min_p);
+    }
+    stream_.synchronize();
+    const auto chosen = everywhere.on_host();
+    return {chosen.begin(), chosen.end()};
+  }
+
   Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const override {
     Sequence made(device());
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       if (lengths[i] < 1 || lengths[i] > capacity_)
         throw Error(fmt::format("{} tokens are to be appended; there is room for 1 to {}", lengths[i], capacity_));
-      const Step<P, W> step(network_, memory_, lengths[i]);
+      Step<P, W> step(network_, memory_, lengths[i]);
       made.append(step.launches());
+      if (i > 0 && lengths[i] > 1) made.append(step.everywhere().greedy.launches());
       if (i > 0 || !sampling || (sampling->temperature == 0 && sampling->repetition_penalty == 1)) continue;
       std::optional<Tensor<u8, 2>> seen;
       if (sampling->repetition_penalty != 1) {
@@ -111,11 +136,11 @@ class TypedState final : public Session::State {
     return made;
   }
 
-  void clear(int sequence) override {
+  void truncate(int sequence, int length) override {
     computed_ahead_ = false;
     Text& text = text_[static_cast<std::size_t>(sequence)];
-    text.tokens.clear();
-    text.marks = {};
+    text.tokens.resize(static_cast<std::size_t>(length));
+    if (text.marks && *text.marks > text.tokens.size()) text.marks = {};
   }
 
   std::vector<float> logits() override {

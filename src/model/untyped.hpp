@@ -47,9 +47,11 @@ class Session::State {
   virtual void compute() = 0;
   virtual void commit() noexcept = 0;
   virtual std::vector<std::int32_t> sample(const Sampling& sampling, const std::vector<std::int64_t>& keys) = 0;
-  virtual void clear(int sequence) = 0;
-  /// The launches of append() for each length, and of sample() behind the first. Throws Error for a length that does not
-  /// fit.
+  /// Tokens [B,longest] after each position of the last step.
+  virtual std::vector<std::int32_t> sample_all(const Sampling& sampling, const std::vector<std::int64_t>& keys) = 0;
+  virtual void truncate(int sequence, int length) = 0;
+  /// The launches of append() for each length, of sample() behind the first, and of sample_all() behind further ones
+  /// above 1. Throws Error for a length that does not fit.
   virtual Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const = 0;
   virtual std::vector<float> logits() = 0;
   virtual std::vector<float> all_logits() = 0;

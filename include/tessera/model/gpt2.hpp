@@ -87,12 +87,22 @@ class Session {
   /// their numbers. Same seed, stream, position and logits, same token, independent of the other sequences.
   std::vector<std::int32_t> sample(const Sampling& sampling, std::span<const std::int64_t> streams = {});
 
+  /// Chooses the token that follows each new position of the last append(): for each sequence as many as it got. The
+  /// token after position i is the one that sample() chooses if the append ends there. So a draft of several tokens can
+  /// be verified by one append, and truncate() removes what was wrong (speculative decoding, Leviathan et al., 2023).
+  /// Error as sample(), and for a repetition penalty other than 1.
+  std::vector<std::vector<std::int32_t>> sample_all(const Sampling& sampling,
+                                                    std::span<const std::int64_t> streams = {});
+
   /// Does sample() begin the step that appends its tokens, before the host knows them? The results are the same, and
   /// the device does not wait for the host. The default on a GPU; a caller that appends other tokens than those sampled
   /// may turn it off.
   void run_ahead(bool ahead);
 
-  /// Empties a sequence, as in a new session; it has no next token until tokens are appended to it.
+  /// Shortens a sequence to its first `length` tokens; if it becomes shorter, it has no next token until tokens are
+  /// appended to it. Error for a length below 0 or above that of the sequence.
+  void truncate(int sequence, int length);
+  /// Empties a sequence, as in a new session: truncate(sequence, 0).
   void clear(int sequence);
 
   /// Logits [batch, vocab] of each sequence's last token, for those in the last append().
@@ -117,11 +127,12 @@ class Session {
 
  private:
   void require_logits() const;
+  std::vector<std::int64_t> keys_of(const Sampling& sampling, std::span<const std::int64_t> streams) const;
   std::size_t index_of(int sequence) const;
 
   std::unique_ptr<State> state_;
   Gpt2Config config_;
-  std::vector<bool> appended_;  // which sequences have logits; empty: none
+  std::vector<std::size_t> appended_;  // tokens of each sequence with logits, 0 for others; empty: there are no logits
   bool failed_ = false;         // the last append() failed
 };
 
