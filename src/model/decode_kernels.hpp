@@ -97,20 +97,10 @@ Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values,
   // Behind `length`, the cache may hold anything: scores there are not used, and values are 0, since 0 * NaN is NaN.
   // The loads of the first tile do not wait for the length.
   const auto filled_keys = keys.slice(1, 0, length), filled_values = values.slice(1, 0, length);
-  Var k = tile(keys, part), v = where(is_filled(part), tile(values, part), 0.0f);
-  if (tiles.ahead) {
-    for (Index i : range(cdiv(length, parts * tiles.keys))) {
-      Index j = i * parts + part, next = j + parts;
-      Tile next_k = tile(filled_keys, next), next_v = tile(filled_values, next);
-      add(j, k, v);
-      k = next_k, v = next_v;
-    }
-  } else {
-    add(part, k, v);
-    for (Index i : range(1, cdiv(length, parts * tiles.keys))) {
-      Index j = i * parts + part;
-      add(j, tile(filled_keys, j), tile(filled_values, j));
-    }
+  add(part, tile(keys, part), where(is_filled(part), tile(values, part), 0.0f));
+  for (Index i : range(1, cdiv(length, parts * tiles.keys))) {
+    Index j = i * parts + part;
+    add(j, tile(filled_keys, j), tile(filled_values, j));
   }
   Tile top = max(hi, axis(1)), share = exp2(hi - top);
   return {sum(acc * share, 1), top, sum(total * share, 1)};

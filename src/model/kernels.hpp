@@ -11,6 +11,7 @@
 #include <limits>
 #include <vector>
 
+#include "model/tiles.hpp"
 #include "tessera/tessera.hpp"
 
 namespace tessera::internal::kernels {
@@ -22,12 +23,16 @@ using Activation = std::conditional_t<std::same_as<P, tf32>, f32, P>;
 /// GPT-2's own GELU, the tanh approximation.
 auto gelu(TileExpr auto const& e) { return gelu_tanh(e); }
 
-/// Normalizes rows to mean 0 and variance 1, then scales and shifts them (Ba et al., 2016).
-auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto& bias, const Scalar<f32>& epsilon) {
+/// Normalizes rows to mean 0 and variance 1, then scales and shifts them (Ba et al., 2016). Rows of `width` may be in a
+/// tile of more columns, which are 0.
+auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto& bias, const Scalar<f32>& epsilon,
+               int columns = 0) {
   Tile x = e;
-  Tile centered = x - sum(x, 1) * (1.0f / static_cast<float>(width));
+  Tile deviation = x - sum(x, 1) * (1.0f / static_cast<float>(width));
+  columns = std::max(columns, width);
+  Tile centered = columns == width ? deviation : Tile(where(iota({1, columns}, 1) < width, deviation, 0.0f));
   Tile rstd = rsqrt(sum(centered * centered, 1) * (1.0f / static_cast<float>(width)) + epsilon);
-  return centered * rstd * load(weight, {0}, {width}) + load(bias, {0}, {width});
+  return centered * rstd * load(weight, {0}, {columns}) + load(bias, {0}, {columns});
 }
 
 /// acc = x w over the whole inner axis, for the tile (m, n) of the result.
@@ -52,28 +57,31 @@ auto embed(int width, int rows) {
   });
 }
 
-/// y [rows,C] = layer norm of x. A CTA has `rows` rows, and so many warps, or as many as the compiler chooses.
+/// y [rows,C] = layer norm of x.
 template <Element A>
-auto layer_norm(int width, int rows, int warps = 0) {
+auto layer_norm(int width, NormTiles tiles) {
   return kernel("layer_norm", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y, Scalar<f32> epsilon) {
     require(x.extent(1) == width, "rows as wide as the kernel was made for");
-    if (warps > 0) hints({.warps = warps});
-    Index row = blocks(cdiv(x.extent(0), rows));
-    store(y, {row, 0}, cast<A>(normalize(load(x, {row, 0}, {rows, width}), width, weight, bias, epsilon)));
+    if (tiles.warps > 0) hints({.warps = tiles.warps});
+    const int columns = std::max(tiles.columns, width);
+    Index row = blocks(cdiv(x.extent(0), tiles.rows));
+    Tile normed = normalize(load(x, {row, 0}, {tiles.rows, columns}), width, weight, bias, epsilon, columns);
+    store(y, {row, 0}, cast<A>(normed));
   });
 }
 
 /// y [B,C] = layer norm of each sequence's last new position in x [B,T,C].
 template <Element A>
-auto last_norm(int width, int warps = 0) {
+auto last_norm(int width, NormTiles tiles) {
   return kernel("last_norm", [=](In<f32, 3> x, In<i32, 1> count, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y,
                                  Scalar<f32> epsilon) {
     require(x.extent(2) == width, "rows as wide as the kernel was made for");
-    if (warps > 0) hints({.warps = warps});
+    if (tiles.warps > 0) hints({.warps = tiles.warps});
+    const int columns = std::max(tiles.columns, width);
     Index b = blocks(x.extent(0));
     Tile last = item(load(count, {b}, {1})) - 1;
-    Tile row = reshape(load(x.slice(1, last, 1), {b, 0, 0}, {1, 1, width}), {1, width});
-    store(y, {b, 0}, cast<A>(normalize(row, width, weight, bias, epsilon)));
+    Tile row = reshape(load(x.slice(1, last, 1), {b, 0, 0}, {1, 1, columns}), {1, columns});
+    store(y, {b, 0}, cast<A>(normalize(row, width, weight, bias, epsilon, columns)));
   });
 }
 

@@ -92,7 +92,7 @@ class TypedNetwork final : public Gpt2::Network {
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
         decode_kernels_(along_k_ ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_),
-                                                                      key_tiles(target_, 1))
+                                                                      part_key_tiles(target_))
                                  : std::nullopt),
         batch_kernels_(along_k_ && decode_tiles(target_).batch_columns > 0
                            ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))

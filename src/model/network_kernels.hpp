@@ -34,7 +34,7 @@ class ByTiles {
 template <Element P, Element W>
 struct RowKernels {
   using A = kernels::Activation<P>;
-  decltype(kernels::layer_norm<A>(0, 0)) norm;
+  decltype(kernels::layer_norm<A>(0, {})) norm;
   decltype(kernels::linear<P, W>({})) qkv;
   decltype(kernels::linear_qkv<P, W>({})) qkv_to_cache;
   // For one position of each sequence, on a GPU.
@@ -81,7 +81,7 @@ struct Kernels {
 
   Kernels(const Gpt2Config& config, const TileTarget& target)
       : embed(kernels::embed<W>(config.width, copy_rows(target))),
-        last_norm(kernels::last_norm<A>(config.width, norm_tiles(target, 1).warps)),
+        last_norm(kernels::last_norm<A>(config.width, norm_tiles(target, 1))),
         append_cache(kernels::append_cache<A>(config.width, copy_rows(target))),
         attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                         attention_tiles(target).keys)),
@@ -93,7 +93,7 @@ struct Kernels {
         log_probability(kernels::log_probability(config.vocab)),
         fill(kernels::fill<u8>(elements_per_block)) {}
   decltype(kernels::embed<W>(0, 0)) embed;
-  decltype(kernels::last_norm<A>(0)) last_norm;
+  decltype(kernels::last_norm<A>(0, {})) last_norm;
   decltype(kernels::append_cache<A>(0, 0)) append_cache;
   decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
   decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;  // on a CPU
@@ -204,8 +204,8 @@ class KernelsByRows {
   bool along_k_;
   std::mutex mutex_;
   using A = kernels::Activation<P>;
-  ByTiles<decltype(kernels::layer_norm<A>(0, 0)), NormTiles> norm_{
-      [this](NormTiles tiles) { return kernels::layer_norm<A>(config_.width, tiles.rows, tiles.warps); }};
+  ByTiles<decltype(kernels::layer_norm<A>(0, {})), NormTiles> norm_{
+      [this](NormTiles tiles) { return kernels::layer_norm<A>(config_.width, tiles); }};
   ByTiles<decltype(RowKernels<P, W>::qkv)> linear_{kernels::linear<P, W>};
   ByTiles<decltype(RowKernels<P, W>::qkv_to_cache)> linear_qkv_{kernels::linear_qkv<P, W>};
   ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{kernels::linear_append<P, W>};

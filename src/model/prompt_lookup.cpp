@@ -17,7 +17,7 @@ void PromptLookup::read(std::span<const std::int32_t> text) {
     text_.clear(), behind_.clear();
   const std::size_t known = text_.size();
   text_.insert(text_.end(), text.begin() + static_cast<std::ptrdiff_t>(known), text.end());
-  // What follows the last tokens is not known yet.
+  // No token follows the last ones yet.
   for (std::size_t end = std::max<std::size_t>(known, 1); end < text_.size(); ++end)
     for (std::size_t tokens = shortest; tokens <= std::min(longest, end); ++tokens) behind_[key(end, tokens)] = end;
 }

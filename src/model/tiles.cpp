@@ -101,19 +101,24 @@ DecodeTiles decode_tiles(const TileTarget& target) {
           .parts = heads <= 20 ? 8 : 4};
 }
 
-// A thread has 16 bytes of one key or more, and of their values. Few CTAs have more keys in flight. Many hide each
-// other's latency: then the instructions of an iteration count, which are fewer for each key if a thread has more.
+// A thread has 16 bytes of one key or more, and of their values. The fewer CTAs there are, the more keys each has in
+// flight. Many hide each other's latency, and more of them fit on a multiprocessor if they are small.
 KeyTiles key_tiles(const TileTarget& target, std::int64_t blocks) {
-  constexpr std::int64_t few = 512, many = 2048;
   const bool is_half = target.operands == ElementType::bf16;
-  const int width = power_at_least(target.head_width);
-  if (blocks < few) {
-    const int groups = std::clamp((is_half ? 2048 : 1024) / width, 1, 128);
-    return {.keys = 2 * groups, .groups = groups, .ahead = true};
-  }
-  const int groups = std::clamp(1024 / width, 1, 64);
-  return is_half ? KeyTiles{.keys = 2 * groups, .groups = groups, .warps = blocks < many ? 4 : 2}
-                 : KeyTiles{.keys = groups, .groups = groups};
+  const int most = (is_half ? 2048 : 1024) / power_at_least(target.head_width);
+  const auto tiles = [&](int keys_of_group, int groups, int warps) {
+    const int fit = std::clamp(groups, 1, 128);
+    return KeyTiles{.keys = keys_of_group * fit, .groups = fit, .warps = warps};
+  };
+  if (!is_half) return tiles(blocks < 512 ? 2 : 1, most, 0);
+  if (blocks < 256) return tiles(4, most, 8);
+  if (blocks < 512) return tiles(2, most, 4);
+  return tiles(2, most / 2, blocks < 2048 ? 4 : 2);
+}
+KeyTiles part_key_tiles(const TileTarget& target) {
+  KeyTiles tiles = key_tiles(target, 256);
+  tiles.warps = 0;
+  return tiles;
 }
 
 bool has_decode_kernels(const TileTarget& target) {
@@ -122,11 +127,15 @@ bool has_decode_kernels(const TileTarget& target) {
          decode_tiles(target).columns >= 4;
 }
 
-// Few rows leave most of the GPU idle: the more warps share one, the sooner it is normalized.
+// Few rows leave most of the GPU idle: the more warps share one, the sooner it is normalized. They have equal parts of
+// it, in pairs of elements at least.
 NormTiles norm_tiles(const TileTarget& target, std::int64_t rows) {
-  if (!target.gpu) return {.rows = 1, .warps = 0};
-  if (rows <= 4 * multiprocessors) return {.rows = 1, .warps = std::clamp(power_at_least(target.width / 256), 1, 8)};
-  return {.rows = power_at_most(std::max(1024 / target.width, 1)), .warps = 0};
+  if (!target.gpu) return {.rows = 1};
+  if (rows > 4 * multiprocessors) return {.rows = power_at_most(std::max(1024 / target.width, 1))};
+  const int warps = std::clamp(power_at_least(target.width / 256), 1, 8);
+  for (const int fewer : {warps, warps / 2})
+    if (fewer > 0 && target.width % (64 * fewer) == 0) return {.rows = 1, .warps = fewer};
+  return {.rows = 1, .warps = warps, .columns = ceil_div(target.width, 128 * warps) * (128 * warps)};
 }
 
 int copy_rows(const TileTarget& target) {

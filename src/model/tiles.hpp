@@ -33,13 +33,14 @@ MatmulTiles greedy_head_tiles(const TileTarget& target, std::int64_t rows, const
 
 /// Tiles of a query's keys on a GPU; see attend().
 struct KeyTiles {
-  int keys, groups;    ///< `groups` divides `keys`
-  int warps = 0;       ///< of a CTA; 0: as many as the compiler chooses
-  bool ahead = false;  ///< is a tile loaded while the one before it is computed?
+  int keys, groups;  ///< `groups` divides `keys`
+  int warps = 0;     ///< of a CTA; 0: as many as the compiler chooses
   auto operator<=>(const KeyTiles&) const = default;
 };
 /// For a kernel of so many CTAs.
 KeyTiles key_tiles(const TileTarget& target, std::int64_t blocks);
+/// For parts of the keys of one sequence, of which most have one tile.
+KeyTiles part_key_tiles(const TileTarget& target);
 
 /// Rows of a tile of several sequences whose rows and weights are in shared memory at once.
 inline constexpr int rows_of_block = 16;
@@ -62,10 +63,11 @@ DecodeTiles decode_tiles(const TileTarget& target);
 /// Do such steps have kernels of their own? They need weights that are contiguous along k.
 bool has_decode_kernels(const TileTarget& target);
 
-/// Rows of the model's width in a tile of a layer norm of so many rows, and warps of a CTA; 0: as many as the compiler
-/// chooses.
+/// The tile of a layer norm of so many rows.
 struct NormTiles {
-  int rows, warps;
+  int rows;
+  int warps = 0;    ///< of a CTA; 0: as many as the compiler chooses
+  int columns = 0;  ///< more than the width, so that all warps share a row; 0: the width
   auto operator<=>(const NormTiles&) const = default;
 };
 NormTiles norm_tiles(const TileTarget& target, std::int64_t rows);

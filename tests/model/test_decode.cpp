@@ -262,9 +262,7 @@ void compare_all(const Device& device) {
   for (const auto& [batch, k, n, rows] :
        {std::tuple{3, 48, 20, 16}, {16, 264, 24, 16}, {7, 1040, 40, 16}, {2, 3072, 16, 16}, {2, 520, 24, 1}})
     compare_rows(device, batch, k, n, rows);
-  for (const bool ahead : {false, true})
-    for (const int length : {1, 33, 128, 131, 290})
-      compare_parts(device, length, {.keys = 32, .groups = 8, .ahead = ahead});
+  for (const int length : {1, 33, 128, 131, 290}) compare_parts(device, length, {.keys = 32, .groups = 8});
   compare_parts(device, 131, {.keys = 2, .groups = 1});  // as for wide heads
   compare(device, config_of(48, 3, Gelu::tanh), Compute::f32, 7, 4, 1e-5);
   // The first step has no earlier keys; and most parts of the cache have none.
@@ -356,14 +354,15 @@ void check_decode_kernels(int width, int heads, Arch arch) {
     for (const int k : {width, 4 * width})
       if (const int columns = columns_of_block(target, rows, width, k); columns > 0)
         check(kernels::decode_residual<P, W>(k, rows_of_block, columns), 1, false);
-  for (const KeyTiles& keys : {key_tiles(target, 1), key_tiles(target, 1024), key_tiles(target, 4096)}) {
+  for (const KeyTiles& keys :
+       {key_tiles(target, 1), key_tiles(target, 300), key_tiles(target, 1024), key_tiles(target, 4096)}) {
     const auto attend = kernels::decode_attend<P>(heads, 64, keys);
     check(attend, -1);
     const Graph& graph = attend.executable().graph();
     const codegen::Plan plan = codegen::make_plan(graph, dense_variant(graph), arch, {});
     if (keys.warps > 0) CHECK(plan.threads() == 32 * keys.warps);
   }
-  check(kernels::decode_part<P>(heads, 64, tiles.parts, key_tiles(target, 1)), -1);
+  check(kernels::decode_part<P>(heads, 64, tiles.parts, part_key_tiles(target)), -1);
   check(kernels::decode_project<P, W>(heads, 64, tiles.parts, tiles.project), 3);
   check(kernels::decode_up<P, W>(width, 1, tiles.columns), 3);
   if (few && tiles.normalizes) check(kernels::decode_up<P, W>(width, rows_of_block, tiles.batch_columns), 3, false);

@@ -128,7 +128,8 @@ TEST_CASE("tiles suit every width and device", "[model]") {
     INFO((target.gpu ? "gpu " : "cpu ") << name(target.operands) << " " << target.width << " " << target.head_width);
     const auto [queries, keys] = attention_tiles(target);
     CHECK((queries >= 16 && keys >= (target.head_width > 512 ? 8 : 16)));
-    for (const KeyTiles& tiles : {key_tiles(target, 1), key_tiles(target, 1024), key_tiles(target, 4096)}) {
+    for (const KeyTiles& tiles : {key_tiles(target, 1), key_tiles(target, 300), key_tiles(target, 1024),
+                                  key_tiles(target, 4096), part_key_tiles(target)}) {
       CHECK(tiles.keys % tiles.groups == 0);
       CHECK(tiles.groups * target.head_width <= 128 * 256);  // accumulators of 256 threads
     }
@@ -137,6 +138,9 @@ TEST_CASE("tiles suit every width and device", "[model]") {
       const NormTiles tiles = norm_tiles(target, rows);
       CHECK((tiles.rows >= 1 && tiles.warps >= 0 && tiles.warps <= 8));
       if (target.gpu) CHECK(tiles.rows * target.width <= std::max(1024, target.width));
+      const int columns = std::max(tiles.columns, target.width);
+      if (target.gpu && rows == 1)
+        CHECK((columns % (64 * tiles.warps) == 0 && columns < target.width + 128 * tiles.warps));
     }
   };
   for (const bool gpu : {false, true})

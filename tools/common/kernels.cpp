@@ -30,8 +30,9 @@ class Table {
     const int width = config.width;
     const auto named = [&](std::string_view kernel) { return fmt::format("{}-{}", kernel, type); };
     add(named("embed"), [=] { return kernels::embed<A>(width, 8); });
-    add(named("layer_norm"), [=] { return kernels::layer_norm<A>(width, 1); });
-    add(named("last_norm"), [=] { return kernels::last_norm<A>(width); });
+    add(named("layer_norm"), [=] { return kernels::layer_norm<A>(width, {.rows = 1}); });
+    add(named("layer_norm-few"), [] { return kernels::layer_norm<A>(1600, {.rows = 1, .warps = 8, .columns = 2048}); });
+    add(named("last_norm"), [=] { return kernels::last_norm<A>(width, {.rows = 1, .warps = 4}); });
     add(named("append_cache"), [=] { return kernels::append_cache<A>(width, 8); });
     add(named("random_weights"), [] { return kernels::random_weights<A>(4096); });
   }
@@ -65,7 +66,7 @@ class Table {
     const DecodeTiles tiles = decode_tiles(gpu);
     add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.columns); });
     add(named("decode_part"),
-        [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, key_tiles(gpu, 1)); });
+        [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, part_key_tiles(gpu)); });
     add_decode("decode_residual", 1, [=] { return kernels::decode_residual<P, W>(4 * width, 1, tiles.down); });
     add_decode("decode_project", 3,
                [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });

@@ -44,18 +44,13 @@ class Mover {
     for (std::size_t i = 0; i < body.size(); ++i) {
       if (body[i].action.is<HostReport>()) reported = i + 1;
       if (!may_move(body[i])) continue;
-      const Needed needed = needed_by(body, i);
-      std::size_t to = std::max(reported, needed.known);
+      std::size_t to = std::max(reported, known_at(body, i));
       while (to < i && may_move(body[to])) ++to;
       if (to == i) continue;
       registers += registers_of(*body[i].action.as<Load>());
       if (registers > most) return;
-      // The load, and behind `to` the scalars that it needs: they come first.
-      std::vector<Step> ahead, others;
-      for (std::size_t j = to; j <= i; ++j)
-        (j == i || needed.scalars.contains(j) ? ahead : others).push_back(std::move(body[j]));
-      const auto rest = std::ranges::move(ahead, body.begin() + static_cast<std::ptrdiff_t>(to)).out;
-      std::ranges::move(others, rest);
+      std::rotate(body.begin() + static_cast<std::ptrdiff_t>(to), body.begin() + static_cast<std::ptrdiff_t>(i),
+                  body.begin() + static_cast<std::ptrdiff_t>(i) + 1);
     }
   }
 
@@ -85,34 +80,6 @@ class Mover {
     if (!load || load->access.member) return false;
     if (!is_input(load->access.parameter)) return false;
     return plan_.is_in_registers(load->out) && !plan_.storage(load->out).changes;
-  }
-
-  // The computations of scalars that a step needs, and the place behind all other steps that make what these need.
-  struct Needed {
-    std::set<std::size_t> scalars;
-    std::size_t known = 0;
-  };
-  Needed needed_by(const Body& body, std::size_t of) const {
-    Needed all;
-    std::vector<std::size_t> work{of};
-    while (!work.empty()) {
-      const std::size_t user = work.back();
-      work.pop_back();
-      for (const ValueId id : operands(body[user]))
-        for (std::size_t i = 0; i < user; ++i) {
-          if (!makes(body[i], plan_.values[id].storage)) continue;
-          if (!is_scalar(body[i]))
-            all.known = std::max(all.known, i + 1);
-          else if (all.scalars.insert(i).second)
-            work.push_back(i);
-        }
-    }
-    return all;
-  }
-  bool is_scalar(const Step& step) const {
-    const Compute* const compute = step.action.as<Compute>();
-    return compute && plan_.storage(compute->out).storage_class == StorageClass::variable &&
-           !plan_.storage(compute->out).changes;
   }
 
   // The place behind the steps that make what the step needs.
