@@ -1,15 +1,15 @@
 // The public header of tessera::model: GPT-2 from a folder in the Hugging Face layout, its tokenizer, sampling.
 #pragma once
-#include "tessera/model/checkpoint.hpp"   // IWYU pragma: export
-#include "tessera/model/config.hpp"       // IWYU pragma: export
-#include "tessera/model/gpt2.hpp"         // IWYU pragma: export
-#include "tessera/model/hub.hpp"          // IWYU pragma: export
+#include "tessera/model/checkpoint.hpp"     // IWYU pragma: export
+#include "tessera/model/config.hpp"         // IWYU pragma: export
+#include "tessera/model/gpt2.hpp"           // IWYU pragma: export
+#include "tessera/model/hub.hpp"            // IWYU pragma: export
 #include "tessera/model/prompt_lookup.hpp"  // IWYU pragma: export
 #include "tessera/model/safetensors.hpp"    // IWYU pragma: export
-#include "tessera/model/sampling.hpp"     // IWYU pragma: export
-#include "tessera/model/stop_text.hpp"    // IWYU pragma: export
-#include "tessera/model/tokenizer.hpp"    // IWYU pragma: export
-#include "tessera/model/utf8.hpp"         // IWYU pragma: export
+#include "tessera/model/sampling.hpp"       // IWYU pragma: export
+#include "tessera/model/stop_text.hpp"      // IWYU pragma: export
+#include "tessera/model/tokenizer.hpp"      // IWYU pragma: export
+#include "tessera/model/utf8.hpp"           // IWYU pragma: export
 
 /// The public names of the model library.
 namespace tessera {
@@ -17,9 +17,9 @@ namespace tessera {
 using internal::check, internal::Checkpoint, internal::Compute, internal::find_model, internal::FirstUse,
     internal::GenerationDefaults, internal::Gpt2, internal::Gpt2Config, internal::parse_compute, internal::preset,
     internal::read_config, internal::read_generation_config, internal::Sampling, internal::Session;
+using internal::find_invalid_utf8, internal::PromptLookup, internal::replace_invalid_utf8, internal::StopText,
+    internal::Tokenizer, internal::Utf8Stream;
 using internal::SafeTensors, internal::StoredTensor, internal::StoredType, internal::TensorBytes,
     internal::write_safetensors;
-using internal::find_invalid_utf8, internal::replace_invalid_utf8, internal::StopText, internal::Tokenizer,
-    internal::Utf8Stream;
 
 }  // namespace tessera

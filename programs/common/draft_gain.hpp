@@ -11,22 +11,19 @@ class DraftGain {
   /// Is the next step to verify a draft, if there is one?
   bool drafts() {
     if (plain_.count < unknown) return false;
-    if (drafted_.count < unknown || drafted_.each() <= plain_.each()) {
-      pause_ = shortest_pause, refused_ = 0;
-      return true;
-    }
-    if (++refused_ < pause_) return false;
-    refused_ = 0, pause_ = std::min(2 * pause_, longest_pause);
-    return true;
+    return !is_slower() || ++refused_ > pause_;
   }
   /// A step without a draft; and one with a draft, of which so many tokens were new ones of the text.
   void plain(double milliseconds) { plain_.add(milliseconds, 1); }
-  void drafted(double milliseconds, std::size_t tokens) { drafted_.add(milliseconds, static_cast<double>(tokens)); }
+  void drafted(double milliseconds, std::size_t tokens) {
+    drafted_.add(milliseconds, static_cast<double>(tokens));
+    refused_ = 0, pause_ = is_slower() ? std::min(2 * pause_, longest_pause) : shortest_pause;
+  }
 
  private:
-  static constexpr int ignored = 2;                               // steps that compile kernels, and record graphs
-  static constexpr int unknown = ignored + 2;                     // steps that tell nothing yet
-  static constexpr int shortest_pause = 16, longest_pause = 256;  // chances
+  static constexpr int ignored = 2;                              // steps that compile kernels, and record graphs
+  static constexpr int unknown = ignored + 2;                    // steps that tell nothing yet
+  static constexpr int shortest_pause = 8, longest_pause = 256;  // steps
 
   struct Mean {
     int count = 0;
@@ -39,6 +36,8 @@ class DraftGain {
     }
     double each() const { return milliseconds / tokens; }
   };
+  bool is_slower() const { return drafted_.count >= unknown && drafted_.each() > plain_.each(); }
+
   Mean plain_, drafted_;
   int refused_ = 0, pause_ = shortest_pause;
 };

@@ -125,11 +125,8 @@ Ids Generation::step(const GenerationParams& params, std::span<const std::size_t
   }
   const Stopwatch stopwatch;
   const bool may_draft = params.lookup > 0 && tokens_.size() == 1 && !given_[0];
-  if (may_draft && verified_.empty()) {
-    const bool drafts = gain_.drafts();
-    session_.run_ahead(!drafts);
-    if (drafts && verify_draft(params, streams)) gain_.drafted(stopwatch.milliseconds(), verified_.size());
-  }
+  if (may_draft && verified_.empty() && gain_.drafts() && verify_draft(params, streams))
+    gain_.drafted(stopwatch.milliseconds(), verified_.size());
   if (!verified_.empty()) {
     const std::int32_t token = verified_.front();
     verified_.pop_front();

@@ -4,7 +4,7 @@
 
 namespace tessera::internal {
 
-// Ids are below 2^31; a hash of three is exact enough: a draft may be wrong.
+// A hash: a draft may be wrong.
 std::uint64_t PromptLookup::key(std::size_t end, std::size_t tokens) const {
   std::uint64_t key = tokens;
   for (std::size_t i = end - tokens; i < end; ++i)

@@ -14,8 +14,7 @@ namespace [[gnu::visibility("default")]] internal {
 /// a text do; Session::sample_all() verifies it.
 class PromptLookup {
  public:
-  /// Takes the tokens of the text, which are those of the last call and others behind them; a text that differs from it
-  /// is read anew. Takes time for new tokens only.
+  /// Takes the whole text. Only tokens behind those of the last call are new, unless the text differs from it.
   void read(std::span<const std::int32_t> text);
 
   /// The `count` tokens that may follow; none if the last tokens did not occur before. Where the earlier text ends, the
@@ -25,15 +24,12 @@ class PromptLookup {
  private:
   static constexpr std::size_t longest = 3, shortest = 2;  // tokens that are looked up
 
-  /// A number for the `tokens` tokens that end before `end`, different for different tokens.
+  /// A number for the `tokens` tokens that end before `end`; other tokens have another one, almost always.
   std::uint64_t key(std::size_t end, std::size_t tokens) const;
 
   std::vector<std::int32_t> text_;
   std::unordered_map<std::uint64_t, std::size_t> behind_;  // of tokens: the position behind their last occurrence
 };
 
-}  // namespace gnu::visibility("default")]]internal
-
-using internal::PromptLookup;
-
+}  // namespace internal
 }  // namespace tessera
