@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "jit/launch/matmul_tiles.hpp"
+#include "model/candidate_kernels.hpp"
 #include "model/decode_kernels.hpp"
 #include "model/tiles.hpp"
 #include "model/weights.hpp"
@@ -89,6 +90,8 @@ struct Kernels {
         greedy_parts(kernels::greedy_parts(config.vocab, columns_of_part, tiles_of_part)),
         greedy_token(kernels::greedy_token(parts_of(config.vocab))),
         sample(kernels::sample(config.vocab)),
+        candidates(kernels::candidates(config.vocab)),
+        sample_candidates(kernels::sample_candidates(config.vocab)),
         mark_seen(kernels::mark_seen(64)),
         log_probability(kernels::log_probability(config.vocab)),
         fill(kernels::fill<u8>(elements_per_block)) {}
@@ -100,6 +103,8 @@ struct Kernels {
   decltype(kernels::greedy_parts(0, 0, 0)) greedy_parts;
   decltype(kernels::greedy_token(0)) greedy_token;
   decltype(kernels::sample(0)) sample;
+  decltype(kernels::candidates(0)) candidates;
+  decltype(kernels::sample_candidates(0)) sample_candidates;
   decltype(kernels::mark_seen(0)) mark_seen;
   decltype(kernels::log_probability(0)) log_probability;
   decltype(kernels::fill<u8>(0)) fill;

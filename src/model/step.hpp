@@ -20,6 +20,15 @@ struct PaddedLogits {
   Tensor<L, 2> all, tokens;
 };
 
+/// Memory for the candidates of a draw (kernels::candidates), for so many rows of logits.
+struct Candidates {
+  Candidates(const Device& device, std::int64_t rows, int vocab)
+      : tokens(device, {rows * kernels::candidate_parts(vocab), kernels::most_candidates}),
+        scores(device, {rows * kernels::candidate_parts(vocab), kernels::most_candidates}) {}
+  Tensor<i32, 2> tokens;
+  Tensor<f32, 2> scores;
+};
+
 /// The memory that the steps of a session share on the device, for B sequences of up to P positions.
 template <Element P>
 struct SessionMemory {
@@ -30,7 +39,8 @@ struct SessionMemory {
         token(device, {batch}),
         last(device, {batch, config.width}),
         best_tokens(device, {batch, parts_of(config.vocab)}),
-        best_scores(device, {batch, parts_of(config.vocab)}) {
+        best_scores(device, {batch, parts_of(config.vocab)}),
+        candidates(device, batch, config.vocab) {
     for (int i = 0; i < config.layers; ++i) {
       keys.emplace_back(device, std::array<std::int64_t, 3>{batch, capacity, config.width});
       values.emplace_back(device, std::array<std::int64_t, 3>{batch, capacity, config.width});
@@ -41,6 +51,7 @@ struct SessionMemory {
   Tensor<A, 2> last;                       ///< [B,C]: for one step at a time
   Tensor<i32, 2> best_tokens;              ///< of each part of the logits, for one step at a time
   Tensor<f32, 2> best_scores;
+  Candidates candidates;                   ///< of a draw, for one step at a time
   std::vector<Tensor<A, 3>> keys, values;  ///< [B,P,C] of each layer
 };
 
@@ -132,6 +143,7 @@ class Step {
           past(step.device(), {rows}),
           keys(step.device(), {rows}),
           token(step.device(), {rows}),
+          candidates(step.device(), rows, step.config().vocab),
           memory(step.device().pinned(static_cast<std::size_t>(rows) * sizeof(i32))),
           chosen(step.device(), static_cast<i32*>(memory.get()), {rows}, {1}, memory),
           greedy(step.greedy_everywhere(*this)) {}
@@ -144,6 +156,7 @@ class Step {
     Tensor<i32, 1> past;  ///< positions up to that of the row
     Tensor<i64, 1> keys;  ///< of the random number generator
     Tensor<i32, 1> token;
+    Candidates candidates;
     std::shared_ptr<void> memory;
     Tensor<i32, 1> chosen;
     Repeated greedy;  ///< computes the logits, and chooses the most probable tokens

@@ -106,9 +106,9 @@ class TypedState final : public Session::State {
         }
       everywhere.past.copy_from(past);
       everywhere.keys.copy_from(keys_of_rows);
-      launch(stream_, kernels().sample, everywhere.logits.all, std::nullopt, everywhere.past, everywhere.keys,
-             everywhere.token, everywhere.chosen, sampling.repetition_penalty, sampling.temperature, sampling.top_k,
-             sampling.top_p, sampling.min_p);
+      draw_tokens(sampling, everywhere.logits.all, std::nullopt, everywhere.past, everywhere.keys, everywhere.token,
+                  everywhere.chosen, everywhere.candidates,
+                  [&](const auto&... launched) { launch(stream_, launched...); });
     }
     stream_.synchronize();
     const auto chosen = everywhere.on_host();
@@ -188,9 +188,24 @@ class TypedState final : public Session::State {
       each(kernels().greedy_token, memory_.best_tokens, memory_.best_scores, memory_.token, step.chosen(), std::nullopt,
            std::nullopt);
     } else {
-      each(kernels().sample, logits, seen, memory_.past, keys_, memory_.token, step.chosen(),
-           sampling.repetition_penalty, sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p);
+      draw_tokens(sampling, logits, seen, memory_.past, keys_, memory_.token, step.chosen(), memory_.candidates, each);
     }
+  }
+  /// The same for a draw, with the random numbers of `past` and `keys`. On a GPU, one CTA takes long to look for a few
+  /// tokens among all.
+  template <class Each>
+  void draw_tokens(const Sampling& sampling, const Tensor<f32, 2>& logits, const std::optional<Tensor<u8, 2>>& seen,
+                   const Tensor<i32, 1>& past, const Tensor<i64, 1>& keys, const Tensor<i32, 1>& token,
+                   const Tensor<i32, 1>& chosen, const Candidates& candidates, const Each& each) const {
+    if (!network_.is_on_gpu() || sampling.top_k < 1 || sampling.top_k > kernels::most_candidates)
+      return each(kernels().sample, logits, seen, past, keys, token, chosen, sampling.repetition_penalty,
+                  sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p);
+    const auto by_row = [&](const auto& all) {
+      return all.reshaped(std::array{past.size(), all.size() / past.size()});
+    };
+    each(kernels().candidates, logits, seen, candidates.tokens, candidates.scores, sampling.repetition_penalty);
+    each(kernels().sample_candidates, by_row(candidates.tokens), by_row(candidates.scores), past, keys, token, chosen,
+         sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p);
   }
 
   /// Calls run(), which changes memory_.past from the lengths before the new positions to those after them.

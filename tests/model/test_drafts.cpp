@@ -7,6 +7,7 @@
 #include "common/draft_gain.hpp"
 #include "support/catch.hpp"
 #include "support/devices.hpp"
+#include "support/emulated_device.hpp"
 #include "support/support.hpp"
 #include "tessera/model/gpt2.hpp"
 #include "tessera/model/prompt_lookup.hpp"
@@ -144,6 +145,24 @@ TEST_CASE("drafts, right or wrong, do not change a text", "[model]") {
     }
   }
 }
+
+#ifdef TESSERA_HAS_EMULATOR
+TEST_CASE("emulated draws among few candidates are those of the CPU", "[emulated]") {
+  const Sampling few{.temperature = 1, .top_k = 20, .top_p = 0.9f, .seed = 4, .min_p = 0.01f};
+  const Sampling rare{.temperature = 1, .top_k = 20, .repetition_penalty = 3, .seed = 4};
+  const auto texts = [&](const Device& device) {
+    const Gpt2 model(device, small(), 5);
+    Session session(model, 2, 20);
+    session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
+    std::vector<Tokens> chosen{session.sample(few), session.sample(rare)};
+    for (const Tokens& all : session.sample_all(few)) chosen.push_back(all);
+    session.append(std::vector<Tokens>{{chosen[0][0]}, {chosen[0][1]}});
+    chosen.push_back(session.sample(rare));
+    return chosen;
+  };
+  CHECK(texts(emulated_device()) == texts(Device::cpu()));
+}
+#endif
 
 TEST_CASE("a draft is what followed the last tokens before", "[model]") {
   const auto draft = [](const Tokens& text, std::size_t count) {

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "model/kernels.hpp"
+#include "model/candidate_kernels.hpp"
 #include "support/catch.hpp"
 #include "support/devices.hpp"
 
@@ -79,7 +79,19 @@ std::vector<i32> draw(const std::vector<float>& logits, const std::vector<u8>& s
   keys.copy_from(all_keys);
   launch(device.stream(), kernel, x, marks, past, keys, token, chosen, s.penalty, s.temperature, s.top_k, s.top_p,
          s.min_p);
-  return token.to_vector();
+  const std::vector<i32> drawn = token.to_vector();
+  if (s.top_k < 1 || s.top_k > kernels::most_candidates) return drawn;
+  // The same among few candidates.
+  const std::int64_t parts = kernels::candidate_parts(static_cast<int>(vocab));
+  const Tensor<i32, 2> tokens(device, {rows * parts, kernels::most_candidates});
+  const Tensor<f32, 2> scores(device, {rows * parts, kernels::most_candidates});
+  const auto by_row = [&](const auto& all) { return all.reshaped(std::array{rows, parts * kernels::most_candidates}); };
+  launch(device.stream(), kernels::candidates(static_cast<int>(vocab)), x, marks, tokens, scores, s.penalty);
+  launch(device.stream(), kernels::sample_candidates(static_cast<int>(vocab)), by_row(tokens), by_row(scores), past,
+         keys, token, chosen, s.temperature, s.top_k, s.top_p, s.min_p);
+  CHECK(token.to_vector() == drawn);
+  CHECK(chosen.to_vector() == drawn);
+  return drawn;
 }
 
 /// Samples from one row of logits, each with a key of its own, for any vocabulary size: every row is that one.
@@ -347,6 +359,23 @@ TEST_CASE("greedy takes the lowest of the most probable, after the penalty", "[m
   CHECK(choose({1, 3, static_cast<float>(inf), 3, 0}, {0, 0, 0, 0, 0}, 1) == -1);
   CHECK(choose({1, 3, 2, 3, -NAN}, {0, 0, 0, 0, 0}, 1) == -1);
   CHECK(choose({-2, -3, -2, -3, -1}, {0, 0, 0, 0, 0}, 1) == 4);  // with other tokens after the last one
+}
+
+TEST_CASE("a draw among few candidates finds what is not finite, wherever it is", "[model]") {
+  const std::vector<u8> seen(2100);
+  for (const std::size_t at : {0, 1023, 1024, 2099})
+    for (const float wrong : {NAN, static_cast<float>(inf), -static_cast<float>(inf)}) {
+      auto logits = random_logits(2100, 3);
+      logits[at] = wrong;
+      for (const i32 token : draw(logits, seen, {1, 1, 3}, 2, 1)) CHECK(token == -1);
+    }
+  // Equal scores in several parts: the lowest tokens are kept.
+  std::vector<float> equal(2100, 1.0f);
+  for (const i32 token : draw(equal, seen, {1, 1, 5}, 100, 1)) CHECK((token >= 0 && token < 5));
+  for (float& one : equal) one = -5;  // padding would be 0
+  for (const i32 token : draw(equal, seen, {1, 1, 5}, 100, 1)) CHECK((token >= 0 && token < 5));
+  equal[2000] = 2;
+  for (const i32 token : draw(equal, seen, {1, 10, 2}, 100, 1)) CHECK((token == 0 || token == 2000));
 }
 
 TEST_CASE("the head finds the lowest of the most probable tokens, and what is not finite", "[model]") {

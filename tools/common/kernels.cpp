@@ -8,6 +8,7 @@
 #include "common/lessons.hpp"
 #include "common/scaled_products.hpp"
 #include "jit/launch/matmul_tiles.hpp"
+#include "model/candidate_kernels.hpp"
 #include "model/decode_kernels.hpp"
 #include "model/tiles.hpp"
 #include "tessera/graph/error.hpp"
@@ -203,6 +204,8 @@ std::vector<NamedKernel> make_table() {
   for (const auto& [rows, keys, width] : {std::tuple{16, 128, 64}, {32, 64, 64}, {16, 64, 128}})
     table.add(fmt::format("attention-{}x{}x{}-bf16", rows, keys, width),
               [=, rows = rows, keys = keys, width = width] { return kernels::attention<bf16>(12, width, rows, keys); });
+  table.add("candidates", [=] { return kernels::candidates(vocab); });
+  table.add("sample_candidates", [=] { return kernels::sample_candidates(vocab); });
   table.add("greedy_parts", [=] { return kernels::greedy_parts(vocab, 1024, 8); });
   table.add("greedy_token", [] { return kernels::greedy_token(7); });
   table.add("sample", [=] { return kernels::sample(vocab); });
