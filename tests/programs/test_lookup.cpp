@@ -3,10 +3,14 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <vector>
+
+#include "common/generation.hpp"
 
 #include "support/catch.hpp"
 #include "support/running.hpp"
 #include "support/support.hpp"
+#include "tessera/model/gpt2.hpp"
 
 namespace test_lookup {
 
@@ -73,6 +77,45 @@ TEST_CASE("drafts by --lookup with -i: answers as without", "[programs]") {
                   {.input = "The cat sat on\nand the dog\n/clear\nOne day one day one day\n"});
   };
   CHECK(answers({"--lookup", "7"}) == answers({}));
+}
+
+TEST_CASE("drafts by --lookup: a text goes on after any number of tokens, or an end", "[programs]") {
+  Gpt2Config config;
+  config.vocab = 61, config.positions = 100, config.width = 16, config.layers = 2, config.heads = 2, config.inner = 64;
+  const Gpt2 model(Device::cpu(), config, 5);
+  const std::vector<std::size_t> texts{0};
+  // The tokens of some steps, of which all from `ends_from` on may choose an end token; then of a text that goes on.
+  const auto tokens = [&](std::size_t lookup, int steps, int ends_from, std::int32_t end) {
+    Timings timings;
+    Generation text(model, 1, 100, timings);
+    GenerationParams params{.sampling = {.temperature = 0}, .ends = {}};
+    params.lookup = lookup;
+    text.append(0, {1, 2, 3, 1, 2, 3}, params);
+    Ids all;
+    for (int i = 0; i < steps && text.can_continue(0); ++i) {
+      if (i == ends_from) params.ends = {end};
+      all.push_back(text.step(params, texts)[0]);
+    }
+    all.push_back(text.can_continue(0) ? -1 : -2);
+    params.ends = {};
+    text.append(0, {5, 9}, params);
+    for (int i = 0; i < 6; ++i) all.push_back(text.step(params, texts)[0]);
+    all.push_back(timings.accepted > 0);
+    return all;
+  };
+  int drafted = 0;
+  const Ids plain = tokens(0, 40, 1000, -1);
+  for (int steps = 1; steps < 30; ++steps) {
+    INFO(steps);
+    for (const int ends_from : {1000, steps / 2}) {
+      const std::int32_t end = plain[static_cast<std::size_t>(steps)];
+      Ids with = tokens(6, steps + 10, ends_from, end), without = tokens(0, steps + 10, ends_from, end);
+      drafted += with.back();
+      with.pop_back(), without.pop_back();
+      CHECK(with == without);
+    }
+  }
+  CHECK(drafted > 20);
 }
 
 TEST_CASE("drafts by --lookup: rejects what it cannot do", "[programs]") {
