@@ -46,10 +46,10 @@ struct SessionMemory {
       values.emplace_back(device, std::array<std::int64_t, 3>{batch, capacity, config.width});
     }
   }
-  Tensor<i32, 1> past, count;              ///< [B]: positions in the cache, and new ones
-  Tensor<i32, 1> token;                    ///< [B]: the tokens that were chosen last
-  Tensor<A, 2> last;                       ///< [B,C]: for one step at a time
-  Tensor<i32, 2> best_tokens;              ///< of each part of the logits, for one step at a time
+  Tensor<i32, 1> past, count;  ///< [B]: positions in the cache, and new ones
+  Tensor<i32, 1> token;        ///< [B]: the tokens that were chosen last
+  Tensor<A, 2> last;           ///< [B,C]: for one step at a time
+  Tensor<i32, 2> best_tokens;  ///< of each part of the logits, for one step at a time
   Tensor<f32, 2> best_scores;
   Candidates candidates;                   ///< of a draw, for one step at a time
   std::vector<Tensor<A, 3>> keys, values;  ///< [B,P,C] of each layer

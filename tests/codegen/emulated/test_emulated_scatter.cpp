@@ -66,8 +66,7 @@ auto product_to(int m, int n) {
   return kernel("product_to", [=](In<bf16, 2> x, In<bf16, 2> w, In<i32, 1> to, List<Out<bf16, 2>, 2> y) {
     auto [i, j] = blocks(cdiv(x.extent(0), m), 2 * cdiv(w.extent(1), n));
     Var acc = zeros<f32>({m, n});
-    for (Index k : range(cdiv(x.extent(1), 64)))
-      acc = mma(load(x, {i, k}, {m, 64}), load(w, {k, j / 2}, {64, n}), acc);
+    for (Index k : range(cdiv(x.extent(1), 64))) acc = mma(load(x, {i, k}, {m, 64}), load(w, {k, j / 2}, {64, n}), acc);
     scatter(y[j % 2], load(to, {i}, {m}, -1), {j / 2}, cast<bf16>(acc));
   });
 }
