@@ -369,6 +369,10 @@ TEST_CASE("a draw among few candidates finds what is not finite, wherever it is"
       logits[at] = wrong;
       for (const i32 token : draw(logits, seen, {1, 1, 3}, 2, 1)) CHECK(token == -1);
     }
+  // The most probable tokens are penalized.
+  auto marked = seen;
+  for (std::size_t i = 0; i < marked.size(); i += 2) marked[i] = 1;
+  for (const i32 token : draw(random_logits(2100, 3), marked, {100, 1, 3}, 20, 1)) CHECK(token % 2 == 1);
   // Equal scores in several parts: the lowest tokens are kept.
   std::vector<float> equal(2100, 1.0f);
   for (const i32 token : draw(equal, seen, {1, 1, 5}, 100, 1)) CHECK((token >= 0 && token < 5));
