@@ -88,6 +88,7 @@ class TypedNetwork final : public Gpt2::Network {
                 .head_width = config.head_width(),
                 .inner = config.inner,
                 .shared_bytes = device.info().arch ? device.info().arch->shared_bytes() : 0,
+                .spare_registers = has_spare_registers(device),
                 .seen = config.positions / 2},
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
@@ -98,6 +99,11 @@ class TypedNetwork final : public Gpt2::Network {
                            ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
                            : std::nullopt),
         by_rows_(device, config, target_, along_k_) {}
+
+  static bool has_spare_registers(const Device& device) {
+    const auto gpu = matmul_target(device).gpu;
+    return !gpu || gpu->registers_more_for_matmuls == 0;
+  }
 
   /// Compiles the kernels of the first steps while weights are loaded.
   void begin_warm_up(const FirstUse& first);

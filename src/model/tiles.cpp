@@ -83,7 +83,7 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     while (columns > 1 && (elements(k, columns) > std::min(wanted, limit) || target.width % columns != 0)) columns /= 2;
     return columns;
   };
-  const bool normalizes = target.width <= 1024;  // registers hold no wider rows
+  const bool normalizes = target.width <= (target.spare_registers ? 1024 : 768);  // registers hold no wider rows
   // Queries, keys and values are in different tiles, so that columns divide the width.
   const int batch_columns = best_columns(1, target.inner, 0, 8, normalizes ? 32 : 48, [&](int wide) {
     return target.width % wide == 0 && holds_block(target, target.width, wide);

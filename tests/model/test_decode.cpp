@@ -340,7 +340,8 @@ void check_decode_kernels(int width, int heads, Arch arch) {
                           .width = width,
                           .head_width = 64,
                           .inner = 4 * width,
-                          .shared_bytes = arch.shared_bytes()};
+                          .shared_bytes = arch.shared_bytes(),
+                          .spare_registers = Target::of(arch).registers_more_for_matmuls == 0};
   const DecodeTiles tiles = decode_tiles(target);
   check(kernels::decode_qkv<P, W>(width, 1, tiles.columns), 3);
   const bool few = tiles.batch_columns > 0;
@@ -403,8 +404,7 @@ TEST_CASE("tiles of decode steps divide the width", "[model]") {
          {tiles.columns * width, tiles.project * width, tiles.down * 4 * width, tiles.head * width})
       CHECK(elements <= 256 * 120);
   }
-  const TileTarget target{
-      .gpu = true, .operands = ElementType::bf16, .width = 768, .head_width = 64, .inner = 3072};
+  const TileTarget target{.gpu = true, .operands = ElementType::bf16, .width = 768, .head_width = 64, .inner = 3072};
   CHECK(columns_of_block(target, 16, 768, 3072) == 8);
   CHECK(columns_of_block(target, 64, 768, 768) == 24);  // 128 CTAs
   CHECK(columns_of_block(target, 64, 768, 3072) == 0);  // more CTAs than multiprocessors
