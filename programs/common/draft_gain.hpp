@@ -1,6 +1,7 @@
 // Do drafts pay?
 #pragma once
 #include <algorithm>
+#include <cstddef>
 
 namespace tessera::internal {
 

@@ -212,7 +212,6 @@ inline constexpr auto exact_gelu = [](TileExpr auto const& e) {
   Tile half = e * 0.5f;
   return fma(half, erf(half * 1.4142135623730951f), half);
 };
-inline constexpr auto unchanged = [](TileExpr auto const& e) { return e; };
 
 template <Element P, Element W>
 auto decode_up(int width, int rows, int columns) {

@@ -1,6 +1,11 @@
 // Tile extents of the model's kernels, by plain rules for each kind of device. Tiles of matmuls are selected by
 // choose().
 #pragma once
+#include <compare>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
 #include "tessera/graph/element.hpp"
 #include "tessera/jit/choose.hpp"
 
@@ -28,8 +33,8 @@ struct AttentionTiles {
 };
 AttentionTiles attention_tiles(const TileTarget& target);
 
-/// Tiles of the head that also finds the best token of each, where `chosen` are those of the matmul alone: its
-/// registers hold no more than 64 accumulators of a thread beside that.
+/// Tiles of the head that also finds the best token of each, where `chosen` are those of the matmul alone:
+/// beside that, registers hold fewer accumulators.
 MatmulTiles greedy_head_tiles(const TileTarget& target, std::int64_t rows, const MatmulTiles& chosen);
 
 /// Tiles of a query's keys on a GPU; see attend().
