@@ -144,6 +144,8 @@ int cuDeviceGetAttribute(int* value, int attribute, int number) {
       return *value = device.major, 0;
     case 76:
       return *value = device.minor, 0;
+    case 81:
+      return *value = 228 << 10, 0;  // an H100
     case 115:
       return *value = device.pools, 0;
     default:

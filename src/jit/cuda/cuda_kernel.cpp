@@ -182,11 +182,10 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   const OutsideRecording outside(device_->driver());
   const Driver& driver = device_->driver();
   const std::string subject = fmt::format("kernel '{}'", graph_.name);
-  if (source.shared_bytes > 0 && !source.by_hand)
+  if (const unsigned most = shared_bytes(code, 1, code.early); most > 0 && !source.by_hand)
     device_->check(driver.cuFuncSetAttribute(loaded->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                             source.shared_bytes),
-                   driver.cuFuncSetAttribute.name,
-                   fmt::format("{}, {} bytes of shared memory", subject, source.shared_bytes));
+                                             static_cast<int>(most)),
+                   driver.cuFuncSetAttribute.name, fmt::format("{}, {} bytes of shared memory", subject, most));
   if (source.persistent) {
     int blocks = 0;  // of a multiprocessor
     device_->check(driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, loaded->function, source.threads,
@@ -396,13 +395,21 @@ int CudaKernel::blocks_at_once(const Code& code, std::int64_t blocks, int most) 
   return most;
 }
 
+// CTAs of a launch that begins early crowd the multiprocessors that become free first. If there is a multiprocessor for
+// each, a CTA requests shared memory that leaves no room for a second one.
+unsigned CudaKernel::shared_bytes(const Code& code, std::int64_t blocks, bool early) const {
+  if (!early || blocks > device_->info().multiprocessors) return code.shared_bytes;
+  return std::max(code.shared_bytes, device_->shared_bytes() / 2 + 1);
+}
+
 CUresult CudaKernel::start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, bool early,
                            void** each, void** extra) const {
   const Driver& driver = device_->driver();
+  const unsigned bytes = shared_bytes(code, blocks, early && cluster == 1);
   if (cluster == 1 && !early)
-    return driver.cuLaunchKernel(code.loaded->function, blocks, 1, 1, code.threads, 1, 1, code.shared_bytes,
-                                 stream.get(), each, extra);
-  const LaunchConfig config(code.threads, code.shared_bytes, blocks, cluster, early, stream.get());
+    return driver.cuLaunchKernel(code.loaded->function, blocks, 1, 1, code.threads, 1, 1, bytes, stream.get(), each,
+                                 extra);
+  const LaunchConfig config(code.threads, bytes, blocks, cluster, early, stream.get());
   return driver.cuLaunchKernelEx(&config, code.loaded->function, each, extra);
 }
 

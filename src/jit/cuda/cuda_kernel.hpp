@@ -71,6 +71,7 @@ class CudaKernel final : public DeviceKernel {
                           const SplitKLaunch& shared);
   /// The number of CTAs per cluster, at most `most`, with which all clusters of a launch run at the same time.
   static int blocks_at_once(const Code& code, std::int64_t blocks, int most);
+  unsigned shared_bytes(const Code& code, std::int64_t blocks, bool early) const;
   cuda::CUresult start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, bool early, void** each,
                        void** extra) const;
 

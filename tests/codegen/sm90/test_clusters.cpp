@@ -141,7 +141,10 @@ TEST_CASE("the verifier reports errors between the CTAs of a cluster", "[plan]")
       {"nobody stores partials", [](Plan& p) { split_part(p, false).body.clear(); }, "may not be stored yet"},
       {"nobody reduces", [](Plan& p) { split_part(p, true).body.clear(); }, "not reduced"},
       {"partials are stored beyond the scratch memory", [](Plan& p) { p.scratch[ScratchId{0}].bytes /= 2; }, "scratch"},
-      {"a CTA runs all k-iterations", [](Plan& p) { the<Loop>(p, 0).count = the<SplitKRange>(p, 0).k_iterations; },
+      {"a CTA runs all k-iterations",
+       [](Plan& p) {  // in the prefetch, too
+    for (const int loop : {0, 1}) the<Loop>(p, loop).count = the<SplitKRange>(p, 0).k_iterations;
+  },
        "all k-iterations"},
       {"k-iterations are split without a cluster", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::none; },
        "no split-K to share"},

@@ -164,9 +164,18 @@ TEST_CASE("kernels with multicast compile without spills", "[generate]") {
 }
 
 TEST_CASE("the verifier reports errors between CTAs that multicast", "[plan]") {
-  const auto part = [](Plan& plan) -> TmaLoad& {
-    for (int i = 0;; ++i)
-      if (TmaLoad& load = the<TmaLoad>(plan, i); load.multicast_axis >= 0) return load;
+  // Those before the wait and those of the loop.
+  const auto parts = [](Plan& plan, const auto& change) {
+    for (const StepPlace& place : places_of<TmaLoad>(plan))
+      if (TmaLoad& load = place.step().action.get<TmaLoad>(); load.multicast_axis >= 0) change(load);
+  };
+  const auto along = [&](int axis) {
+    return [&parts, axis](Plan& p) { parts(p, [axis](TmaLoad& load) { load.multicast_axis = axis; }); };
+  };
+  const auto tensor_of_parts = [&](Plan& p) -> TmaTensor& {
+    TensorMapId map;
+    parts(p, [&](const TmaLoad& load) { map = load.map; });
+    return p.tensor_maps[map].tensor;
   };
   const PlantedFault faults[] = {
       {"CTAs do not wait for each other's mbarriers", [](Plan& p) { p.phases[0].prologue.back() = {Barrier{}}; },
@@ -177,11 +186,11 @@ TEST_CASE("the verifier reports errors between CTAs that multicast", "[plan]") {
       {"stages are released to the own CTA alone", [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals /= 2; },
        "arrive for each stage"},
       {"a pipeline of one CTA", [](Plan& p) { p.pipelines[PipelineId{0}].cluster = 1; }, "release the stage"},
-      {"a part is loaded by one CTA for itself", [&](Plan& p) { part(p).multicast_axis = -1; }, "bytes loaded"},
-      {"parts along the contiguous axis", [&](Plan& p) { part(p).multicast_axis = 0; }, "equal parts"},
-      {"parts beyond the coordinates", [&](Plan& p) { part(p).multicast_axis = 2; }, "equal parts"},
-      {"each CTA loads all rows", [&](Plan& p) { p.tensor_maps[part(p).map].tensor.box[1] *= 2; }, "equal parts"},
-      {"parts that are clipped", [&](Plan& p) { p.tensor_maps[part(p).map].tensor.clipped = true; }, "equal parts"},
+      {"a part is loaded by one CTA for itself", along(-1), "bytes loaded"},
+      {"parts along the contiguous axis", along(0), "equal parts"},
+      {"parts beyond the coordinates", along(2), "equal parts"},
+      {"each CTA loads all rows", [&](Plan& p) { tensor_of_parts(p).box[1] *= 2; }, "equal parts"},
+      {"parts that are clipped", [&](Plan& p) { tensor_of_parts(p).clipped = true; }, "equal parts"},
       {"a CTA without a tile stores",
        [](Plan& p) {
     IfInGrid& guard = the<IfInGrid>(p, 0);

@@ -52,6 +52,19 @@ Graph gated() {
   }).graph();
 }
 
+/// The left operand times a scale for each column, which threads read.
+Graph scaled_left() {
+  return kernel("scaled_left", [](X x, In<f32, 1> scale, X w, Y y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 64), cdiv(y.extent(1), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(x.extent(1), 64))) {
+      const Tile<f32, 2> left = cast<f32>(load(x, {m, k}, {64, 64})) * load(scale, {k}, {64});
+      acc = mma(cast<bf16>(left), load(w, {k, n}, {64, 64}), acc);
+    }
+    store(y, {m, n}, acc);
+  }).graph();
+}
+
 void shares(Variant& variant, SplitK split_k) { variant.split_k = split_k; }
 
 bool waits_in_roles(const Plan& plan) {
@@ -63,7 +76,7 @@ bool waits_in_roles(const Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("right operands are prefetched before the wait where threads do not read tensors", "[plan]") {
+TEST_CASE("right operands are prefetched before the wait where loops and the producer read no other tensors", "[plan]") {
   for (const SplitK split_k : {SplitK::none, SplitK::cluster}) {
     const Plan plan = plan_with(plain<X>(), [&](Variant& v) { shares(v, split_k); });
     CHECK(plan.prefetched_before_wait() == std::vector{1});
@@ -78,10 +91,23 @@ TEST_CASE("right operands are prefetched before the wait where threads do not re
   CHECK(plan_with(plain<X>(), [](Variant& v) { shares(v, SplitK::stream_k); }).prefetched_before_wait().empty());
   CHECK(plan_with(plain<InOut<bf16, 2>>()).prefetched_before_wait().empty());
   CHECK(plan_with(plain<X>(), {}, Arch::sm_80).prefetched_before_wait().empty());
-  const Plan biased = plan_with(kernels::linear<bf16, bf16>({64, 64, 64}).executable().graph());
-  CHECK(biased.phases[0].roles.size() == 2);
-  CHECK(biased.prefetched_before_wait().empty());
-  CHECK_FALSE(biased.waits_for_previous());
+  // Consumers read the bias and the residual behind the wait.
+  for (const Graph& graph : {kernels::linear<bf16, bf16>({64, 64, 64}).executable().graph(),
+                             kernels::linear_residual<bf16, bf16>({64, 64, 64}).executable().graph()}) {
+    const Plan biased = plan_with(graph);
+    CHECK(biased.phases[0].roles.size() == 2);
+    CHECK(biased.prefetched_before_wait() == std::vector{1});
+    CHECK(waits_in_roles(biased));
+  }
+  // The producer reads which rows are counted; consumers read scales in the loop.
+  const Plan counted = plan_with(kernels::linear_qkv<bf16, bf16>({64, 64, 64}).executable().graph());
+  CHECK(counted.phases[0].roles.size() == 2);
+  CHECK(counted.prefetched_before_wait().empty());
+  CHECK(counted.waits_for_previous());
+  const Plan scaled = plan_with(scaled_left());
+  CHECK(scaled.phases[0].roles.size() == 2);
+  CHECK(scaled.prefetched_before_wait().empty());
+  CHECK_FALSE(scaled.waits_for_previous());
   CHECK(kernel_source(plan_with(plain<X>())).prefetched_before_wait == std::vector{1});
 }
 

@@ -92,14 +92,15 @@ int MatmulPipelines::consumer_registers() const {
   return Budget(plan.target, 128 * (consumers + 1), true).taken(consumers, producer_registers());
 }
 
-// Other reads by threads must stay behind the PDL wait, for which threads have no registers: such a kernel begins when
-// the previous launch has ended.
+// Other reads by threads must stay behind the PDL wait. In loops, threads have no registers for that, so that such a
+// kernel begins when the previous launch has ended. Grid tiles may depend on what the producer reads.
 bool MatmulPipelines::may_prefetch() const {
   if (how.is_fused_matmul() || !plan.target.programmatic_launch || how.split_k == SplitK::stream_k ||
       how.copies_by_threads())
     return false;
   for (Id id = 0; id < static_cast<Id>(analysis.graph.nodes.size()); ++id)
-    if (is_read(analysis[id].op) && std::ranges::find(how.tiles, id, &ProducedTile::load) == how.tiles.end())
+    if (is_read(analysis[id].op) && std::ranges::find(how.tiles, id, &ProducedTile::load) == how.tiles.end() &&
+        (analysis.in_loop(id) || how.ahead[static_cast<std::size_t>(id)]))
       return false;
   return true;  // the launch writes none of its operands: a read of an InOut is no source
 }

@@ -21,21 +21,21 @@ void read_behind_wait(Body& steps) {
   }
 }
 
-// The compiler may hoist the plain loads of copies. Warp-specialized roles have no registers for loads that cannot
-// move. Returns why the kernel cannot wait, and `where`; empty: it can.
+// The compiler may hoist the plain loads of copies. In their loops, warp-specialized roles have no registers for loads
+// that cannot move. Returns why the kernel cannot wait, and `where`; empty: it can.
 std::string why_no_wait(const Plan& plan, Location& where) {
   std::string why;
   const auto because = [&](const Step& step, std::string_view reason) {
     if (why.empty()) why = reason, where = step.location;
   };
   PlanWalk walk(plan);
-  walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>&) {
+  walk.each([&](const Role& role, const Step& step, int, const std::vector<const Interval*>& loops) {
     if (const Fetch* const fetch = step.action.as<Fetch>())
       if (!std::ranges::all_of(fetch->tiles, [](const auto& tile) { return tile.copy == Fetch::Copy::async; }))
         because(step, "an operand is copied through registers");
     const auto reads = [](const Effect& effect) { return effect.space == Effect::Space::tensor && !effect.write; };
-    if (plan.phases.front().roles.size() > 1 && std::ranges::any_of(effects(plan, role, step), reads))
-      because(step, "threads of a warp-specialized kernel read a tensor");
+    if (plan.phases.front().roles.size() > 1 && !loops.empty() && std::ranges::any_of(effects(plan, role, step), reads))
+      because(step, "threads of a warp-specialized kernel read a tensor in a loop");
   });
   return why;
 }
@@ -90,7 +90,9 @@ Body take_early_loads(const Plan& plan, Body& body) {
   return early;
 }
 
-// After the role's prefetch before the wait; if it has none, after its SetMaxNReg.
+// After the role's prefetch before the wait; if it has none, after its SetMaxNReg. These roles do not trigger the next
+// launch, which begins when their CTAs have ended: their grids may have fewer CTAs than the GPU has SMs, which CTAs of
+// the next launch would then crowd.
 void wait_in_role(Body& steps) {
   const auto behind = [&]<class Kind>() {
     const auto found = std::ranges::find_if(steps, [](const Step& step) { return step.action.is<Kind>(); });
@@ -101,54 +103,54 @@ void wait_in_role(Body& steps) {
   steps.insert(at == steps.end() ? steps.begin() : at, {GridDependencyWait{}});
 }
 
+// Prefetches into L2, and loads that need no wait if no earlier launch writes what they read.
+Body take_what_needs_no_wait(const Plan& plan, Body& body) {
+  Body all = prefetched_weights(plan);
+  Body loads = take_early_loads(plan, body);
+  if (loads.empty()) return all;
+  Body early = prefetched_weights(plan);  // of what is loaded later
+  // If it must wait first, weights are at least on their way to L2.
+  if (early.empty()) {
+    early = std::move(all);
+    for (Step& step : early) step.action.get<PrefetchL2>().unless_may_prefetch = true;
+  }
+  early.push_back({GridDependencyWait{.unless_may_prefetch = true}});
+  std::ranges::move(loads, std::back_inserter(early));
+  return early;
+}
+
 }  // namespace
 
 void place_pdl_waits(Plan& plan) {
   if (!plan.target.programmatic_launch) return;
   Location where = plan.location;
-  const std::string why = why_no_wait(plan, where);
-  const bool waits = why.empty(), roles = plan.phases.front().roles.size() > 1;
-  if (waits)
-    add_remark(plan, where, Remark::Status::passed, remark_kind::pdl,
-               "the kernel may begin while the previous launch ends (programmatic dependent launch)");
-  else
+  if (const std::string why = why_no_wait(plan, where); !why.empty()) {
     add_remark(plan, where, Remark::Status::missed, remark_kind::pdl,
                "the kernel begins when the previous launch has ended, as {}", why);
-  if (!waits && !roles) return;
-  // The barrier that ends the prologue comes after it.
-  Body& prologue = plan.phases.front().prologue;
-  const auto at = prologue.empty() ? prologue.end() : prologue.end() - 1;
-  if (!waits) {
-    prologue.insert(at, {GridDependencyTrigger{}});
     return;
+  }
+  add_remark(plan, where, Remark::Status::passed, remark_kind::pdl,
+             "the kernel may begin while the previous launch ends (programmatic dependent launch)");
+  Phase& first = plan.phases.front();
+  Body wait = {{GridDependencyWait{}}};
+  Body early;
+  if (first.roles.size() == 1) {
+    // The next launch begins once all CTAs are behind their wait, so that at most two launches share the SMs. Waiting
+    // CTAs of more launches would take the places of the CTAs that run, several of which then share an SM.
+    wait.push_back({GridDependencyTrigger{}});
+    early = take_what_needs_no_wait(plan, first.roles.front().body);
   }
   if (!plan.prefetched_before_wait().empty()) {
-    prologue.insert(at, {GridDependencyTrigger{}});
-    for (Role& role : plan.phases.front().roles) wait_in_role(role.body);
-    return;
-  }
-  // The next launch begins once all CTAs are behind their wait, so that at most two launches share the SMs. Waiting
-  // CTAs of more launches would take the places of the CTAs that run, several of which then share an SM.
-  const Body wait = {{GridDependencyWait{}}, {GridDependencyTrigger{}}};
-  Body& body = plan.phases.front().roles.front().body;
-  Body all = roles ? Body() : prefetched_weights(plan);
-  Body loads = roles ? Body() : take_early_loads(plan, body);
-  Body early = roles ? Body() : prefetched_weights(plan);  // of what is loaded later
-  if (!loads.empty()) {
-    // If it must wait first, weights are at least on their way to L2.
-    if (early.empty()) {
-      early = std::move(all);
-      for (Step& step : early) step.action.get<PrefetchL2>().unless_may_prefetch = true;
-    }
-    early.push_back({GridDependencyWait{.unless_may_prefetch = true}});
-    std::ranges::move(loads, std::back_inserter(early));
-  }
-  if (early.empty()) {
-    prologue.insert(at, wait.begin(), wait.end());
-  } else {
+    for (Role& role : first.roles) wait_in_role(role.body);
+  } else if (!early.empty()) {
     // It needs the coordinates of the CTA's grid tile, which the role computes.
-    early.insert(early.end(), wait.begin(), wait.end());
+    Body& body = first.roles.front().body;
+    std::ranges::move(wait, std::back_inserter(early));
     body.insert(body.begin(), std::move_iterator(early.begin()), std::move_iterator(early.end()));
+  } else {
+    // The barrier that ends the prologue comes after it.
+    Body& prologue = first.prologue;
+    prologue.insert(prologue.empty() ? prologue.end() : prologue.end() - 1, wait.begin(), wait.end());
   }
   for (Phase& phase : plan.phases)
     for (Role& role : phase.roles) read_behind_wait(role.body);

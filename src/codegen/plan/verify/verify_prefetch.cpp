@@ -116,6 +116,7 @@ class AheadCheck {
         ahead.expects.size() == 1 && later.expects.size() == 1 && ahead.advances.size() == 1 && later.advances.empty();
     const auto alike = [&](const TmaLoad* a, const TmaLoad* b) {
       return a->map == b->map && a->buffer == b->buffer && a->offset == b->offset &&
+             a->multicast_axis == b->multicast_axis &&
              std::ranges::equal(a->at, b->at, [&](const TileCoordinate& x, const TileCoordinate& y) {
         return x.scale == y.scale && x.offset == y.offset && x.far == y.far &&
                same_number(x.index, *ahead_loop, y.index, *later_loop);
