@@ -58,11 +58,12 @@ struct Made {
 /// The whole program except -i.
 class Generator {
  public:
-  Generator(const TextOptions& options, const OpenModel& opened, const Tokenizer* tokenizer, GenerationParams params,
-            Timings& timings)
+  Generator(const TextOptions& options, const OpenModel& opened, const Gpt2* drafter, const Tokenizer* tokenizer,
+            GenerationParams params, Timings& timings)
       : options_(options),
         model_(opened.model),
         config_(opened.model.config()),
+        drafter_(drafter),
         tokenizer_(tokenizer),
         course_(std::move(params)),
         timings_(timings) {}
@@ -192,9 +193,9 @@ class Generator {
     std::size_t capacity = 0;
     for (const Job& job : jobs)
       capacity = std::max(capacity, job.prompt->ids.size() + course_.most(job.prompt->ids.size()));
-    capacity = std::min(capacity + course_.lookup, static_cast<std::size_t>(config_.positions));
+    capacity = std::min(capacity + course_.draft_tokens, static_cast<std::size_t>(config_.positions));
     std::optional<ProgressLine> compiling(std::in_place, compile_progress);
-    Generation texts(model_, jobs.size(), static_cast<int>(capacity), timings_);
+    Generation texts(model_, jobs.size(), static_cast<int>(capacity), timings_, drafter_);
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       texts.append(i, jobs[i].prompt->ids, course_);
       texts.set_stream(i, static_cast<std::int64_t>(jobs[i].sample));
@@ -267,6 +268,7 @@ class Generator {
             {"eval_tokens", timings_.evaluated},
             {"sample_ms", timings_.sample},
             {"sample_tokens", timings_.sampled},
+            {"draft_ms", timings_.draft},
             {"draft_tokens", timings_.drafted},
             {"accepted_tokens", timings_.accepted},
             {"total_ms", timings_.total_milliseconds()}};
@@ -280,6 +282,7 @@ class Generator {
   const TextOptions& options_;
   const Gpt2& model_;
   const Gpt2Config& config_;
+  const Gpt2* drafter_;
   const Tokenizer* tokenizer_;
   GenerationParams course_;
   Timings& timings_;
@@ -305,7 +308,10 @@ int generate(CommandLine& line) {
   const GenerationParams params = options.params(opened);
   open_tokenizer();
 
-  Generator generator(options, opened, tokenizer ? &*tokenizer : nullptr, params, timings);
+  const std::optional<OpenModel> drafter = options.open_drafter(opened.model);
+  const Gpt2* const of_drafts = drafter ? &drafter->model : nullptr;
+
+  Generator generator(options, opened, of_drafts, tokenizer ? &*tokenizer : nullptr, params, timings);
   std::vector<Prompt> prompts;
   if (options.batch)
     prompts = generator.prompts(read_input(*options.batch));
@@ -320,7 +326,7 @@ int generate(CommandLine& line) {
   if (!options.interactive)
     status = generator.run(prompts, interrupt);
   else
-    chat(options, opened.model, *tokenizer, params, prompts[0].ids, interrupt, timings);
+    chat(options, opened.model, of_drafts, *tokenizer, params, prompts[0].ids, interrupt, timings);
   if (!options.quiet) note(timings.text());
   return status;
 }

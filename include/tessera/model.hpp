@@ -2,6 +2,7 @@
 #pragma once
 #include "tessera/model/checkpoint.hpp"     // IWYU pragma: export
 #include "tessera/model/config.hpp"         // IWYU pragma: export
+#include "tessera/model/draft_model.hpp"    // IWYU pragma: export
 #include "tessera/model/gpt2.hpp"           // IWYU pragma: export
 #include "tessera/model/hub.hpp"            // IWYU pragma: export
 #include "tessera/model/prompt_lookup.hpp"  // IWYU pragma: export
@@ -14,7 +15,7 @@
 /// The public names of the model library.
 namespace tessera {
 
-using internal::check, internal::Checkpoint, internal::Compute, internal::find_model, internal::FirstUse,
+using internal::check, internal::Checkpoint, internal::Compute, internal::DraftModel, internal::find_model, internal::FirstUse,
     internal::GenerationDefaults, internal::Gpt2, internal::Gpt2Config, internal::parse_compute, internal::preset,
     internal::read_config, internal::read_generation_config, internal::Sampling, internal::Session;
 using internal::find_invalid_utf8, internal::PromptLookup, internal::replace_invalid_utf8, internal::StopText,

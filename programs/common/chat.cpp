@@ -27,13 +27,13 @@ constexpr std::string_view help =
 
 class Chat {
  public:
-  Chat(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, GenerationParams params,
-       Interrupt& interrupt, Timings& timings)
+  Chat(const TextOptions& options, const Gpt2& model, const Gpt2* drafter, const Tokenizer& tokenizer,
+       GenerationParams params, Interrupt& interrupt, Timings& timings)
       : options_(options),
         model_(model),
         tokenizer_(tokenizer),
         course_(std::move(params)),
-        text_(model, 1, model.config().positions, timings),
+        text_(model, 1, model.config().positions, timings, drafter),
         interrupt_(interrupt) {}
 
   /// From now on, prints a line of --- between answers, because the lines that they answer are not visible.
@@ -142,9 +142,9 @@ class Chat {
 
 }  // namespace
 
-void chat(const TextOptions& options, const Gpt2& model, const Tokenizer& tokenizer, GenerationParams params,
-          const Ids& text, Interrupt& interrupt, Timings& timings) {
-  Chat conversation(options, model, tokenizer, std::move(params), interrupt, timings);
+void chat(const TextOptions& options, const Gpt2& model, const Gpt2* drafter, const Tokenizer& tokenizer,
+          GenerationParams params, const Ids& text, Interrupt& interrupt, Timings& timings) {
+  Chat conversation(options, model, drafter, tokenizer, std::move(params), interrupt, timings);
   LineReader lines(interrupt);
   if (!lines.is_terminal()) conversation.separate_answers();
   if (lines.is_terminal() && !options.quiet) note("A line continues the text; /help lists the commands, Ctrl-D quits.");

@@ -33,7 +33,7 @@ void check_vocabulary(const Ids& ids, const Gpt2Config& config) {
       throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
 }
 
-Generation::Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings)
+Generation::Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings, const Gpt2* drafter)
     : config_(model.config()),
       positions_(static_cast<std::size_t>(config_.positions)),
       session_(model, static_cast<int>(texts), capacity),
@@ -45,6 +45,7 @@ Generation::Generation(const Gpt2& model, std::size_t texts, int capacity, Timin
       first_(texts),
       given_(texts) {
   std::iota(streams_.begin(), streams_.end(), 0);
+  if (drafter) drafter_.emplace(*drafter, capacity);
 }
 
 void Generation::append(std::size_t text, const Ids& ids, const GenerationParams& params) {
@@ -96,11 +97,22 @@ void Generation::add(std::size_t text, std::int32_t token, const GenerationParam
   }
 }
 
+Ids Generation::draft(const GenerationParams& params, std::int64_t stream) {
+  Ids draft;
+  if (drafter_) {
+    clock_.time(timings_.draft,
+                [&] { draft = drafter_->draft(tokens_[0], params.draft_tokens, params.sampling, stream); });
+  } else {
+    lookup_.read(tokens_[0]);
+    draft = lookup_.draft(params.draft_tokens);
+  }
+  return draft;
+}
+
 bool Generation::verify_draft(const GenerationParams& params, std::span<const std::int64_t> streams) {
   const std::size_t before = evaluated(0), room = static_cast<std::size_t>(session_.capacity()) - before;
-  if (tokens_[0].size() - before != 1 || given_[0] || room < params.lookup + 1) return false;
-  lookup_.read(tokens_[0]);
-  Ids draft = lookup_.draft(params.lookup);
+  if (tokens_[0].size() - before != 1 || given_[0] || room < params.draft_tokens + 1) return false;
+  const Ids draft = this->draft(params, streams[0]);
   if (draft.empty()) return false;
   Ids appended{tokens_[0].back()};
   appended.insert(appended.end(), draft.begin(), draft.end());
@@ -124,7 +136,7 @@ Ids Generation::step(const GenerationParams& params, std::span<const std::size_t
     streams[text] += shifts_[text] << 32;
   }
   const Stopwatch stopwatch;
-  const bool may_draft = params.lookup > 0 && tokens_.size() == 1 && !given_[0];
+  const bool may_draft = params.draft_tokens > 0 && tokens_.size() == 1 && !given_[0];
   if (may_draft && verified_.empty() && gain_.drafts() && verify_draft(params, streams))
     gain_.drafted(stopwatch.milliseconds(), verified_.size());
   if (!verified_.empty()) {

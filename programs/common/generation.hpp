@@ -7,6 +7,7 @@
 
 #include "common/draft_gain.hpp"
 #include "common/timings.hpp"
+#include "tessera/model/draft_model.hpp"
 #include "tessera/model/gpt2.hpp"
 #include "tessera/model/prompt_lookup.hpp"
 
@@ -21,9 +22,8 @@ struct GenerationParams {
   std::size_t new_tokens = 200;             ///< per text, at most
   std::optional<std::size_t> max_length{};  ///< limit for prompt and text together, instead of new_tokens
   bool context_shift = false;  ///< when the context is full, drops the older half of the tokens after the first `keep`
-  /// Tokens of a draft, which the model verifies at once (prompt look-up); 0: no drafts. For one text, without a
-  /// repetition penalty.
-  std::size_t lookup = 0;
+  /// Tokens of a draft, which the model verifies at once; 0: no drafts. For one text, without a repetition penalty.
+  std::size_t draft_tokens = 0;
   std::optional<std::size_t> keep{};  ///< at most the context minus 2; none: as many tokens as the text began with
 
   /// The most new tokens for a prompt of so many tokens. Throws Error if max_length leaves none.
@@ -39,8 +39,9 @@ void check_vocabulary(const Ids& ids, const Gpt2Config& config);
 
 class Generation {
  public:
-  /// For so many texts of up to `capacity` tokens. The device's time is added to `timings`.
-  Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings);
+  /// For so many texts of up to `capacity` tokens. Drafts are made by `drafter`, if there is one, else by prompt
+  /// look-up. The device's time is added to `timings`.
+  Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings, const Gpt2* drafter = nullptr);
 
   /// Appends tokens to a text. Throws Error, and changes nothing, if the context cannot hold them (after a shift, if
   /// `params` permits one), or if a token is not in the vocabulary.
@@ -65,6 +66,7 @@ class Generation {
   std::size_t kept(std::size_t text, const GenerationParams& params) const;
   void shift(std::size_t text, const GenerationParams& params);
 
+  Ids draft(const GenerationParams& params, std::int64_t stream);
   /// Chooses the next token of the only text, and perhaps some that follow it: appends a draft to verified_. Returns
   /// false, and does nothing, without a draft.
   bool verify_draft(const GenerationParams& params, std::span<const std::int64_t> streams);
@@ -84,6 +86,7 @@ class Generation {
   std::vector<bool> given_;         // do the tokens that the session lacks come from append()?
 
   // Drafts need a single text; these belong to it.
+  std::optional<DraftModel> drafter_;
   PromptLookup lookup_;
   DraftGain gain_;
   std::deque<std::int32_t> verified_;  // the next tokens; the session holds all but the last

@@ -45,8 +45,10 @@ void check_together(const TextOptions& options) {
   refuse(options.batch_size == 0, "--batch-size is 0; it must be at least 1");
   refuse(options.batch_size > 65536, "--batch-size is above 65536");
   refuse(options.lookup > 64, "--lookup is above 64");
-  refuse(options.lookup > 0 && (options.batch || options.samples > 1),
-         "--lookup is for one text; --batch and --samples exclude it");
+  refuse(options.draft_tokens < 1 || options.draft_tokens > 64, "--draft-tokens is not in 1 to 64");
+  const bool is_for_one = !options.batch && options.samples == 1;
+  refuse(options.lookup > 0 && !is_for_one, "--lookup is for one text; --batch and --samples exclude it");
+  refuse(options.draft && !is_for_one, "--draft is for one text; --batch and --samples exclude it");
   refuse(options.keep && !options.context_shift, "--keep requires --context-shift");
   refuse(options.keep && *options.keep < -1, "--keep is a number of tokens, or -1 for the whole prompt");
 }
@@ -92,6 +94,11 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.option("--lookup", options.lookup, "N",
               "Drafts of N tokens, where the text repeats itself, are verified at\nonce, while that is faster; 0: none "
               "[0]");
+  line.option("--draft", options.draft, "DIR",
+              "Drafts by a smaller model with the same vocabulary, verified as\nthose of --lookup; a folder or a name, "
+              "as of --model");
+  line.option("--draft-tokens", options.draft_tokens, "N",
+              fmt::format("Tokens of each draft of --draft [{}]", options.draft_tokens));
   line.flag("--json", options.json, "Prints one JSON object per text, and nothing else on stdout");
   line.flag("--print-ids", options.print_ids,
             "Prints ids instead of text, for the prompt and all new tokens, on one\nline, separated by blanks");
@@ -109,6 +116,7 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.parse();
   line.at_most_one({"--prompt", "--file", "--prompt-ids", "--batch"});
   line.at_most_one({"--model", "--preset"});
+  line.at_most_one({"--lookup", "--draft"});
   check_together(options);
   const bool has_prompt = options.prompt || options.file || options.prompt_ids || options.batch;
   if (!has_prompt && !options.interactive && ::isatty(0))
@@ -166,9 +174,10 @@ GenerationParams TextOptions::params(const OpenModel& opened) const {
   if (keep && *keep > config.positions - 2)
     throw Error(fmt::format("--keep {} leaves no text to shift in a context of {} tokens; keep at most {}", *keep,
                             config.positions, config.positions - 2));
-  params.lookup = lookup;
-  if (lookup > 0 && params.sampling.repetition_penalty != 1)
-    throw Error("--lookup cannot verify drafts with a repetition penalty; set --repeat-penalty 1");
+  params.draft_tokens = drafted();
+  if (params.draft_tokens > 0 && params.sampling.repetition_penalty != 1)
+    throw Error(fmt::format("{} cannot verify drafts with a repetition penalty; set --repeat-penalty 1",
+                            draft ? "--draft" : "--lookup"));
   if (keep != -1) params.keep = static_cast<std::size_t>(keep.value_or(0));
   return params;
 }
@@ -181,8 +190,20 @@ FirstUse TextOptions::first_use(const GenerationDefaults& wishes, const Tokenize
   if (prompt && !prompt_ids && tokenizer) tokens = tokenizer->encode(*prompt).size();
   if (tokens > 1) first.lengths.push_back(static_cast<int>(tokens));
   first.lengths.push_back(1);
-  if (lookup > 0) first.lengths.push_back(static_cast<int>(lookup) + 1);
+  if (drafted() > 0) first.lengths.push_back(static_cast<int>(drafted()) + 1);
   return first;
+}
+
+std::optional<OpenModel> TextOptions::open_drafter(const Gpt2& of) const {
+  if (!draft) return {};
+  ModelOptions smaller = model;
+  smaller.folder = draft, smaller.preset = {};
+  OpenModel drafter = open_model(smaller, 0);
+  const int vocab = of.config().vocab, own = drafter.model.config().vocab;
+  if (own != vocab)
+    throw Error(fmt::format("--draft {}: its vocabulary has {} tokens, that of the model {}; a draft model must share it",
+                            printable(*draft), own, vocab));
+  return drafter;
 }
 
 }  // namespace tessera::internal

@@ -12,10 +12,10 @@ namespace tessera::internal {
 
 struct TextOptions {
   ModelOptions model;
-  std::optional<std::string> prompt, file, batch;
+  std::optional<std::string> prompt, file, batch, draft;
   std::optional<Ids> prompt_ids;
   std::optional<std::uint32_t> new_tokens;
-  std::uint32_t samples = 1, batch_size = 8, lookup = 0;
+  std::uint32_t samples = 1, batch_size = 8, lookup = 0, draft_tokens = 4;
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<std::int32_t> top_k;
   std::optional<std::uint64_t> seed;
@@ -30,8 +30,14 @@ struct TextOptions {
   /// Command-line options take precedence over the model's own defaults, and these over the program's.
   Sampling sampling(const GenerationDefaults& wishes) const;
   GenerationParams params(const OpenModel& opened) const;
+  /// The model of --draft, on the device of `model`. Throws Error if it has another vocabulary.
+  std::optional<OpenModel> open_drafter(const Gpt2& model) const;
   /// The first steps, as far as the options alone tell: a prompt from stdin or a file has an unknown length.
   FirstUse first_use(const GenerationDefaults& wishes, const Tokenizer* tokenizer) const;
+
+ private:
+  /// Tokens of each draft; 0: there are no drafts.
+  std::size_t drafted() const { return draft ? draft_tokens : lookup; }
 };
 
 }  // namespace tessera::internal

@@ -30,6 +30,7 @@ std::string Timings::text() const {
   stage("prompt eval", prompt, prompt_tokens);
   stage("eval", evaluate, evaluated);
   stage("sample", sample, sampled);
+  if (draft > 0) stage("draft", draft, drafted);
   if (drafted > 0)
     lines += fmt::format("\n{:>12} = {:9} of {} tokens accepted ({:.0f} %)", "drafts", accepted, drafted,
                          100.0 * static_cast<double>(accepted) / static_cast<double>(drafted));

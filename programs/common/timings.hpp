@@ -13,6 +13,7 @@ namespace tessera::internal {
 /// compilation, which may overlap with stages, has its own line.
 struct Timings {
   double load = 0, prompt = 0, evaluate = 0, sample = 0;
+  double draft = 0;       ///< of a draft model
   double waited = 0;  ///< for user input; not part of the total
   std::size_t prompt_tokens = 0, evaluated = 0, sampled = 0;
   std::size_t drafted = 0, accepted = 0;  ///< tokens of drafts, and those that the model accepted

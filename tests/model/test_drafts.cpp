@@ -9,6 +9,7 @@
 #include "support/devices.hpp"
 #include "support/emulated_device.hpp"
 #include "support/support.hpp"
+#include "tessera/model/draft_model.hpp"
 #include "tessera/model/gpt2.hpp"
 #include "tessera/model/prompt_lookup.hpp"
 
@@ -219,6 +220,39 @@ TEST_CASE("drafts are verified while that is faster", "[model]") {
       gain.plain(1);
     }
   CHECK(late == 499);
+}
+
+TEST_CASE("a draft model drafts what it would continue a text with, however the text changes", "[model]") {
+  const Gpt2 model(test_device(), small(), 5);
+  for (const Sampling& sampling : {greedy, drawn}) {
+    DraftModel drafter(model, 1000);  // the model has 60 positions
+    const auto expect = [&](const Tokens& text, std::size_t count) {
+      const Tokens all = plain_text(model, text, text.size() + count, sampling);
+      CHECK(drafter.draft(text, count, sampling) ==
+            Tokens(all.begin() + static_cast<std::ptrdiff_t>(text.size()), all.end()));
+      return all;
+    };
+    const Tokens first = expect({1, 2, 3}, 5);
+    expect(first, 4);                               // all accepted
+    expect({first.begin(), first.begin() + 5}, 4);  // two accepted, and no other token
+    Tokens other(first.begin(), first.begin() + 5);
+    other.push_back((first[5] + 1) % 61);
+    expect(other, 4);  // two accepted, and another token
+    expect({7}, 3);    // another text
+    expect({7}, 3);    // the same again
+  }
+}
+
+TEST_CASE("a draft model drafts as many tokens as it has room for", "[model]") {
+  const Gpt2 model(test_device(), small(), 5);
+  DraftModel drafter(model, 10);
+  for (std::size_t length : {7, 9, 10, 11, 12, 3}) {
+    const Tokens text(length, 4);
+    CHECK(drafter.draft(text, 4, greedy).size() == std::min<std::size_t>(4, length > 10 ? 0 : 11 - length));
+  }
+  CHECK(drafter.draft(Tokens{1}, 0, greedy).empty());
+  CHECK_THROWS_WITH(drafter.draft(Tokens{61}, 2, greedy), Catch::Contains("not in the vocabulary"));
+  CHECK(drafter.draft(Tokens{60}, 2, greedy).size() == 2);
 }
 
 }  // namespace test_drafts

@@ -1,4 +1,4 @@
-// generate --lookup: the same texts, whatever the drafts.
+// generate --lookup and --draft: the same texts, whatever the drafts.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -34,12 +34,12 @@ json object(const Arguments& arguments) {
 }
 
 /// Is the text the same for drafts of any length? Returns the accepted tokens of the longest.
-int compare(const Arguments& arguments) {
+int compare(const Arguments& arguments, const Arguments& drafts = {"--lookup"}) {
   const json plain = object(arguments);
   int accepted = 0;
-  for (const char* lookup : {"1", "3", "8"}) {
-    const json drafted = object(with(arguments, {"--lookup", lookup}));
-    INFO(fmt::format("--lookup {}", lookup));
+  for (const char* length : {"1", "3", "8"}) {
+    const json drafted = object(with(arguments, with(drafts, {length})));
+    INFO(fmt::format("{} {}", drafts.back(), length));
     for (const char* field : {"ids", "text", "ended_by"}) CHECK(drafted[field] == plain[field]);
     accepted = drafted["timings"]["accepted_tokens"];
     CHECK(drafted["timings"]["draft_tokens"] >= accepted);
@@ -89,7 +89,7 @@ TEST_CASE("drafts by --lookup: a text goes on after any number of tokens, or an 
     Timings timings;
     Generation text(model, 1, 100, timings);
     GenerationParams params{.sampling = {.temperature = 0}, .ends = {}};
-    params.lookup = lookup;
+    params.draft_tokens = lookup;
     text.append(0, {1, 2, 3, 1, 2, 3}, params);
     Ids all;
     for (int i = 0; i < steps && text.can_continue(0); ++i) {
@@ -118,7 +118,27 @@ TEST_CASE("drafts by --lookup: a text goes on after any number of tokens, or an 
   CHECK(drafted > 20);
 }
 
-TEST_CASE("drafts by --lookup: rejects what it cannot do", "[programs]") {
+TEST_CASE("drafts by --draft give the same text, whatever the model", "[programs]") {
+  const fs::path shipped = root / "samples/models/storyteller-6m";
+  const Arguments by_itself{"--draft", shipped.string(), "--draft-tokens"};
+  CHECK(compare({"--temp", "0", "-n", "40", prompt}, by_itself) >= 8);
+  CHECK(compare({"--temp", "0.8", "-s", "4", "-n", "40", prompt}, by_itself) >= 8);
+  const Arguments of_nano{"--model", nano.string(), "--prompt-ids", "1,2,3", "--temp", "0"};
+  CHECK(compare(with(of_nano, {"-n", "1000"}), {"--draft", nano.string(), "--draft-tokens"}) >= 8);
+  const json object = test_lookup::object({"--draft", shipped.string(), "--temp", "0", "-n", "30", prompt});
+  CHECK(object["timings"]["draft_ms"] > 0);
+  // The vocabulary differs.
+  check_refused("generate", {"--draft", nano.string(), "--repeat-penalty", "1", prompt},
+                {"a draft model must share it", "nano-odd"});
+  check_refused("generate", {"--draft", "no-such-model", "--repeat-penalty", "1", prompt}, {"no-such-model"});
+}
+
+TEST_CASE("drafts: rejects what it cannot do", "[programs]") {
+  check_refused("generate", {"--draft", "d", "--samples", "2", "x"}, {"--draft is for one text"});
+  check_refused("generate", {"--draft", "d", "--repeat-penalty", "1.1", "x"}, {"--draft cannot verify drafts"});
+  check_refused("generate", {"--draft", "d", "--lookup", "2", "x"}, {"--lookup", "--draft"});
+  for (const char* count : {"0", "65"})
+    check_refused("generate", {"--draft", "d", "--draft-tokens", count, "x"}, {"--draft-tokens is not in 1 to 64"});
   check_refused("generate", {"--lookup", "65", "x"}, {"--lookup is above 64"});
   check_refused("generate", {"--lookup", "4", "--samples", "2", "x"}, {"--lookup is for one text"});
   check_refused("generate", {"--lookup", "4", "--repeat-penalty", "1.1", "x"}, {"set --repeat-penalty 1"});
