@@ -1,7 +1,6 @@
 // Weights of a model in the memory of a device: read from a file or random, with the layout that its kernels want.
 #pragma once
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
@@ -17,15 +16,6 @@
 namespace tessera::internal {
 
 constexpr int elements_per_block = 4096;  // in kernels that read or write memory once
-
-/// Prefers large pages: reading a file into them is four times as fast, and later accesses need fewer TLB entries. The
-/// memory is newly allocated. It does no harm if it does not begin and end with whole pages, or if there are none.
-inline void prefer_large_pages(std::span<std::byte> memory) {
-  constexpr std::uintptr_t large = std::uintptr_t{1} << 21;
-  const auto begin = (reinterpret_cast<std::uintptr_t>(memory.data()) + large - 1) / large * large;
-  const auto end = (reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size()) / large * large;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-}
 
 /// Memory for weights [rows, columns], contiguous along the rows or the columns.
 template <Element T>
@@ -99,7 +89,6 @@ class WeightLoader {
   void read(const StoredTensor& stored, const Tensor<From, 1>& weights) const {
     const std::span to = std::as_writable_bytes(std::span(weights.data(), static_cast<std::size_t>(weights.size())));
     if (device_.shares_host_memory()) {
-      prefer_large_pages(to);
       file_.read(stored, to);
       count(to.size());
       return;

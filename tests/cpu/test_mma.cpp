@@ -10,7 +10,7 @@ using namespace tessera::internal;
 using namespace structural_ops;
 
 TEST_CASE("mma of every operand type", "[cpu]") {
-  Cases cases(720);
+  Cases cases(1008);
   oracle::Rng rng(27);
   struct Sizes {
     int m, k, n;
@@ -19,7 +19,8 @@ TEST_CASE("mma of every operand type", "[cpu]") {
     if (!info(type).multiplies) continue;
     const ElementType sums = sum_type(type);
     for (const Sizes& s : {Sizes{1, 1, 1}, Sizes{1, 64, 33}, Sizes{77, 53, 130}, Sizes{16, 16, 16}, Sizes{33, 64, 1},
-                           Sizes{64, 1, 64}, Sizes{128, 64, 96}, Sizes{2, 700, 3}, Sizes{5, 7, 9}, Sizes{8, 300, 17}}) {
+                           Sizes{64, 1, 64}, Sizes{128, 64, 96}, Sizes{2, 700, 3}, Sizes{5, 7, 9}, Sizes{8, 300, 17},
+                           Sizes{3, 40, 600}, Sizes{6, 30, 130}, Sizes{12, 257, 49}, Sizes{13, 300, 33}}) {
       for (int turn = 0; turn < 8; ++turn) {  // bit 0: a, 1: b, 2: c is transposed
         if (cases.skip()) continue;
         INFO(name(type) << " " << s.m << "x" << s.k << "x" << s.n << " transposed " << turn);
@@ -41,6 +42,38 @@ TEST_CASE("mma of every operand type", "[cpu]") {
         CHECK(oracle::difference(actual, expected, 0, bound) == "");
       }
     }
+  }
+}
+
+TEST_CASE("rows of a matmul have the same bits alone and together", "[cpu]") {
+  constexpr int rows = 41, inner = 600, columns = 77;
+  const auto product = [](int tile) {
+    return kernel("product", [=](In<f32, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+      Index m = blocks(cdiv(x.extent(0), tile));
+      Var acc = zeros<f32>({tile, columns});
+      for (Index k : range(cdiv(x.extent(1), 200)))
+        acc = mma(load(x, {m, k}, {tile, 200}), cast<f32>(load(w, {k, 0}, {200, columns})), acc);
+      store(y, {m, 0}, acc);
+    });
+  };
+  oracle::Rng rng(29);
+  std::vector<float> left(rows * inner), right(inner * columns);
+  for (std::vector<float>* values : {&left, &right})
+    for (float& value : *values) value = oracle::between(rng, -1.0f, 1.0f);
+  const Device device = Device::cpu();
+  const Tensor<f32, 2> x(device, {rows, inner});
+  const Tensor<bf16, 2> w(device, {inner, columns});
+  x.copy_from(left);
+  w.copy_from(std::vector<bf16>(right.begin(), right.end()));
+  const auto result = [&](int tile) {
+    const Tensor<f32, 2> y(device, {rows, columns});
+    launch(device.stream(), product(tile), x, w, y);
+    return y.to_vector();
+  };
+  const std::vector<float> one_by_one = result(1);
+  for (int tile = 2; tile <= rows; ++tile) {
+    INFO(tile);
+    CHECK(result(tile) == one_by_one);
   }
 }
 

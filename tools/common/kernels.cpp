@@ -45,8 +45,8 @@ class Table {
     const int width = config.width, heads = config.heads, head_width = config.head_width(), vocab = config.vocab;
     const TileTarget gpu{.gpu = true, .operands = element_type<P>, .width = width, .head_width = head_width, .inner = 4 * width};
     for (const int m : {1, 16, 64, 128}) {
-      const MatmulTiles tiles = rule_tiles(m, {m, width, width}, gpu.operands, true),
-                        head = rule_tiles(m, {m, width, width, true}, gpu.operands, true);
+      const MatmulTiles tiles = rule_tiles(m, {m, width, width}, gpu.operands),
+                        head = rule_tiles(m, {m, width, width, true}, gpu.operands);
       const auto product = [&](std::string_view kernel) { return fmt::format("{}-{}-{}", kernel, m, type); };
       add(product("linear"), [=] { return kernels::linear<P, W>(tiles); });
       add(product("linear_gelu"), [=] { return kernels::linear_gelu<P, W>(tiles); });

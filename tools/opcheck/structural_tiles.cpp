@@ -62,8 +62,7 @@ Case custom_of(const Setting& setting, const char* expression, F) {
   const std::vector<Id> at = sketch.tiles(0, setting.tile);
   std::vector<Id> in;
   for (int i = 0; i < operands; ++i) in.push_back(sketch.load(i, type, at, setting.tile));
-  const std::int64_t function =
-      sketch.function({"f", expression, type, operands, &detail::run_custom<F, T, operands>});
+  const std::int64_t function = sketch.function({"f", expression, type, operands, &detail::run_custom<F, T, operands>});
   sketch.store(operands, at, sketch.apply(Op::custom, in, {function}));
   return sketch.finish(Op::custom, type, fmt::format("{}, {}", expression, setting.name()));
 }
@@ -131,7 +130,9 @@ Product large_product(ElementType type, Purpose purpose) {
   const bool gpu = purpose == Purpose::perf_gpu;
   const int extent = gpu ? 4096 : 512;
   const MatmulShape shape{extent, extent, extent};
-  return {rule_tiles(rule_rows(extent, type, gpu), shape, type, gpu), extent, extent, extent};
+  return {
+      gpu ? rule_tiles(rule_rows(extent, type), shape, type) : choose(MatmulFamily::plain, shape, type, MatmulTarget()),
+      extent, extent, extent};
 }
 
 }  // namespace
@@ -168,7 +169,8 @@ std::vector<Case> custom(ElementType type, Purpose purpose) {
   for (const Setting& setting : settings(purpose)) {
     if (type == ElementType::f32) {
       cases.push_back(custom_of<f32, 1>(setting, "a > 0.5f ? 0.5f : a", [](float a) { return a > 0.5f ? 0.5f : a; }));
-      cases.push_back(custom_of<f32, 3>(setting, "a < b ? c : a", [](float a, float b, float c) { return a < b ? c : a; }));
+      cases.push_back(
+          custom_of<f32, 3>(setting, "a < b ? c : a", [](float a, float b, float c) { return a < b ? c : a; }));
       cases.push_back(custom_of<f32, 4>(setting, "a < b ? c : d",
                                         [](float a, float b, float c, float d) { return a < b ? c : d; }));
     } else if (type == ElementType::i32) {

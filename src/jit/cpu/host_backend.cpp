@@ -1,6 +1,7 @@
 #include "jit/cpu/host_backend.hpp"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -73,9 +74,14 @@ void HostKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
 }
 
 std::shared_ptr<void> HostBackend::allocate(std::size_t bytes) {
-  constexpr std::size_t alignment = 64;
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-  if (void* memory = rounded >= bytes ? std::aligned_alloc(alignment, rounded) : nullptr) return {memory, std::free};
+  // Large pages need fewer TLB entries, and are zeroed sooner. Without them, nothing is lost.
+  constexpr std::size_t vector = 64, large_page = std::size_t{1} << 21;
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + vector - 1) / vector * vector;
+  const bool is_large = bytes >= large_page;
+  if (void* memory = rounded >= bytes ? std::aligned_alloc(is_large ? large_page : vector, rounded) : nullptr) {
+    if (is_large) ::madvise(memory, bytes / large_page * large_page, MADV_HUGEPAGE);
+    return {memory, std::free};
+  }
   throw OutOfMemory(fmt::format("there is no memory left for {:.1f} MB", static_cast<double>(bytes) * 1e-6));
 }
 

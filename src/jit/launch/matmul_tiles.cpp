@@ -89,7 +89,7 @@ MatmulTiles of_type(MatmulTiles tiles, ElementType operands) {
 
 MatmulTarget matmul_target(const Device& device) {
   const DeviceInfo& info = device.info();
-  if (!info.arch) return {};
+  if (!info.arch) return {.multiprocessors = info.multiprocessors};
   return {.gpu = Target::of(*info.arch, generate_options().warp_specialize),
           .multiprocessors = info.multiprocessors,
           .split_k = split_k_policy(),
@@ -97,19 +97,34 @@ MatmulTarget matmul_target(const Device& device) {
           .machine = &MachineModel::of(info.name)};
 }
 
-int rule_rows(std::int64_t rows, ElementType operands, bool gpu) {
-  // One row for a decode step, few for a batch of them, many for a prompt.
-  if (rows == 1) return 1;
-  if (rows <= 16) return 16;
-  // On a GPU, smaller tiles give more CTAs, and only long prompts have enough of them; without tensor cores, smaller
-  // tiles cost nothing.
-  const bool small = gpu ? rows <= 1024 || !has_matrix_units(multiplied_as(operands)) : rows <= 64;
-  return small ? 64 : 128;
+namespace {
+
+MatmulTiles cpu_tiles(const MatmulShape& shape, int threads) {
+  constexpr int few = 16;
+  if (shape.m > few) return {shape.m <= 64 ? 64 : 128, shape.m <= 64 ? 64 : 128, along_inner(shape.k, 256, 1)};
+  // A few rows are bound by memory: the wider a tile, the more of a memory page it reads at once. All threads have
+  // equal parts; a tile costs as much as 16 more columns.
+  int n = 64;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (int columns = 64; columns <= 256; columns += 64) {
+    const std::int64_t cost = cdiv(cdiv(shape.n, columns), std::max(threads, 1)) * (columns + 16);
+    if (cost < least) least = cost, n = columns;
+  }
+  return {static_cast<int>(std::max<std::int64_t>(shape.m, 1)), n, along_inner(shape.k, 1024, 1)};
 }
 
-MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bool gpu) {
+}  // namespace
+
+// One row for a decode step, few for a batch of them, many for a prompt. Smaller tiles give more CTAs, and only long
+// prompts have enough of them; without tensor cores, they cost nothing.
+int rule_rows(std::int64_t rows, ElementType operands) {
+  if (rows == 1) return 1;
+  if (rows <= 16) return 16;
+  return rows <= 1024 || !has_matrix_units(multiplied_as(operands)) ? 64 : 128;
+}
+
+MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands) {
   const int n = m == 128 ? 128 : 64;
-  if (!gpu) return {m, n, along_inner(shape.k, 256, 1)};
   const ElementType type = multiplied_as(operands);
   const int bytes = info(type).bytes;
   // One row reads each weight once: use many narrow CTAs, each with as many loads in flight as its registers hold.
@@ -123,8 +138,8 @@ MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bo
 }
 
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
-  const bool gpu = target.gpu.has_value();
-  if (gpu && operands == ElementType::f32 && shape.m > 16) {
+  if (!target.gpu) return cpu_tiles(shape, target.multiprocessors);
+  if (operands == ElementType::f32 && shape.m > 16) {
     const CostModel model(*target.machine, target.multiprocessors);
     const auto time = [&](const MachineModel::FmaTile& tile) {
       return model.fma_cost(tile, cdiv(shape.m, tile.extents.m) * cdiv(shape.n, tile.extents.n));
@@ -134,10 +149,10 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
     return tiles;
   }
   if (!suits_wgmma(shape, operands, target)) {
-    MatmulTiles tiles = rule_tiles(rule_rows(shape.m, operands, gpu), shape, operands, gpu);
+    MatmulTiles tiles = rule_tiles(rule_rows(shape.m, operands), shape, operands);
     // Two CTAs per multiprocessor hide each other's barriers and stores: use a smaller k, if that makes room for them.
     const int bytes = info(multiplied_as(operands)).bytes, row = tiles.k * bytes;
-    if (gpu && bytes <= 2 && row == 128 && 2 * 2 * (tiles.m + tiles.n) * row > target.gpu->shared_bytes) tiles.k /= 2;
+    if (bytes <= 2 && row == 128 && 2 * 2 * (tiles.m + tiles.n) * row > target.gpu->shared_bytes) tiles.k /= 2;
     return tiles;
   }
   const bool swaps = swaps_operands(shape, operands);

@@ -12,7 +12,7 @@ namespace tessera::internal {
 /// The device that runs a matmul.
 struct MatmulTarget {
   std::optional<Target> gpu = {};  ///< none: a CPU
-  int multiprocessors = 0;         ///< of the GPU
+  int multiprocessors = 0;         ///< of the GPU; threads of the CPU
   SplitKPolicy split_k = SplitKPolicy::automatic;
   MulticastPolicy multicast = MulticastPolicy::automatic;
   const MachineModel* machine = &MachineModel::h200();
@@ -26,10 +26,10 @@ struct MatmulTarget {
 /// Same as choose() with a device, for a given target.
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const MatmulTarget& target);
 
-/// The plain rules, for a CPU and for features that every GPU has: the number of rows of a tile, which takes few
-/// values, and the tile with so many rows.
-int rule_rows(std::int64_t rows, ElementType operands, bool gpu);
-MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands, bool gpu);
+/// The plain rules for a GPU, with features that every GPU has: the number of rows of a tile, which takes few values,
+/// and the tile with so many rows.
+int rule_rows(std::int64_t rows, ElementType operands);
+MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands);
 
 /// All tiles that choose() selects from when it uses the model: for matmuls by wgmma.
 std::vector<MatmulTiles> wgmma_tiles(ElementType operands = ElementType::bf16);
