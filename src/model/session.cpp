@@ -109,6 +109,18 @@ void Session::truncate(int sequence, int length) {
 }
 void Session::clear(int sequence) { truncate(sequence, 0); }
 
+void Session::copy(int sequence, const Session& from, int of) {
+  const std::size_t to = index_of(sequence), source = from.index_of(of);
+  const int length = from.state_->lengths_[source];
+  if (!state_->has_model_of(*from.state_)) throw Error("a sequence is copied from a session of another model");
+  if (length > state_->capacity_)
+    throw Error(fmt::format("the text to be copied has {} tokens, there is room for {}", length, state_->capacity_));
+  if (state_ == from.state_ && to == source) return;
+  clear(sequence);
+  state_->copy(sequence, *from.state_, of);
+  state_->lengths_[to] = length;
+}
+
 std::vector<float> Session::logits() {
   require_logits();
   return state_->logits();

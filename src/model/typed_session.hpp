@@ -143,6 +143,26 @@ class TypedState final : public Session::State {
     if (text.marks && *text.marks > text.tokens.size()) text.marks = {};
   }
 
+  bool has_model_of(const State& other) const override {
+    const auto* const same = dynamic_cast<const TypedState*>(&other);
+    return same && &same->network_ == &network_;
+  }
+
+  void copy(int sequence, const State& from, int of) override {
+    const auto& source = dynamic_cast<const TypedState&>(from);
+    const Text& text = source.text_[static_cast<std::size_t>(of)];
+    const auto length = static_cast<std::int64_t>(text.tokens.size());
+    computed_ahead_ = false;
+    const auto copy_positions = [&](const auto& to, const auto& positions) {
+      to.slice(0, sequence, 1).slice(1, 0, length).copy_from(positions.slice(0, of, 1).slice(1, 0, length), stream_);
+    };
+    for (std::size_t i = 0; length > 0 && i < memory_.keys.size(); ++i) {
+      copy_positions(memory_.keys[i], source.memory_.keys[i]);
+      copy_positions(memory_.values[i], source.memory_.values[i]);
+    }
+    text_[static_cast<std::size_t>(sequence)] = {.tokens = text.tokens, .marks = {}};
+  }
+
   std::vector<float> logits() override {
     end();
     return step_->logits().tokens.to_vector();

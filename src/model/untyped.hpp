@@ -50,6 +50,9 @@ class Session::State {
   /// Tokens [B,longest] after each position of the last step.
   virtual std::vector<std::int32_t> sample_all(const Sampling& sampling, const std::vector<std::int64_t>& keys) = 0;
   virtual void truncate(int sequence, int length) = 0;
+  virtual bool has_model_of(const State& other) const = 0;
+  /// Copies the text, keys and values of a sequence of the same model to an empty one.
+  virtual void copy(int sequence, const State& from, int of) = 0;
   /// The launches of append() for each length, of sample() behind the first, and of sample_all() behind further ones
   /// above 1. Throws Error for a length that does not fit.
   virtual Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const = 0;

@@ -9,6 +9,7 @@
 #include "support/catch.hpp"
 #include "support/devices.hpp"
 #include "support/support.hpp"
+#include "tessera/model/continuous_batch.hpp"
 #include "tessera/model/gpt2.hpp"
 
 namespace test_session {
@@ -242,6 +243,64 @@ TEST_CASE("a sequence is cleared without the device", "[model]") {
   for (Session* one : {&session, &fresh}) one->append(std::vector<Tokens>{{7}, {8}});
   CHECK(session.logits() == fresh.logits());
   CHECK(session.sample(penalized) == fresh.sample(penalized));  // tokens 1, 2 and 3 are not penalized any more
+}
+
+TEST_CASE("a copy of a sequence that fails leaves it empty", "[model]") {
+  const auto backend = std::make_shared<FailingBackend>();
+  Failure& failure = backend->failure;
+  const Gpt2 model(Device(backend), small(), 5);
+  const std::vector<Tokens> first{{1, 2, 3}, {4, 5}}, next{{7}, {8}};
+  int failures = 0;
+  for (int n = 0;; ++n) {
+    INFO("call " << n);
+    Session session(model, 2, 40), from(model, 1, 40), fresh(model, 2, 40);
+    session.append(first);
+    from.append(std::vector<Tokens>{{9, 9, 9, 9}});
+    failure.calls_left = n;
+    const std::string message = error_of([&] { session.copy(0, from, 0); });
+    failure.calls_left = Failure::never;
+    const bool failed = message != "(no error)";
+    failures += failed;
+    CHECK(session.length(0) == (failed ? 0 : 4));
+    fresh.append(std::vector<Tokens>{failed ? Tokens{} : Tokens{9, 9, 9, 9}, {4, 5}});
+    for (Session* one : {&session, &fresh}) one->append(next);
+    CHECK(session.logits() == fresh.logits());
+    CHECK(session.sample(penalized) == fresh.sample(penalized));
+    if (!failed) break;
+  }
+  CHECK(failures >= 4);  // keys and values of two layers
+}
+
+TEST_CASE("a step of a batch that fails anywhere loses no token", "[model]") {
+  const auto backend = std::make_shared<FailingBackend>();
+  Failure& failure = backend->failure;
+  const Gpt2 model(Device(backend), small(), 5);
+  // All tokens, in the order of texts; one of the calls fails, and the step is tried again.
+  const auto tokens = [&](int call) {
+    ContinuousBatch batch(model, penalized, {.sequences = 2, .capacity = 40, .prompt_tokens = 4});
+    for (const Tokens& prompt : {Tokens{1, 2, 3, 4, 5, 6}, Tokens{7}, Tokens{1, 2, 3}, Tokens{1, 2, 3, 9}})
+      batch.add({.prompt = prompt, .new_tokens = 4});
+    std::vector<Tokens> made(4);
+    failure.calls_left = call;
+    for (int step = 0; batch.texts() > 0; ++step) {
+      REQUIRE(step < 100);
+      std::vector<TextToken> some;
+      const std::string message = error_of([&] { some = batch.step(); });
+      CHECK((message == "(no error)" || message == "a failure of the test"));
+      for (const TextToken& token : some) made[static_cast<std::size_t>(token.text)].push_back(token.token);
+    }
+    return made;
+  };
+  const std::vector<Tokens> expected = tokens(Failure::never);
+  for (const Tokens& text : expected) CHECK(text.size() == 4);
+  int call = 0;
+  for (; call < 10000; ++call) {
+    INFO("call " << call);
+    CHECK(tokens(call) == expected);
+    if (failure.calls_left != Failure::never) break;  // there are fewer calls
+  }
+  failure.calls_left = Failure::never;
+  CHECK(call > 200);
 }
 
 TEST_CASE("a session or model that cannot be made is an error", "[model]") {

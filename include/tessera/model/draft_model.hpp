@@ -19,7 +19,7 @@ class DraftModel {
 
   /// The `count` tokens that the model chooses behind a text of at least one token; fewer, or none, if there is no
   /// room. They are drawn with the seed, stream and position with which Session::sample() draws tokens of the text, so
-  /// that similar models choose equal ones. What the text shares with that of the last call is not computed again.
+  /// that similar models choose equal ones. Tokens shared with the text of the last call are not computed again.
   /// Error as Session::append() and Session::sample().
   std::vector<std::int32_t> draft(std::span<const std::int32_t> text, std::size_t count, const Sampling& sampling,
                                   std::int64_t stream = 0);

@@ -105,6 +105,11 @@ class Session {
   /// Empties a sequence, as in a new session: truncate(sequence, 0).
   void clear(int sequence);
 
+  /// Makes a sequence a copy of another one, of this or another session of the same model: its text, keys and values,
+  /// which are not computed again. It has no next token until tokens are appended to it. Error, without any change, if
+  /// the models differ or the text does not fit; if the copy fails, the sequence is empty.
+  void copy(int sequence, const Session& from, int of);
+
   /// Logits [batch, vocab] of each sequence's last token, for those in the last append().
   std::vector<float> logits();
   /// Logits [batch, longest, vocab] at every position of the last append(); the padding of shorter sequences is
