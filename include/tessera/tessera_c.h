@@ -1,5 +1,5 @@
-/* Tessera for C, and for every language that calls C: devices, streams, events, tensors shared through DLPack, and
- * kernels that a C++ library exports under names (include/tessera/c/export.hpp).
+/* Tessera for C, and for every language that calls C: devices, streams, events, tensors shared through DLPack, kernels
+ * that a C++ library exports under names (include/tessera/c/export.hpp), and language models.
  *
  * Every function that can fail returns a status; after a failure tessera_last_error() returns the error. Results are
  * written last, and not at all after a failure. Handles are opaque. Each is freed by the function of its kind, which
@@ -22,6 +22,9 @@ typedef struct tessera_event tessera_event;
 typedef struct tessera_tensor tessera_tensor;
 typedef struct tessera_library tessera_library;
 typedef struct tessera_kernel tessera_kernel;
+typedef struct tessera_tokenizer tessera_tokenizer;
+typedef struct tessera_model tessera_model;
+typedef struct tessera_session tessera_session;
 
 typedef enum tessera_status {
   TESSERA_OK = 0,
@@ -142,6 +145,60 @@ typedef struct tessera_argument {
  * types, ranks, devices and the kernel's requirements are checked before anything runs. */
 tessera_status tessera_launch(const tessera_stream* stream, const tessera_kernel* kernel,
                               const tessera_argument* arguments, size_t count);
+
+/* Models: in a library that was built with nlohmann-json --------------------------------------- */
+
+/* The tokenizer of a model: of a folder in the Hugging Face layout, or of a name in the hub's cache. */
+tessera_status tessera_tokenizer_open(const char* path, tessera_tokenizer** tokenizer);
+/* The ids of `bytes` bytes of UTF-8: *count of them, of which at most `capacity` are written. */
+tessera_status tessera_tokenizer_encode(const tessera_tokenizer* tokenizer, const char* text, size_t bytes, int32_t* ids,
+                                        size_t capacity, size_t* count);
+/* The text of `count` ids: *bytes bytes of UTF-8, of which at most `capacity` are written; no 0 ends it. Bytes that are
+ * no UTF-8 become U+FFFD. */
+tessera_status tessera_tokenizer_decode(const tessera_tokenizer* tokenizer, const int32_t* ids, size_t count, char* text,
+                                        size_t capacity, size_t* bytes);
+void tessera_tokenizer_free(tessera_tokenizer* tokenizer);
+
+/* Loads a GPT-2 model from such a folder or name. `type` of the matmul operands: "f32", "tf32" or "bf16"; null is
+ * "f32". */
+tessera_status tessera_model_open(const tessera_device* device, const char* path, const char* type,
+                                  tessera_model** model);
+/* The numbers of its tokens and of its positions; either may be null. */
+tessera_status tessera_model_extents(const tessera_model* model, int32_t* vocabulary, int32_t* positions);
+void tessera_model_free(tessera_model* model);
+
+/* How a token is chosen; tessera_sampling_greedy() for the values that leave each filter out. */
+typedef struct tessera_sampling {
+  float temperature; /* 0: greedy, the most probable token */
+  int32_t top_k;     /* only the k most probable tokens; 0: all */
+  float top_p;       /* only the most probable tokens that make up this mass; 1: all */
+  float min_p;       /* only tokens at least this many times as probable as the best; 0: all */
+  float repetition_penalty; /* above 1: tokens of the text so far become less likely; 1: off */
+  uint64_t seed;     /* same seed, same text */
+} tessera_sampling;
+tessera_sampling tessera_sampling_greedy(void);
+
+/* `sequences` texts of up to `capacity` tokens, with their keys and values. Calls with the same session run one after
+ * the other. */
+tessera_status tessera_session_new(const tessera_model* model, int32_t sequences, int32_t capacity,
+                                   tessera_session** session);
+/* Appends counts[i] tokens to each sequence; `tokens` has those of all, in order. A sequence without tokens is unchanged.
+ * Nothing is appended after a failure. */
+tessera_status tessera_session_append(tessera_session* session, const int32_t* tokens, const size_t* counts);
+/* Chooses the next token of each sequence from the logits of its last one, and does not append it; those of sequences
+ * that got no token by the last append are meaningless. `streams`, one for each sequence, distinguish random draws with
+ * the same seed; null is their numbers. */
+tessera_status tessera_session_sample(tessera_session* session, const tessera_sampling* sampling, const int64_t* streams,
+                                      int32_t* tokens);
+/* The logits of each sequence's last token: sequences times vocabulary numbers. */
+tessera_status tessera_session_logits(tessera_session* session, float* logits);
+/* The number of tokens of a sequence. */
+tessera_status tessera_session_length(const tessera_session* session, int32_t sequence, int32_t* length);
+/* Shortens a sequence to its first `length` tokens. */
+tessera_status tessera_session_truncate(tessera_session* session, int32_t sequence, int32_t length);
+/* Makes a sequence a copy of one of a session of the same model, which may be the same session. */
+tessera_status tessera_session_copy(tessera_session* session, int32_t sequence, const tessera_session* from, int32_t of);
+void tessera_session_free(tessera_session* session);
 
 #ifdef __cplusplus
 }

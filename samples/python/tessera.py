@@ -1,5 +1,5 @@
 """Python bindings for Tessera, by ctypes alone. Kernels of a C++ library run in place on tensors of NumPy, PyTorch or
-CuPy, which are shared through DLPack. include/tessera/tessera_c.h documents each call, docs/contracts.md the
+CuPy, which are shared through DLPack; Model, Session and Tokenizer generate text. include/tessera/tessera_c.h documents each call, docs/contracts.md the
 synchronization.
 
 libtessera_c.so is loaded from the path in TESSERA_C, if that is set. Otherwise an installed tessera.py loads the
@@ -9,7 +9,7 @@ import ctypes
 import operator
 import os
 import re
-from ctypes import POINTER, byref, c_char_p, c_double, c_int32, c_int64, c_size_t, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 def _open_library():
     installed = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../libtessera_c.so")
@@ -48,6 +48,11 @@ class _Argument(ctypes.Structure):
     _fields_ = [("kind", c_int32), ("value", _Value)]
 
 
+class _Sampling(ctypes.Structure):
+    _fields_ = [("temperature", c_float), ("top_k", c_int32), ("top_p", c_float), ("min_p", c_float),
+                ("repetition_penalty", c_float), ("seed", c_uint64)]
+
+
 _TENSOR, _INTEGER, _UNSIGNED, _REAL, _LIST = range(5)  # values of _Argument.kind
 
 
@@ -83,7 +88,28 @@ for _name, *_types in [
 ]:
     _function = getattr(_lib, "tessera_" + _name)
     _function.argtypes, _function.errcheck = _types, _check
-for _name in ["device", "stream", "event", "tensor", "library", "kernel", "dlpack"]:
+_MODELS = [
+    ("tokenizer_open", c_char_p, POINTER(c_void_p)),
+    ("tokenizer_encode", c_void_p, c_char_p, c_size_t, POINTER(c_int32), c_size_t, POINTER(c_size_t)),
+    ("tokenizer_decode", c_void_p, POINTER(c_int32), c_size_t, POINTER(c_char), c_size_t, POINTER(c_size_t)),
+    ("model_open", c_void_p, c_char_p, c_char_p, POINTER(c_void_p)),
+    ("model_extents", c_void_p, POINTER(c_int32), POINTER(c_int32)),
+    ("session_new", c_void_p, c_int32, c_int32, POINTER(c_void_p)),
+    ("session_append", c_void_p, POINTER(c_int32), POINTER(c_size_t)),
+    ("session_sample", c_void_p, POINTER(_Sampling), POINTER(c_int64), POINTER(c_int32)),
+    ("session_logits", c_void_p, POINTER(c_float)),
+    ("session_length", c_void_p, c_int32, POINTER(c_int32)),
+    ("session_truncate", c_void_p, c_int32, c_int32),
+    ("session_copy", c_void_p, c_int32, c_void_p, c_int32),
+]
+_has_models = hasattr(_lib, "tessera_model_open")  # of a library built with nlohmann-json
+if _has_models:
+    for _name, *_types in _MODELS:
+        _function = getattr(_lib, "tessera_" + _name)
+        _function.argtypes, _function.errcheck = _types, _check
+    _lib.tessera_sampling_greedy.restype = _Sampling
+for _name in ["device", "stream", "event", "tensor", "library", "kernel", "dlpack"] + _has_models * [
+        "tokenizer", "model", "session"]:
     _function = getattr(_lib, f"tessera_{_name}_free")
     _function.argtypes, _function.restype = [c_void_p], None
 
@@ -280,3 +306,113 @@ class Kernel(_Handle):
 
     def __repr__(self):
         return _made(_lib.tessera_kernel_text, self, kind=c_char_p).decode()
+
+
+def _require_models():
+    if not _has_models:
+        raise Error("this libtessera_c has no models, since it was built without nlohmann-json")
+
+
+def _sequence(session, sequence):
+    """A number of a sequence, which ctypes would otherwise reduce modulo 2^32."""
+    number = operator.index(sequence)
+    if not 0 <= number < session.sequences:
+        raise IndexError(f"there is no sequence {number} in a session of {session.sequences}")
+    return number
+
+
+class Tokenizer(_Handle):
+    """The tokenizer of a model: of a folder in the Hugging Face layout, or of a name in the hub's cache."""
+
+    def __init__(self, path):
+        _require_models()
+        super().__init__(_made(_lib.tessera_tokenizer_open, os.fsencode(path)), _lib.tessera_tokenizer_free)
+
+    def encode(self, text):
+        """The token ids of a text."""
+        text = text.encode()
+        ids, count = (c_int32 * max(len(text), 1))(), c_size_t()  # a token has at least a byte
+        _lib.tessera_tokenizer_encode(self, text, len(text), ids, len(ids), byref(count))
+        return ids[:count.value]
+
+    def decode(self, ids):
+        """The text of token ids."""
+        ids, count = _int32s(ids), c_size_t()
+        _lib.tessera_tokenizer_decode(self, ids, len(ids), None, 0, byref(count))
+        text = (c_char * count.value)()
+        _lib.tessera_tokenizer_decode(self, ids, len(ids), text, len(text), byref(count))
+        return text.raw.decode()
+
+
+def _int32s(numbers):
+    numbers = [operator.index(number) for number in numbers]
+    if not all(-(1 << 31) <= number < 1 << 31 for number in numbers):
+        raise OverflowError("token ids do not all fit in 32 bits")
+    return (c_int32 * len(numbers))(*numbers)
+
+
+class Model(_Handle):
+    """A GPT-2 model on a device: Model("gpt2", Device("cuda"), "bf16"). The path is that of a Tokenizer; the type of the
+    matmul operands "f32", "tf32" or "bf16"."""
+
+    def __init__(self, path, device=None, type="f32"):
+        _require_models()
+        self.device = device or Device()
+        handle = _made(_lib.tessera_model_open, self.device, os.fsencode(path), type.encode())
+        super().__init__(handle, _lib.tessera_model_free)
+        vocabulary, positions = c_int32(), c_int32()
+        _lib.tessera_model_extents(self, byref(vocabulary), byref(positions))
+        self.vocabulary, self.positions = vocabulary.value, positions.value
+
+    def session(self, sequences=1, capacity=None):
+        """Texts of up to `capacity` tokens each; None: as many as the model has positions."""
+        return Session(self, sequences, self.positions if capacity is None else capacity)
+
+
+class Session(_Handle):
+    """Texts of a model that grow side by side, with their keys and values."""
+
+    def __init__(self, model, sequences, capacity):
+        sequences, capacity = _int32s([sequences, capacity])
+        super().__init__(_made(_lib.tessera_session_new, model, sequences, capacity), _lib.tessera_session_free)
+        self.model, self.sequences = model, sequences
+
+    def append(self, *tokens):
+        """Appends tokens to each sequence: session.append([1, 2, 3], []) to the first of two."""
+        if len(tokens) != self.sequences:
+            raise ValueError(f"tokens for {len(tokens)} sequences are given to a session of {self.sequences}")
+        parts = [_int32s(part) for part in tokens]
+        _lib.tessera_session_append(self, _int32s(token for part in parts for token in part),
+                                    (c_size_t * len(parts))(*map(len, parts)))
+
+    def sample(self, streams=None, **sampling):
+        """Chooses the next token of each sequence, and does not append it: session.sample(temperature=0.8, top_k=40,
+        seed=1). `sampling` may also have top_p, min_p and repetition_penalty; without any, the most probable token."""
+        how, tokens = _lib.tessera_sampling_greedy(), (c_int32 * self.sequences)()
+        for name, value in sampling.items():
+            if name not in dict(how._fields_):
+                raise TypeError(f"sampling has no {name}; it has {', '.join(dict(how._fields_))}")
+            setattr(how, name, value)
+        if streams is not None and len(streams) != self.sequences:
+            raise ValueError(f"{len(streams)} streams are given to a session of {self.sequences}")
+        given = None if streams is None else (c_int64 * self.sequences)(*streams)
+        _lib.tessera_session_sample(self, byref(how), given, tokens)
+        return list(tokens)
+
+    def logits(self):
+        """The logits of each sequence's last token: a memoryview [sequences, vocabulary] of floats, as numpy.asarray
+        takes it."""
+        values = (c_float * self.model.vocabulary * self.sequences)()
+        _lib.tessera_session_logits(self, ctypes.cast(values, POINTER(c_float)))
+        return memoryview(values).cast("B").cast("f", [self.sequences, self.model.vocabulary])
+
+    def length(self, sequence=0):
+        return _made(_lib.tessera_session_length, self, _sequence(self, sequence), kind=c_int32)
+
+    def truncate(self, sequence, length):
+        """Shortens a sequence to its first `length` tokens."""
+        _lib.tessera_session_truncate(self, _sequence(self, sequence), *_int32s([length]))
+
+    def copy(self, sequence, other, of=0):
+        """Makes a sequence a copy of sequence `of` of a session of the same model, without computing it again."""
+        _lib.tessera_session_copy(self, _sequence(self, sequence), other, _sequence(other, of))

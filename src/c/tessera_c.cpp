@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include <mutex>
-#include <new>
 
+#include "c/handles.hpp"
 #include "c/launch.hpp"
 #include "graph/of_this_thread.hpp"
 #include "jit/options/shared_library.hpp"
@@ -16,22 +16,8 @@
 
 using namespace tessera::internal;
 
-namespace tessera::internal::c {
-/// The first member of each handle: the name of its kind. Kinds are compared by its address.
-struct Kind {
-  explicit Kind(const char* what) : is(what) {}
-  Kind(const Kind&) = delete;
-  ~Kind() { *const_cast<const char* volatile*>(&is) = nullptr; }  // may help to detect a handle that was freed
-  const char* is;
-};
-}  // namespace tessera::internal::c
-using tessera::internal::c::Kind;
+using c::given, c::guarded, c::Kind, c::result, c::use;
 
-struct tessera_device : Kind {
-  static constexpr const char* what = "device";
-  explicit tessera_device(Device opened) : Kind(what), device(std::move(opened)) {}
-  const Device device;
-};
 struct tessera_stream : Kind {
   static constexpr const char* what = "stream";
   explicit tessera_stream(Stream made) : Kind(what), stream(std::move(made)) {}
@@ -68,52 +54,6 @@ namespace {
 
 // Also valid in code that runs at the end of the process, such as Python's atexit.
 std::string& last_error() { return of_this_thread<std::string>(); }
-
-tessera_status failed(tessera_status status, const char* function, std::string_view text) noexcept {
-  try {
-    last_error() = fmt::format("{}: {}", function, text);
-  } catch (const std::exception&) {  // no memory for the text
-    last_error().clear();
-  }
-  return status;
-}
-
-/// Runs a function, and converts its exceptions to a status.
-template <class Work>
-tessera_status guarded(const char* function, const Work& work) noexcept {
-  try {
-    work();
-    return TESSERA_OK;
-  } catch (const OutOfMemory& error) {
-    return failed(TESSERA_OUT_OF_MEMORY, function, error.what());
-  } catch (const Error& error) {
-    return failed(TESSERA_ERROR, function, error.what());
-  } catch (const std::bad_alloc&) {
-    return failed(TESSERA_OUT_OF_MEMORY, function, "no memory is left");
-  } catch (const std::exception& error) {
-    return failed(TESSERA_INTERNAL, function, error.what());
-  } catch (...) {
-    return failed(TESSERA_INTERNAL, function, "an exception of unknown type");
-  }
-}
-
-/// Error if it is null or of another kind.
-template <class H>
-H& use(H* handle) {
-  if (!handle) throw Error(fmt::format("the {} is null", H::what));
-  if (handle->is != H::what) throw Error(fmt::format("the argument for a {} is not a handle of one", H::what));
-  return *handle;
-}
-/// The output parameter, checked before the result is made.
-template <class T>
-T& result(T* place) {
-  if (!place) throw Error("the pointer for the result is null");
-  return *place;
-}
-std::string_view given(const char* text, std::string_view what) {
-  if (!text) throw Error(fmt::format("{} is null", what));
-  return text;
-}
 
 /// Never destroyed: kernels refer to locations and functions in their library.
 void keep(SharedLibrary library) {
@@ -153,6 +93,16 @@ c::LaunchValue value_of(const tessera_argument& argument, std::size_t position) 
 }
 
 }  // namespace
+
+tessera_status tessera::internal::c::failed(tessera_status status, const char* function,
+                                            std::string_view text) noexcept {
+  try {
+    last_error() = fmt::format("{}: {}", function, text);
+  } catch (const std::exception&) {  // no memory for the text
+    last_error().clear();
+  }
+  return status;
+}
 
 const char* tessera_version() { return version(); }
 const char* tessera_last_error() { return last_error().c_str(); }

@@ -160,7 +160,7 @@ class TypedState final : public Session::State {
       copy_positions(memory_.keys[i], source.memory_.keys[i]);
       copy_positions(memory_.values[i], source.memory_.values[i]);
     }
-    text_[static_cast<std::size_t>(sequence)] = {.tokens = text.tokens, .marks = {}};
+    text_[static_cast<std::size_t>(sequence)].tokens = text.tokens;
   }
 
   std::vector<float> logits() override {

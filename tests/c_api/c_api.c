@@ -1,5 +1,5 @@
 /* libtessera_c as a C program uses it, in C11. Usage: c_api KERNELS_OF_SAMPLES KERNELS_OF_TESTS
- * KERNELS_OF_ANOTHER_VERSION NO_KERNELS, or c_api cuda: with a driver, which may be the tests' fake one. */
+ * KERNELS_OF_ANOTHER_VERSION NO_KERNELS MODEL, or c_api cuda: with a driver, which may be the tests' fake one. */
 #include <dlpack/dlpack.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,6 +136,45 @@ static int on_cuda(void) {
   return failures != 0;
 }
 
+#ifdef TESSERA_HAS_MODELS
+/* What check_models.py cannot pass: null, and handles of other kinds. */
+static void models(tessera_device* device, const char* folder) {
+  tessera_model* model = NULL;
+  tessera_session* session = NULL;
+  tessera_tokenizer* tokenizer = NULL;
+  REFUSED(tessera_model_open(NULL, folder, NULL, &model), "the device is null", "");
+  REFUSED(tessera_model_open(device, NULL, NULL, &model), "the path of the model is null", "");
+  REFUSED(tessera_model_open(device, folder, NULL, NULL), "the pointer for the result is null", "");
+  REFUSED(tessera_session_new((tessera_model*)device, 1, 8, &session), "argument for a model", "not a handle");
+  REFUSED(tessera_tokenizer_open(NULL, &tokenizer), "the path of the model is null", "");
+  EXPECT(!model && !session && !tokenizer);
+  OK(tessera_model_open(device, folder, NULL, &model));
+  int32_t vocabulary = 0, token = -1, length = 0;
+  OK(tessera_model_extents(model, &vocabulary, NULL));
+  OK(tessera_session_new(model, 1, 8, &session));
+  const int32_t tokens[] = {1, 2};
+  const size_t two = 2;
+  const tessera_sampling greedy = tessera_sampling_greedy();
+  REFUSED(tessera_session_append(session, NULL, &two), "2 values of the tokens are at null", "");
+  REFUSED(tessera_session_append(session, tokens, NULL), "counts are at null", "");
+  OK(tessera_session_append(session, tokens, &two));
+  REFUSED(tessera_session_sample(session, NULL, NULL, &token), "null", "");
+  REFUSED(tessera_session_sample(session, &greedy, NULL, NULL), "tokens are at null", "");
+  OK(tessera_session_sample(session, &greedy, NULL, &token));
+  EXPECT(token >= 0 && token < vocabulary);
+  REFUSED(tessera_session_logits(session, NULL), "null", "");
+  REFUSED(tessera_session_length(session, 1, &length), "no sequence 1", "");
+  REFUSED(tessera_session_copy(session, 0, NULL, 0), "the session is null", "");
+  OK(tessera_session_copy(session, 0, session, 0));
+  tessera_model_free(model); /* the session keeps it */
+  OK(tessera_session_append(session, tokens, &two));
+  OK(tessera_session_length(session, 0, &length));
+  EXPECT(length == 4);
+  tessera_session_free(session);
+  tessera_model_free(NULL), tessera_session_free(NULL), tessera_tokenizer_free(NULL);
+}
+#endif
+
 int main(int argc, char** argv) {
   if (argc == 2 && strcmp(argv[1], "cuda") == 0) return on_cuda();
   tessera_device* device = NULL;
@@ -145,13 +184,16 @@ int main(int argc, char** argv) {
   tessera_library *library = NULL, *tests = NULL;
   tessera_kernel *scaled = NULL, *add = NULL;
   const char* text = NULL;
-  if (argc != 5) return 2;
+  if (argc != 6) return 2;
 
   /* Devices, streams, events. */
   EXPECT(strcmp(tessera_last_error(), "") == 0 && tessera_version()[0] != 0);
   OK(tessera_device_open("cpu", &device));
   OK(tessera_device_name(device, &text));
   EXPECT(strstr(text, "cpu") == text);
+#ifdef TESSERA_HAS_MODELS
+  models(device, argv[5]);
+#endif
   REFUSED(tessera_device_open("gpu", &device), "tessera_device_open: ", "there is no device 'gpu'");
   REFUSED(tessera_device_open("cpu", NULL), "the pointer for the result is null", "");
   int32_t type = 0, id = -1;

@@ -237,7 +237,8 @@ TEST_CASE("a draft model drafts what it would continue a text with, however the 
     expect({first.begin(), first.begin() + 5}, 4);  // two accepted, and no other token
     Tokens other(first.begin(), first.begin() + 5);
     other.push_back((first[5] + 1) % 61);
-    expect(other, 4);  // two accepted, and another token
+    other.push_back(3);
+    expect(other, 4);  // two accepted, and other tokens
     expect({7}, 3);    // another text
     expect({7}, 3);    // the same again
   }

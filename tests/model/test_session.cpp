@@ -277,8 +277,9 @@ TEST_CASE("a step of a batch that fails anywhere loses no token", "[model]") {
   const Gpt2 model(Device(backend), small(), 5);
   // All tokens, in the order of texts; one of the calls fails, and the step is tried again.
   const auto tokens = [&](int call) {
-    ContinuousBatch batch(model, penalized, {.sequences = 2, .capacity = 40, .prompt_tokens = 4});
-    for (const Tokens& prompt : {Tokens{1, 2, 3, 4, 5, 6}, Tokens{7}, Tokens{1, 2, 3}, Tokens{1, 2, 3, 9}})
+    ContinuousBatch batch(model, penalized, {.sequences = 3, .capacity = 40, .prompt_tokens = 4});
+    // The prompt of the second is read in parts, while the first goes on.
+    for (const Tokens& prompt : {Tokens{7}, Tokens{1, 2, 3, 4, 5, 6}, Tokens{1, 2, 3}, Tokens{1, 2, 3, 9}})
       batch.add({.prompt = prompt, .new_tokens = 4});
     std::vector<Tokens> made(4);
     failure.calls_left = call;

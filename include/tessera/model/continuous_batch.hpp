@@ -32,12 +32,13 @@ struct TextToken {
 
 /// Generates any number of texts with the sequences of one session: a text joins when a sequence is free, and leaves
 /// when it ends (continuous batching; Orca, Yu et al., 2022). Prompts are read in a session of their own, so that they
-/// cause no padding, and in parts, so that they do not delay other texts for long (chunked prefill). What a prompt
-/// shares with the one before is read once. A text has the tokens that it would have alone, but for two tokens of
-/// almost equal probability, since sums may have another order.
+/// cause no padding, and in parts, so that they do not delay other texts for long (chunked prefill). A beginning that a
+/// prompt shares with the one before is read once. A text has the tokens that it would have alone, but for two tokens
+/// of almost equal probability, since sums may have another order. A step computes all sequences, also those that are
+/// free.
 class ContinuousBatch {
  public:
-  /// What add() does without a free sequence.
+  /// Without a free sequence, add() keeps the text until one is free, or refuses it.
   enum class WhenFull : std::uint8_t { queue, refuse };
   struct Options {
     int sequences = 8;        ///< texts at a time

@@ -177,33 +177,41 @@ TEST_CASE("the verifier reports errors between CTAs that multicast", "[plan]") {
     parts(p, [&](const TmaLoad& load) { map = load.map; });
     return p.tensor_maps[map].tensor;
   };
-  const PlantedFault faults[] = {
-      {"CTAs do not wait for each other's mbarriers", [](Plan& p) { p.phases[0].prologue.back() = {Barrier{}}; },
-       "each other's mbarriers"},
-      {"a role ends early", [](Plan& p) { place_of<ClusterBarrier>(p, 1).drop(); }, "may load for it"},
-      {"a single thread arrives at the end", [](Plan& p) { place_of<ClusterBarrier>(p, 0).elect(128); },
-       "not all threads"},
-      {"stages are released to the own CTA alone", [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals /= 2; },
-       "arrive for each stage"},
-      {"a pipeline of one CTA", [](Plan& p) { p.pipelines[PipelineId{0}].cluster = 1; }, "release the stage"},
-      {"a part is loaded by one CTA for itself", along(-1), "bytes loaded"},
-      {"parts along the contiguous axis", along(0), "equal parts"},
-      {"parts beyond the coordinates", along(2), "equal parts"},
-      {"each CTA loads all rows", [&](Plan& p) { tensor_of_parts(p).box[1] *= 2; }, "equal parts"},
-      {"parts that are clipped", [&](Plan& p) { tensor_of_parts(p).clipped = true; }, "equal parts"},
-      {"a CTA without a tile stores",
-       [](Plan& p) {
+  const PlantedFault faults[] =
+      {
+          {"CTAs do not wait for each other's mbarriers", [](Plan& p) { p.phases[0].prologue.back() = {Barrier{}}; },
+           "each other's mbarriers"},
+          {"a role ends early", [](Plan& p) { place_of<ClusterBarrier>(p, 1).drop(); }, "may load for it"},
+          {"a single thread arrives at the end", [](Plan& p) { place_of<ClusterBarrier>(p, 0).elect(128); },
+           "not all threads"},
+          {"stages are released to the own CTA alone", [](Plan& p) { p.pipelines[PipelineId{0}].empty_arrivals /= 2; },
+           "arrive for each stage"},
+          {"a pipeline of one CTA", [](Plan& p) { p.pipelines[PipelineId{0}].cluster = 1; }, "release the stage"},
+          {"a part is loaded by one CTA for itself", along(-1), "bytes loaded"},
+          {"a part is prefetched by one CTA for itself",
+           [](Plan& p) {
+    for (int i = 0;; ++i)
+      if (TmaLoad& load = the<TmaLoad>(p, i); load.multicast_axis >= 0) return void(load.multicast_axis = -1);
+           },
+           "prefetches other boxes than it skips"},
+          {"parts along the contiguous axis", along(0), "equal parts"},
+          {"parts beyond the coordinates", along(2), "equal parts"},
+          {"each CTA loads all rows", [&](Plan& p) { tensor_of_parts(p).box[1] *= 2; }, "equal parts"},
+          {"parts that are clipped", [&](Plan& p) { tensor_of_parts(p).clipped = true; }, "equal parts"},
+          {"a CTA without a tile stores",
+           [](Plan& p) {
     IfInGrid& guard = the<IfInGrid>(p, 0);
     Body inside = std::move(guard.body);
     guard.body = {};
     Body& tile = the<TileLoop>(p, 1).body;
     tile.insert(tile.end(), inside.begin(), inside.end());
-  }, "without a tile"},
-      {"clusters of three", [](Plan& p) { p.phases[0].schedule.multicast = 3; }, "a cluster of 3"},
-      {"no clusters", [](Plan& p) { p.phases[0].schedule.multicast = 1; }, "multicast to 1 CTAs"},
-      {"CTAs share k-iterations, too", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::cluster; },
-       "neighboring tiles"},
-  };
+           },
+           "without a tile"},
+                     {"clusters of three", [](Plan& p) { p.phases[0].schedule.multicast = 3; }, "a cluster of 3"},
+                     {"no clusters", [](Plan& p) { p.phases[0].schedule.multicast = 1; }, "multicast to 1 CTAs"},
+                     {"CTAs share k-iterations, too", [](Plan& p) { p.phases[0].schedule.split_k = SplitK::cluster; },
+                      "neighboring tiles"},
+                     };
   check_reported(plan_of(kernels::linear<bf16, bf16>({128, 128, 64}).graph()), faults);
 }
 
