@@ -6,6 +6,15 @@
 
 namespace tessera::internal {
 
+void require_memory(const Device& device, std::int64_t bytes, std::string_view what, std::string_view remedy) {
+  const auto needed = static_cast<std::size_t>(bytes);
+  const std::optional<std::size_t> free = device.free_bytes(needed);
+  if (free && *free < needed)
+    throw OutOfMemory(fmt::format("{} take {:.1f} MB, and {} has {:.1f} MB free; {}", what,
+                                  static_cast<double>(needed) * 1e-6, device.name(), static_cast<double>(*free) * 1e-6,
+                                  remedy));
+}
+
 Compute parse_compute(std::string_view text) {
   if (text == "f32") return Compute::f32;
   if (text == "tf32") return Compute::tf32;

@@ -9,6 +9,24 @@
 
 namespace tessera::internal {
 
+/// The matrices and the vectors of a model have so many elements.
+struct WeightCounts {
+  WeightCounts(const Gpt2Config& config, bool has_own_head) {
+    const std::int64_t width = config.width, inner = config.inner;
+    matrices = (config.vocab * (has_own_head ? 2 : 1) + config.positions) * width;
+    vectors = 2 * width;
+    for (int i = 0; i < config.layers; ++i) {
+#define LAYER_VECTOR(member, file_name, size, initial) vectors += size;
+#define LAYER_MATRIX(member, file_name, rows, columns) matrices += std::int64_t{rows} * (columns);
+#include "model/layer_weights.def"
+    }
+  }
+  std::int64_t matrices = 0, vectors = 0;
+};
+
+/// Throws OutOfMemory if the device has less memory than `what` takes.
+void require_memory(const Device& device, std::int64_t bytes, std::string_view what, std::string_view remedy);
+
 /// The weights of a layer; see layer_weights.def.
 template <Element W>
 struct Block {
@@ -22,7 +40,7 @@ class TypedNetwork final : public Gpt2::Network {
  public:
   TypedNetwork(const Device& device, const Checkpoint& checkpoint, const Gpt2::Progress& progress,
                const FirstUse& first)
-      : TypedNetwork(device, checkpoint.config) {
+      : TypedNetwork(device, checkpoint.config, checkpoint.head != checkpoint.wte) {
     const WeightLoader loader(device, checkpoint.file, progress);
     const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
     const auto vector = [&](const StoredTensor* stored) { return loader.load<f32, 1>(*stored); };
@@ -41,7 +59,7 @@ class TypedNetwork final : public Gpt2::Network {
   }
 
   TypedNetwork(const Device& device, const Gpt2Config& config, std::uint64_t seed, const FirstUse& first)
-      : TypedNetwork(device, config) {
+      : TypedNetwork(device, config, false) {
     WeightMaker make(device, seed);
     const std::int64_t width = config.width, inner = config.inner;
     wte = head = make.matrix<W>(config.vocab, width);
@@ -79,8 +97,8 @@ class TypedNetwork final : public Gpt2::Network {
   std::vector<Block<W>> blocks;
 
  private:
-  TypedNetwork(const Device& device, const Gpt2Config& config)
-      : Network(device, config),
+  TypedNetwork(const Device& device, const Gpt2Config& config, bool has_own_head)
+      : Network(with_memory(device, config, has_own_head), config),
         target_{.gpu = device.info().arch.has_value(),
                 .wgmma = matmul_target(device).has_wgmma(),
                 .operands = element_type<P>,
@@ -100,6 +118,14 @@ class TypedNetwork final : public Gpt2::Network {
                            : std::nullopt),
         by_rows_(device, config, target_, along_k_) {}
 
+  static const Device& with_memory(const Device& device, const Gpt2Config& config, bool has_own_head) {
+    const WeightCounts counts(config, has_own_head);
+    require_memory(device,
+                   counts.matrices * static_cast<std::int64_t>(sizeof(W)) +
+                       counts.vectors * static_cast<std::int64_t>(sizeof(f32)),
+                   "the weights of the model", "weights in 16 bits take half of those in 32");
+    return device;
+  }
   static bool has_spare_registers(const Device& device) {
     const auto gpu = matmul_target(device).gpu;
     return !gpu || gpu->registers_more_for_matmuls == 0;

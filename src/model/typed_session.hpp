@@ -17,7 +17,7 @@ class TypedState final : public Session::State {
   TypedState(std::shared_ptr<const Gpt2::Network> owner, const TypedNetwork<P, W>& network, int batch, int capacity)
       : State(network.config(), batch, capacity),
         owner_(std::move(owner)),
-        network_(network),
+        network_(with_memory(network, batch, capacity)),
         stream_(network.device().stream()),
         memory_(network.device(), network.config(), batch, capacity),
         keys_(device(), {batch}),
@@ -187,6 +187,15 @@ class TypedState final : public Session::State {
   }
 
  private:
+  static const TypedNetwork<P, W>& with_memory(const TypedNetwork<P, W>& network, std::int64_t batch,
+                                               std::int64_t capacity) {
+    const Gpt2Config& config = network.config();
+    const std::int64_t bytes =
+        2 * batch * capacity * config.layers * config.width * std::int64_t{sizeof(kernels::Activation<P>)};
+    require_memory(network.device(), bytes, fmt::format("keys and values of {} x {} tokens", batch, capacity),
+                   "a session of fewer sequences or positions takes less");
+    return network;
+  }
   const Device& device() const { return network_.device(); }
   const Kernels<P, W>& kernels() const { return network_.kernels(); }
 

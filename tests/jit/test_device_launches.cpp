@@ -274,6 +274,19 @@ TEST_CASE("stream-K splits matmuls where multiprocessors would be idle", "[jit]"
   CHECK(machine.fake.launches.back().grid == 68);
 }
 
+TEST_CASE("a GPU says how much memory is free, after its pool gave back what it kept", "[jit]") {
+  Machine machine;
+  const Device device = machine.open();
+  const std::size_t before = device.free_bytes().value();
+  const Tensor<f32, 1> x(device, {1 << 18});
+  CHECK(device.free_bytes() == before - (1 << 20));
+  const int trims = machine.fake.count("cuMemPoolTrimTo");
+  device.free_bytes(1 << 20);
+  CHECK(machine.fake.count("cuMemPoolTrimTo") == trims);
+  device.free_bytes(before);
+  CHECK(machine.fake.count("cuMemPoolTrimTo") == trims + 1);
+}
+
 TEST_CASE("a kernel that waits for the previous launch starts while that one ends", "[jit]") {
   Machine machine;
   const auto early = [&](bool waits, bool pdl) {

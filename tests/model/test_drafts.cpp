@@ -241,6 +241,12 @@ TEST_CASE("a draft model drafts what it would continue a text with, however the 
     expect(other, 4);  // two accepted, and other tokens
     expect({7}, 3);    // another text
     expect({7}, 3);    // the same again
+    std::mt19937 rng(1);  // other texts of the same length; most differ in their next tokens
+    for (int i = 0; i < 20; ++i) {
+      Tokens text(8);
+      for (std::int32_t& token : text) token = static_cast<std::int32_t>(rng() % 61);
+      expect(text, 6);
+    }
   }
 }
 

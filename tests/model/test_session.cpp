@@ -79,8 +79,12 @@ class FailingBackend final : public DeviceBackend, public std::enable_shared_fro
 
   const DeviceInfo& info() const override { return cpu_backend()->info(); }
   bool shares_host_memory() const override { return true; }
+  std::optional<std::size_t> free;  // as the system says it; none: it does not
+  std::size_t allocated = 0;
+  std::optional<std::size_t> free_bytes(std::size_t) override { return free; }
   std::shared_ptr<void> allocate(std::size_t bytes) override {
     failure.call();
+    allocated += bytes;
     return cpu_backend()->allocate(bytes);
   }
   std::shared_ptr<void> pinned(std::size_t bytes) override { return allocate(bytes); }
@@ -302,6 +306,35 @@ TEST_CASE("a step of a batch that fails anywhere loses no token", "[model]") {
   }
   failure.calls_left = Failure::never;
   CHECK(call > 200);
+}
+
+TEST_CASE("a model or session that needs more memory than is free is refused before anything is allocated", "[model]") {
+  const auto backend = std::make_shared<FailingBackend>();
+  const Device device(backend);
+  Gpt2Config config = small();
+  config.vocab = 5000, config.width = 160, config.inner = 640, config.positions = 900;
+  // The bytes that an error says are needed.
+  const auto needed = [&](const auto& make) {
+    backend->free = 1000, backend->allocated = 0;
+    const std::string message = error_of(make);
+    INFO(message);
+    CHECK(says(message, {" take ", " MB, and ", " has 0.0 MB free; "}));
+    CHECK(backend->allocated == 0);
+    backend->free = {};
+    return std::stod(message.substr(message.find(" take ") + 6)) * 1e6;
+  };
+  for (const Compute compute : {Compute::f32, Compute::bf16}) {
+    const double weights = needed([&] { Gpt2(device, config, 5, compute); });
+    backend->allocated = 0;
+    const Gpt2 model(device, config, 5, compute);
+    CHECK(std::abs(static_cast<double>(backend->allocated) - weights) < 0.05 * weights);
+    const double cache = needed([&] { Session(model, 7, 900); });
+    CHECK(std::abs(cache - 2.0 * 7 * 900 * 160 * 2 * (compute == Compute::bf16 ? 2 : 4)) < 1e5);
+    backend->free = static_cast<std::size_t>(cache) + 100'000;
+    Session(model, 7, 900);
+    backend->free = {};
+  }
+  CHECK(Device::cpu().free_bytes().value_or(1) > 0);
 }
 
 TEST_CASE("a session or model that cannot be made is an error", "[model]") {

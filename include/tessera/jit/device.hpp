@@ -126,6 +126,9 @@ class Device {
   /// may use it. It is freed with the last owner, after all work enqueued on them before: a tensor may be destroyed
   /// while its launch runs. Throws Error with the size if there is none left.
   std::shared_ptr<void> allocate(std::size_t bytes) const;
+  /// Bytes that can be allocated now, about; none if the system does not say. Memory that is kept for later allocations
+  /// is given back first if less than `wanted` is free without it.
+  std::optional<std::size_t> free_bytes(std::size_t wanted = 0) const;
   /// Pinned host memory, which a GPU accesses directly: for Stream::copy, and for tensors that the host reads. It is
   /// freed with the last owner, once all work enqueued on this device's streams before is done.
   std::shared_ptr<void> pinned(std::size_t bytes) const;

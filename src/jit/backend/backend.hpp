@@ -58,6 +58,9 @@ class DeviceBackend {
   virtual bool shares_host_memory() const = 0;
   virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
   virtual std::shared_ptr<void> pinned(std::size_t bytes) = 0;
+  /// Bytes that can be allocated now, about; none: the system does not say. Memory that is kept for later allocations
+  /// is given back first if less than `wanted` is free without it.
+  virtual std::optional<std::size_t> free_bytes(std::size_t) { return {}; }
   virtual void copy(void* to, const void* from, std::size_t bytes) = 0;
   virtual std::shared_ptr<StreamBackend> stream() = 0;
   virtual std::shared_ptr<StreamBackend> new_stream() = 0;

@@ -7,7 +7,10 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <new>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "tessera/graph/error.hpp"
@@ -83,6 +86,29 @@ std::shared_ptr<void> HostBackend::allocate(std::size_t bytes) {
     return {memory, std::free};
   }
   throw OutOfMemory(fmt::format("there is no memory left for {:.1f} MB", static_cast<double>(bytes) * 1e-6));
+}
+
+namespace {
+
+/// The number behind a word in a file of the kernel; the first word if `after` is empty. None: there is no number.
+std::optional<std::size_t> number_in(const char* file, std::string_view after) {
+  std::ifstream stream(file);
+  std::string word;
+  if (!after.empty())
+    while (stream >> word && word != after) {}
+  std::size_t number = 0;
+  return stream >> number ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+// Linux would grant more, and end the process when it is used.
+std::optional<std::size_t> HostBackend::free_bytes(std::size_t) {
+  std::optional<std::size_t> free = number_in("/proc/meminfo", "MemAvailable:");  // in KiB
+  if (free) *free *= 1024;
+  const auto limit = number_in("/sys/fs/cgroup/memory.max", ""), used = number_in("/sys/fs/cgroup/memory.current", "");
+  if (limit && used) free = std::min(free.value_or(*limit), *limit - std::min(*limit, *used));
+  return free;
 }
 
 void HostBackend::copy(void* to, const void* from, std::size_t bytes) {

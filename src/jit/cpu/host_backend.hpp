@@ -56,6 +56,7 @@ class HostBackend : public DeviceBackend, public std::enable_shared_from_this<Ho
  public:
   const DeviceInfo& info() const override { return info_; }
   bool shares_host_memory() const override { return true; }
+  std::optional<std::size_t> free_bytes(std::size_t wanted) override;
   std::shared_ptr<void> allocate(std::size_t bytes) override;
   std::shared_ptr<void> pinned(std::size_t bytes) override { return allocate(bytes); }
   void copy(void* to, const void* from, std::size_t bytes) override;

@@ -105,6 +105,20 @@ std::shared_ptr<void> CudaBackend::allocate(std::size_t bytes) {
   return {reinterpret_cast<void*>(address), [self = shared_from_this()](void* memory) { self->free(memory); }};
 }
 
+std::optional<std::size_t> CudaBackend::free_bytes(std::size_t wanted) {
+  const ContextScope scope(context_);
+  const OutsideRecording outside(driver());
+  const std::lock_guard lock(memory_mutex_);
+  std::size_t free = 0, total = 0;
+  driver().run(driver().cuMemGetInfo, &free, &total);
+  if (free < wanted && pool_) {
+    driver().cuStreamSynchronize(memory_stream_.get());
+    driver().cuMemPoolTrimTo(pool_, 0);
+    driver().run(driver().cuMemGetInfo, &free, &total);
+  }
+  return free;
+}
+
 void CudaBackend::free(void* memory) noexcept {
   if (process_is_ending()) return;
   try {

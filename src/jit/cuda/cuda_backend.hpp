@@ -40,6 +40,7 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
 
   const DeviceInfo& info() const override { return info_; }
   bool shares_host_memory() const override { return false; }
+  std::optional<std::size_t> free_bytes(std::size_t wanted) override;
   std::shared_ptr<void> allocate(std::size_t bytes) override;
   std::shared_ptr<void> pinned(std::size_t bytes) override;
   void copy(void* to, const void* from, std::size_t bytes) override;

@@ -102,6 +102,7 @@ Stream Device::new_stream() const { return Stream(backend_->new_stream()); }
 Stream Device::stream_from(void* cu_stream) const { return Stream(backend_->stream_from(cu_stream)); }
 bool Device::has(const Stream& stream) const { return &stream.backend().device() == backend_.get(); }
 std::shared_ptr<void> Device::allocate(std::size_t bytes) const { return backend_->allocate(bytes); }
+std::optional<std::size_t> Device::free_bytes(std::size_t wanted) const { return backend_->free_bytes(wanted); }
 std::shared_ptr<void> Device::pinned(std::size_t bytes) const { return backend_->pinned(bytes); }
 bool Device::shares_host_memory() const { return backend_->shares_host_memory(); }
 void Device::synchronize() const {
