@@ -1,4 +1,4 @@
-// What all functions of libtessera_c share: handles, and exceptions as a status.
+// Shared by all functions of libtessera_c: handles, and exceptions as a status.
 #pragma once
 #include <fmt/format.h>
 
