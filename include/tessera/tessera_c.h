@@ -29,7 +29,7 @@ typedef struct tessera_session tessera_session;
 typedef enum tessera_status {
   TESSERA_OK = 0,
   TESSERA_ERROR = 1,         /* a mistake of the caller or in the input, or a device that failed */
-  TESSERA_OUT_OF_MEMORY = 2, /* of the host */
+  TESSERA_OUT_OF_MEMORY = 2, /* of the host, or less than a model or session takes is free */
   TESSERA_INTERNAL = 3       /* a mistake in Tessera: please report it */
 } tessera_status;
 
@@ -157,6 +157,9 @@ tessera_status tessera_tokenizer_encode(const tessera_tokenizer* tokenizer, cons
  * no UTF-8 become U+FFFD. */
 tessera_status tessera_tokenizer_decode(const tessera_tokenizer* tokenizer, const int32_t* ids, size_t count, char* text,
                                         size_t capacity, size_t* bytes);
+/* The bytes of one token, often only a part of a character: *bytes of them, of which at most `capacity` are written. */
+tessera_status tessera_tokenizer_bytes(const tessera_tokenizer* tokenizer, int32_t id, char* text, size_t capacity,
+                                       size_t* bytes);
 void tessera_tokenizer_free(tessera_tokenizer* tokenizer);
 
 /* Loads a GPT-2 model from such a folder or name. `type` of the matmul operands: "f32", "tf32" or "bf16"; null is
@@ -165,6 +168,8 @@ tessera_status tessera_model_open(const tessera_device* device, const char* path
                                   tessera_model** model);
 /* The numbers of its tokens and of its positions; either may be null. */
 tessera_status tessera_model_extents(const tessera_model* model, int32_t* vocabulary, int32_t* positions);
+/* The tokens that end a text, of its config.json: *count of them, of which at most `capacity` are written. */
+tessera_status tessera_model_end_tokens(const tessera_model* model, int32_t* ids, size_t capacity, size_t* count);
 void tessera_model_free(tessera_model* model);
 
 /* How a token is chosen; tessera_sampling_greedy() for the values that leave each filter out. */
@@ -178,25 +183,26 @@ typedef struct tessera_sampling {
 } tessera_sampling;
 tessera_sampling tessera_sampling_greedy(void);
 
-/* `sequences` texts of up to `capacity` tokens, with their keys and values. Calls with the same session run one after
- * the other. */
+/* `sequences` texts of up to `capacity` tokens, with their keys and values. */
 tessera_status tessera_session_new(const tessera_model* model, int32_t sequences, int32_t capacity,
                                    tessera_session** session);
 /* Appends counts[i] tokens to each sequence; `tokens` has those of all, in order. A sequence without tokens is unchanged.
- * Nothing is appended after a failure. */
+ * Nothing is appended after a failure, but there may be no logits then until an append succeeds. */
 tessera_status tessera_session_append(tessera_session* session, const int32_t* tokens, const size_t* counts);
 /* Chooses the next token of each sequence from the logits of its last one, and does not append it; those of sequences
  * that got no token by the last append are meaningless. `streams`, one for each sequence, distinguish random draws with
  * the same seed; null is their numbers. */
 tessera_status tessera_session_sample(tessera_session* session, const tessera_sampling* sampling, const int64_t* streams,
                                       int32_t* tokens);
-/* The logits of each sequence's last token: sequences times vocabulary numbers. */
+/* The logits of each sequence's last token: sequences times vocabulary numbers, meaningless for sequences that got no
+ * token by the last append. */
 tessera_status tessera_session_logits(tessera_session* session, float* logits);
 /* The number of tokens of a sequence. */
 tessera_status tessera_session_length(const tessera_session* session, int32_t sequence, int32_t* length);
 /* Shortens a sequence to its first `length` tokens. */
 tessera_status tessera_session_truncate(tessera_session* session, int32_t sequence, int32_t length);
-/* Makes a sequence a copy of one of a session of the same model, which may be the same session. */
+/* Makes a sequence a copy of one of a session of the same model, which may be the same session. It has no next token
+ * until tokens are appended to it. If the copy itself fails, the sequence is empty. */
 tessera_status tessera_session_copy(tessera_session* session, int32_t sequence, const tessera_session* from, int32_t of);
 void tessera_session_free(tessera_session* session);
 

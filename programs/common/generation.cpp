@@ -135,10 +135,12 @@ Ids Generation::step(const GenerationParams& params, std::span<const std::size_t
     // Positions repeat after a shift; random numbers must not.
     streams[text] += shifts_[text] << 32;
   }
-  const Stopwatch stopwatch;
   const bool may_draft = params.draft_tokens > 0 && tokens_.size() == 1 && !given_[0];
-  if (may_draft && verified_.empty() && gain_.drafts() && verify_draft(params, streams))
-    gain_.drafted(stopwatch.milliseconds(), verified_.size());
+  const bool drafts = may_draft && verified_.empty() && gain_.drafts();
+  // A draft model may have missed tokens while there were no drafts.
+  if (drafts && drafter_) clock_.time(timings_.draft, [&] { drafter_->read(tokens_[0]); });
+  const Stopwatch stopwatch;
+  if (drafts && verify_draft(params, streams)) gain_.drafted(stopwatch.milliseconds(), verified_.size());
   if (!verified_.empty()) {
     const std::int32_t token = verified_.front();
     verified_.pop_front();

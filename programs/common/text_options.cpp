@@ -45,7 +45,9 @@ void check_together(const TextOptions& options) {
   refuse(options.batch_size == 0, "--batch-size is 0; it must be at least 1");
   refuse(options.batch_size > 65536, "--batch-size is above 65536");
   refuse(options.lookup > 64, "--lookup is above 64");
-  refuse(options.draft_tokens < 1 || options.draft_tokens > 64, "--draft-tokens is not in 1 to 64");
+  refuse(options.draft_tokens && (*options.draft_tokens < 1 || *options.draft_tokens > 64),
+         "--draft-tokens is not in 1 to 64");
+  refuse(options.draft_tokens && !options.draft, "--draft-tokens requires --draft");
   const bool is_for_one = !options.batch && options.samples == 1;
   refuse(options.lookup > 0 && !is_for_one, "--lookup is for one text; --batch and --samples exclude it");
   refuse(options.draft && !is_for_one, "--draft is for one text; --batch and --samples exclude it");
@@ -98,7 +100,7 @@ TextOptions TextOptions::parse(CommandLine& line) {
               "Drafts by a smaller model with the same vocabulary, verified as\nthose of --lookup; a folder or a name, "
               "as of --model");
   line.option("--draft-tokens", options.draft_tokens, "N",
-              fmt::format("Tokens of each draft of --draft [{}]", options.draft_tokens));
+              fmt::format("Tokens of each draft of --draft [{}]", default_draft));
   line.flag("--json", options.json, "Prints one JSON object per text, and nothing else on stdout");
   line.flag("--print-ids", options.print_ids,
             "Prints ids instead of text, for the prompt and all new tokens, on one\nline, separated by blanks");

@@ -14,8 +14,8 @@ struct TextOptions {
   ModelOptions model;
   std::optional<std::string> prompt, file, batch, draft;
   std::optional<Ids> prompt_ids;
-  std::optional<std::uint32_t> new_tokens;
-  std::uint32_t samples = 1, batch_size = 8, lookup = 0, draft_tokens = 4;
+  std::optional<std::uint32_t> new_tokens, draft_tokens;
+  std::uint32_t samples = 1, batch_size = 8, lookup = 0;
   std::optional<float> temperature, top_p, min_p, repetition_penalty;
   std::optional<std::int32_t> top_k;
   std::optional<std::uint64_t> seed;
@@ -36,8 +36,9 @@ struct TextOptions {
   FirstUse first_use(const GenerationDefaults& wishes, const Tokenizer* tokenizer) const;
 
  private:
+  static constexpr std::uint32_t default_draft = 4;
   /// Tokens of each draft; 0: there are no drafts.
-  std::size_t drafted() const { return draft ? draft_tokens : lookup; }
+  std::size_t drafted() const { return draft ? draft_tokens.value_or(default_draft) : lookup; }
 };
 
 }  // namespace tessera::internal

@@ -92,6 +92,8 @@ _MODELS = [
     ("tokenizer_open", c_char_p, POINTER(c_void_p)),
     ("tokenizer_encode", c_void_p, c_char_p, c_size_t, POINTER(c_int32), c_size_t, POINTER(c_size_t)),
     ("tokenizer_decode", c_void_p, POINTER(c_int32), c_size_t, POINTER(c_char), c_size_t, POINTER(c_size_t)),
+    ("tokenizer_bytes", c_void_p, c_int32, POINTER(c_char), c_size_t, POINTER(c_size_t)),
+    ("model_end_tokens", c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t)),
     ("model_open", c_void_p, c_char_p, c_char_p, POINTER(c_void_p)),
     ("model_extents", c_void_p, POINTER(c_int32), POINTER(c_int32)),
     ("session_new", c_void_p, c_int32, c_int32, POINTER(c_void_p)),
@@ -313,8 +315,20 @@ def _require_models():
         raise Error("this libtessera_c has no models, since it was built without nlohmann-json")
 
 
+def _integers(kind, numbers):
+    """An array of integers, which ctypes would otherwise reduce to their lowest bits."""
+    numbers = [operator.index(number) for number in numbers]
+    array = (kind * len(numbers))(*numbers)
+    if array[:] != numbers:
+        raise OverflowError(f"{numbers} do not all fit in {8 * ctypes.sizeof(kind)} bits")
+    return array
+
+
+def _int32s(numbers):
+    return _integers(c_int32, numbers)
+
+
 def _sequence(session, sequence):
-    """A number of a sequence, which ctypes would otherwise reduce modulo 2^32."""
     number = operator.index(sequence)
     if not 0 <= number < session.sequences:
         raise IndexError(f"there is no sequence {number} in a session of {session.sequences}")
@@ -343,12 +357,13 @@ class Tokenizer(_Handle):
         _lib.tessera_tokenizer_decode(self, ids, len(ids), text, len(text), byref(count))
         return text.raw.decode()
 
-
-def _int32s(numbers):
-    numbers = [operator.index(number) for number in numbers]
-    if not all(-(1 << 31) <= number < 1 << 31 for number in numbers):
-        raise OverflowError("token ids do not all fit in 32 bits")
-    return (c_int32 * len(numbers))(*numbers)
+    def bytes_of(self, id):
+        """The bytes of one token, often only a part of a character: for a text that is printed token by token."""
+        (id,), count = _int32s([id]), c_size_t()
+        _lib.tessera_tokenizer_bytes(self, id, None, 0, byref(count))
+        text = (c_char * count.value)()
+        _lib.tessera_tokenizer_bytes(self, id, text, len(text), byref(count))
+        return text.raw
 
 
 class Model(_Handle):
@@ -363,6 +378,11 @@ class Model(_Handle):
         vocabulary, positions = c_int32(), c_int32()
         _lib.tessera_model_extents(self, byref(vocabulary), byref(positions))
         self.vocabulary, self.positions = vocabulary.value, positions.value
+        count = c_size_t()
+        _lib.tessera_model_end_tokens(self, None, 0, byref(count))
+        ends = (c_int32 * count.value)()
+        _lib.tessera_model_end_tokens(self, ends, len(ends), byref(count))
+        self.end_tokens = ends[:]  # those that end a text
 
     def session(self, sequences=1, capacity=None):
         """Texts of up to `capacity` tokens each; None: as many as the model has positions."""
@@ -392,16 +412,17 @@ class Session(_Handle):
         for name, value in sampling.items():
             if name not in dict(how._fields_):
                 raise TypeError(f"sampling has no {name}; it has {', '.join(dict(how._fields_))}")
-            setattr(how, name, value)
+            kind = dict(how._fields_)[name]
+            setattr(how, name, float(value) if kind is c_float else _integers(kind, [value])[0])
         if streams is not None and len(streams) != self.sequences:
             raise ValueError(f"{len(streams)} streams are given to a session of {self.sequences}")
-        given = None if streams is None else (c_int64 * self.sequences)(*streams)
+        given = None if streams is None else _integers(c_int64, streams)
         _lib.tessera_session_sample(self, byref(how), given, tokens)
         return list(tokens)
 
     def logits(self):
         """The logits of each sequence's last token: a memoryview [sequences, vocabulary] of floats, as numpy.asarray
-        takes it."""
+        takes it; meaningless for sequences that got no token by the last append."""
         values = (c_float * self.model.vocabulary * self.sequences)()
         _lib.tessera_session_logits(self, ctypes.cast(values, POINTER(c_float)))
         return memoryview(values).cast("B").cast("f", [self.sequences, self.model.vocabulary])

@@ -1,5 +1,6 @@
 // Language models in libtessera_c.
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <numeric>
 #include <span>
@@ -76,6 +77,10 @@ tessera_status tessera_tokenizer_decode(const tessera_tokenizer* tokenizer, cons
     write(use(tokenizer).tokenizer.decode(values(ids, count, "ids")), text, capacity, result(bytes));
   });
 }
+tessera_status tessera_tokenizer_bytes(const tessera_tokenizer* tokenizer, int32_t id, char* text, size_t capacity,
+                                       size_t* bytes) {
+  return guarded(__func__, [&] { write(use(tokenizer).tokenizer.bytes_of(id), text, capacity, result(bytes)); });
+}
 void tessera_tokenizer_free(tessera_tokenizer* tokenizer) { delete tokenizer; }
 
 tessera_status tessera_model_open(const tessera_device* device, const char* path, const char* type,
@@ -92,6 +97,9 @@ tessera_status tessera_model_extents(const tessera_model* model, int32_t* vocabu
     if (vocabulary) *vocabulary = config.vocab;
     if (positions) *positions = config.positions;
   });
+}
+tessera_status tessera_model_end_tokens(const tessera_model* model, int32_t* ids, size_t capacity, size_t* count) {
+  return guarded(__func__, [&] { write(use(model).model.config().eos, ids, capacity, result(count)); });
 }
 void tessera_model_free(tessera_model* model) { delete model; }
 
@@ -111,6 +119,9 @@ tessera_status tessera_session_append(tessera_session* session, const int32_t* t
   return guarded(__func__, [&] {
     tessera_session& handle = use(session);
     const std::span<const std::size_t> all = values(counts, handle.sequences, "counts");
+    for (const std::size_t count : all)
+      if (count > static_cast<std::size_t>(std::numeric_limits<int32_t>::max()) / all.size())
+        throw Error(fmt::format("{} tokens are too many to append", count));
     std::span<const int32_t> rest = values(tokens, std::accumulate(all.begin(), all.end(), std::size_t{0}), "tokens");
     std::vector<std::vector<std::int32_t>> appended;
     for (const std::size_t count : all) {

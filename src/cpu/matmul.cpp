@@ -1,6 +1,6 @@
 // Matmuls with sums of f32: a block of the result stays in registers while the loop runs over k. Operands of f16 and
-// bf16 are widened in registers. The terms of a sum are added in the order of k for any number of rows. Other types use
-// Eigen.
+// bf16 are widened in registers. Except in dot products, the terms of a sum are added in the order of k, for any number
+// of rows. Other types use Eigen.
 #include "cpu/matmul.hpp"
 
 #include <Eigen/Core>
@@ -15,7 +15,7 @@
 #include "graph/math.hpp"
 #include "graph/of_this_thread.hpp"
 
-#ifdef __F16C__
+#if defined(__F16C__) || defined(__FMA__)
 #include <immintrin.h>
 #endif
 
@@ -71,6 +71,14 @@ Lanes multiply_add(Lanes a, Lanes b, Lanes c) {
   return _mm512_fmadd_ps(a, b, c);
 #elif defined(__FMA__)
   return _mm256_fmadd_ps(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
+float multiply_add(float a, float b, float c) {
+#if defined(__AVX512F__) || defined(__FMA__)
+  return std::fma(a, b, c);
 #else
   return a * b + c;
 #endif
@@ -132,7 +140,7 @@ void add_rows(const float* a, std::int64_t a_stride, const T* b, std::int64_t b_
   for (int p = 0; p < k; ++p)
     for (int r = 0; r < rows; ++r)
       for (int last = j; last < n; ++last)
-        c[r * n + last] = std::fma(a[r * a_stride + p], widen(b[p * b_stride + last]), c[r * n + last]);
+        c[r * n + last] = multiply_add(a[r * a_stride + p], widen(b[p * b_stride + last]), c[r * n + last]);
 }
 
 // For 1 to most_rows rows.
@@ -264,13 +272,13 @@ void add_packed(const float* a, std::int64_t a_stride, const Matrix& b, float* c
 
 template <class T>
 void add_product(const float* a, std::int64_t a_stride, const Matrix& b, float* c, int m, int n, int k) {
+  if (m == 1 && b.row_stride == 1 && (n == 1 || b.column_stride != 1)) return add_dots<T>(a, b, c, n, k);
   if (m <= most_rows && (b.column_stride == 1 || n == 1)) return add_rows<T>(m, a, a_stride, b, c, n, k);
-  if (m == 1 && b.row_stride == 1) return add_dots<T>(a, b, c, n, k);
   add_packed<T>(a, a_stride, b, c, m, n, k);
 }
 
 void multiply_add(Matrix a, Matrix b, float* c, int m, int n, int k) {
-  if (n == 1 && m > 1) {  // a result of one column is one of one row
+  if (n == 1) {  // a result of one column is one of one row
     std::swap(a, b);
     for (Matrix* matrix : {&a, &b}) std::swap(matrix->row_stride, matrix->column_stride);
     std::swap(m, n);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <utility>
 
 namespace tessera::internal {
@@ -26,6 +27,7 @@ ContinuousBatch::ContinuousBatch(const Gpt2& model, const Sampling& sampling, co
       prompts_(model, 1, options_.capacity),
       sequences_(static_cast<std::size_t>(options_.sequences)) {
   check(sampling);
+  prompts_.run_ahead(false);  // its tokens go to session_
 }
 
 std::size_t ContinuousBatch::running() const {
@@ -64,8 +66,16 @@ void ContinuousBatch::remove(std::int64_t number) {
 }
 
 std::vector<TextToken> ContinuousBatch::step() {
-  read_prompts();
+  std::exception_ptr failure;  // of a prompt: the other texts go on
+  try {
+    read_prompts();
+  } catch (const OutOfMemory&) {
+    failure = std::current_exception();
+  } catch (const Error& error) {
+    failure = std::make_exception_ptr(Error(fmt::format("text {}: {}", waiting_.front().number, error.what())));
+  }
   continue_texts();
+  if (failure) std::rethrow_exception(failure);
   return std::exchange(made_, {});
 }
 

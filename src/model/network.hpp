@@ -123,7 +123,8 @@ class TypedNetwork final : public Gpt2::Network {
     require_memory(device,
                    counts.matrices * static_cast<std::int64_t>(sizeof(W)) +
                        counts.vectors * static_cast<std::int64_t>(sizeof(f32)),
-                   "the weights of the model", "weights in 16 bits take half of those in 32");
+                   "the weights of the model",
+                   sizeof(W) > 2 ? "weights in 16 bits take half" : "a smaller model takes less");
     return device;
   }
   static bool has_spare_registers(const Device& device) {

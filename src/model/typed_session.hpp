@@ -149,7 +149,7 @@ class TypedState final : public Session::State {
   }
 
   void copy(int sequence, const State& from, int of) override {
-    const auto& source = dynamic_cast<const TypedState&>(from);
+    const auto& source = static_cast<const TypedState&>(from);
     const Text& text = source.text_[static_cast<std::size_t>(of)];
     const auto length = static_cast<std::int64_t>(text.tokens.size());
     computed_ahead_ = false;

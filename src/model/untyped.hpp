@@ -34,11 +34,11 @@ using Tokens = std::span<const std::vector<std::int32_t>>;
 /// The sequences of a session, independent of its element types.
 class Session::State {
  public:
-  State(const Gpt2Config& config, int batch, int capacity)
-      : lengths_(static_cast<std::size_t>(batch)), capacity_(capacity) {
+  State(const Gpt2Config& config, int batch, int capacity) : capacity_(capacity) {
     if (batch < 1) throw Error(fmt::format("a session has at least 1 sequence, not {}", batch));
     if (capacity < 1 || capacity > config.positions)
       throw Error(fmt::format("{} positions are requested; the model supports 1 to {}", capacity, config.positions));
+    lengths_.resize(static_cast<std::size_t>(batch));
   }
   virtual ~State() = default;
   // A step has three parts: prepare() may fail and changes nothing; compute() changes activations, logits, unused parts

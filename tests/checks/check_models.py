@@ -40,6 +40,9 @@ for options, sampling in [(["--temp", "0"], {}),
     ids = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     assert text_of(model, tokenizer, 20, **sampling) == [int(id) for id in ids.split()], options
 
+assert b"".join(map(tokenizer.bytes_of, tokenizer.encode("Größe"))) == "Größe".encode()
+assert model.end_tokens and all(0 <= token < model.vocabulary for token in model.end_tokens)
+
 # Two texts at once, one of which is left out, and logits.
 session = model.session(2, 50)
 session.append([1, 2, 3], [4])
@@ -66,6 +69,11 @@ refused(tessera.Error, "not in the vocabulary", lambda: session.append([model.vo
 refused(ValueError, "a session of 2", lambda: session.append([1]))
 refused(OverflowError, "32 bits", lambda: session.append([1 << 32], []))
 refused(tessera.Error, "temperature", lambda: session.sample(temperature=-1))
+refused(OverflowError, "32 bits", lambda: session.sample(top_k=1 << 32))
+refused(OverflowError, "64 bits", lambda: session.sample(seed=-1))
+refused(OverflowError, "64 bits", lambda: session.sample(streams=[0, 1 << 64]))
+refused(tessera.Error, "at least 1 sequence", lambda: model.session(-1))
+refused(tessera.Error, "negative", lambda: tokenizer.bytes_of(-1))
 refused(TypeError, "top_q", lambda: session.sample(top_q=1))
 refused(ValueError, "streams", lambda: session.sample(streams=[1]))
 refused(IndexError, "no sequence 2", lambda: session.length(2))

@@ -189,6 +189,7 @@ TEST_CASE("a batch rejects what it cannot do, and goes on", "[model]") {
   const std::map<std::int64_t, Result> results = finish(batch);
   CHECK((results.at(0).tokens.size() == 1 && results.at(0).finished == FinishReason::capacity));
   CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.sequences = 0}), Catch::Contains("at least 1 sequence"));
+  CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.sequences = -1}), Catch::Contains("at least 1 sequence"));
   CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.prompt_tokens = 0}), Catch::Contains("at least 1 token"));
   CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.capacity = 61}), Catch::Contains("1 to 60"));
   CHECK_THROWS_AS(ContinuousBatch(model, {.temperature = -1}, {}), Error);

@@ -142,6 +142,7 @@ TEST_CASE("drafts: rejects what it cannot do", "[programs]") {
   check_refused("generate", {"--draft", "d", "--samples", "2", "x"}, {"--draft is for one text"});
   check_refused("generate", {"--draft", "d", "--repeat-penalty", "1.1", "x"}, {"--draft cannot verify drafts"});
   check_refused("generate", {"--draft", "d", "--lookup", "2", "x"}, {"--lookup", "--draft"});
+  check_refused("generate", {"--draft-tokens", "3", "x"}, {"--draft-tokens requires --draft"});
   for (const char* count : {"0", "65"})
     check_refused("generate", {"--draft", "d", "--draft-tokens", count, "x"}, {"--draft-tokens is not in 1 to 64"});
   check_refused("generate", {"--lookup", "65", "x"}, {"--lookup is above 64"});

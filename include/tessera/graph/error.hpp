@@ -16,7 +16,7 @@ inline Error launch_refused(const std::string& kernel, const std::string& why) {
   return Error("launch of kernel '" + kernel + "' refused: " + why);
 }
 
-/// The host has no memory left for the request.
+/// The host has no memory left for the request, or less memory is free than a model or a session takes.
 struct OutOfMemory : Error {
   using Error::Error;
 };

@@ -57,9 +57,10 @@ class ContinuousBatch {
   /// Ends a text early; nothing happens if it has ended.
   void remove(std::int64_t text);
 
-  /// Reads prompts of waiting texts, as far as sequences are free, and continues all others by a token. Returns the new
-  /// tokens. Error as Session::append() and Session::sample(); the texts are unchanged then, and a further call tries
-  /// again.
+  /// Reads prompts of waiting texts, as far as sequences are free, and then continues every text that has a sequence by
+  /// a token, also those that just got their first one. Returns the new tokens, in that order. Error as
+  /// Session::append() and Session::sample(), which names the text if a prompt is at fault; the others go on then. No
+  /// token is lost, and a further call tries again.
   std::vector<TextToken> step();
 
   /// Texts that have not ended, and those of them that have no sequence yet.

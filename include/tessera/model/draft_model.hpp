@@ -17,6 +17,8 @@ class DraftModel {
   /// For texts of up to `capacity` tokens, or as many as the model has positions for.
   DraftModel(const Gpt2& model, int capacity);
 
+  /// Computes all of a text but its last token, as far as it differs from that of the last call. draft() does so, too.
+  void read(std::span<const std::int32_t> text);
   /// The `count` tokens that the model chooses behind a text of at least one token; fewer, or none, if there is no
   /// room. They are drawn with the seed, stream and position with which Session::sample() draws tokens of the text, so
   /// that similar models choose equal ones. Tokens shared with the text of the last call are not computed again.
@@ -26,6 +28,7 @@ class DraftModel {
 
  private:
   Session session_;
+  bool runs_ahead_;
   std::vector<std::int32_t> text_;  // that the session holds
 };
 

@@ -79,9 +79,9 @@ void HostKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
 std::shared_ptr<void> HostBackend::allocate(std::size_t bytes) {
   // Large pages need fewer TLB entries, and are zeroed sooner. Without them, nothing is lost.
   constexpr std::size_t vector = 64, large_page = std::size_t{1} << 21;
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + vector - 1) / vector * vector;
   const bool is_large = bytes >= large_page;
-  if (void* memory = rounded >= bytes ? std::aligned_alloc(is_large ? large_page : vector, rounded) : nullptr) {
+  void* memory = nullptr;
+  if (::posix_memalign(&memory, is_large ? large_page : vector, std::max<std::size_t>(bytes, 1)) == 0) {
     if (is_large) ::madvise(memory, bytes / large_page * large_page, MADV_HUGEPAGE);
     return {memory, std::free};
   }
@@ -107,7 +107,12 @@ std::optional<std::size_t> HostBackend::free_bytes(std::size_t) {
   std::optional<std::size_t> free = number_in("/proc/meminfo", "MemAvailable:");  // in KiB
   if (free) *free *= 1024;
   const auto limit = number_in("/sys/fs/cgroup/memory.max", ""), used = number_in("/sys/fs/cgroup/memory.current", "");
-  if (limit && used) free = std::min(free.value_or(*limit), *limit - std::min(*limit, *used));
+  if (limit && used) {
+    std::size_t cached = 0;  // files, which make room
+    for (const char* what : {"inactive_file", "active_file"})
+      cached += number_in("/sys/fs/cgroup/memory.stat", what).value_or(0);
+    free = std::min(free.value_or(*limit), *limit - std::min(*limit, *used - std::min(*used, cached)));
+  }
   return free;
 }
 

@@ -90,9 +90,7 @@ Body take_early_loads(const Plan& plan, Body& body) {
   return early;
 }
 
-// After the role's prefetch before the wait; if it has none, after its SetMaxNReg. These roles do not trigger the next
-// launch, which begins when their CTAs have ended: their grids may have fewer CTAs than the GPU has SMs, which CTAs of
-// the next launch would then crowd.
+// After the role's prefetch before the wait; if it has none, after its SetMaxNReg.
 void wait_in_role(Body& steps) {
   const auto behind = [&]<class Kind>() {
     const auto found = std::ranges::find_if(steps, [](const Step& step) { return step.action.is<Kind>(); });
@@ -140,6 +138,8 @@ void place_pdl_waits(Plan& plan) {
     wait.push_back({GridDependencyTrigger{}});
     early = take_what_needs_no_wait(plan, first.roles.front().body);
   }
+  // Warp-specialized kernels do not trigger the next launch, which begins when their CTAs have ended: a grid with fewer
+  // CTAs than the GPU has SMs leaves some idle, which CTAs of the next launch would crowd.
   if (!plan.prefetched_before_wait().empty()) {
     for (Role& role : first.roles) wait_in_role(role.body);
   } else if (!early.empty()) {
