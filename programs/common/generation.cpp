@@ -27,12 +27,6 @@ std::int32_t first_token(const Gpt2Config& config) {
   throw Error("the prompt is empty, and the model has no token to begin with");
 }
 
-void check_vocabulary(const Ids& ids, const Gpt2Config& config) {
-  for (const std::int32_t id : ids)
-    if (id < 0 || id >= config.vocab)
-      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
-}
-
 Generation::Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings, const Gpt2* drafter)
     : config_(model.config()),
       positions_(static_cast<std::size_t>(config_.positions)),

@@ -34,9 +34,6 @@ struct GenerationParams {
 /// Throws Error if there is none.
 std::int32_t first_token(const Gpt2Config& config);
 
-/// Throws Error that names the first token that is not in the vocabulary.
-void check_vocabulary(const Ids& ids, const Gpt2Config& config);
-
 class Generation {
  public:
   /// For so many texts of up to `capacity` tokens. Drafts are made by `drafter`, if there is one, else by prompt

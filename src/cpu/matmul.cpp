@@ -15,7 +15,7 @@
 #include "graph/math.hpp"
 #include "graph/of_this_thread.hpp"
 
-#if defined(__F16C__) || defined(__FMA__)
+#if defined(__F16C__) || defined(__FMA__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 
@@ -272,6 +272,7 @@ void add_packed(const float* a, std::int64_t a_stride, const Matrix& b, float* c
 
 template <class T>
 void add_product(const float* a, std::int64_t a_stride, const Matrix& b, float* c, int m, int n, int k) {
+  // A single element has the bits that it has in a column of several.
   if (m == 1 && b.row_stride == 1 && (n == 1 || b.column_stride != 1)) return add_dots<T>(a, b, c, n, k);
   if (m <= most_rows && (b.column_stride == 1 || n == 1)) return add_rows<T>(m, a, a_stride, b, c, n, k);
   add_packed<T>(a, a_stride, b, c, m, n, k);

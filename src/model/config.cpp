@@ -184,6 +184,12 @@ Preset gpt2_like(std::string_view name, std::int32_t layers, std::int32_t width,
 
 }  // namespace
 
+void check_vocabulary(std::span<const std::int32_t> ids, const Gpt2Config& config) {
+  for (const std::int32_t id : ids)
+    if (id < 0 || id >= config.vocab)
+      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
+}
+
 void check(const Gpt2Config& config) {
   for (const auto& [key, member, most] : sizes) {
     const std::int32_t value = config.*member;

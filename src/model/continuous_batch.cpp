@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 namespace tessera::internal {
@@ -22,7 +23,7 @@ ContinuousBatch::Options checked(ContinuousBatch::Options options, const Gpt2& m
 ContinuousBatch::ContinuousBatch(const Gpt2& model, const Sampling& sampling, const Options& options)
     : sampling_(sampling),
       options_(checked(options, model)),
-      vocab_(model.config().vocab),
+      config_(model.config()),
       session_(model, options_.sequences, options_.capacity),
       prompts_(model, 1, options_.capacity),
       sequences_(static_cast<std::size_t>(options_.sequences)) {
@@ -45,9 +46,7 @@ std::int64_t ContinuousBatch::add(TextRequest request) {
   if (request.prompt.size() > static_cast<std::size_t>(options_.capacity))
     throw Error(fmt::format("the prompt has {} tokens, and a sequence of the batch has room for {}; shorten it",
                             request.prompt.size(), options_.capacity));
-  for (const std::int32_t id : request.prompt)
-    if (id < 0 || id >= vocab_)
-      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, vocab_ - 1));
+  check_vocabulary(request.prompt, config_);
   if (request.new_tokens < 1) throw Error(fmt::format("{} new tokens are requested; at least 1", request.new_tokens));
   if (options_.when_full == WhenFull::refuse && texts() >= sequences_.size())
     throw Error(
@@ -67,12 +66,16 @@ void ContinuousBatch::remove(std::int64_t number) {
 
 std::vector<TextToken> ContinuousBatch::step() {
   std::exception_ptr failure;  // of a prompt: the other texts go on
+  const auto of_first = [&](const auto& error) {
+    using Kind = std::remove_cvref_t<decltype(error)>;
+    return std::make_exception_ptr(Kind(fmt::format("text {}: {}", waiting_.front().number, error.what())));
+  };
   try {
     read_prompts();
-  } catch (const OutOfMemory&) {
-    failure = std::current_exception();
+  } catch (const OutOfMemory& error) {
+    failure = of_first(error);
   } catch (const Error& error) {
-    failure = std::make_exception_ptr(Error(fmt::format("text {}: {}", waiting_.front().number, error.what())));
+    failure = of_first(error);
   }
   continue_texts();
   if (failure) std::rethrow_exception(failure);

@@ -23,9 +23,7 @@ void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
         fmt::format("tokens for {} sequences are given to a session of {}", tokens.size(), state_->lengths_.size()));
   std::size_t longest = 0;
   for (std::size_t b = 0; b < tokens.size(); ++b) {
-    for (const std::int32_t id : tokens[b])
-      if (id < 0 || id >= config_.vocab)
-        throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config_.vocab - 1));
+    check_vocabulary(tokens[b], config_);
     const std::size_t length = static_cast<std::size_t>(state_->lengths_[b]) + tokens[b].size();
     if (length > static_cast<std::size_t>(state_->capacity_))
       throw Error(
@@ -138,9 +136,7 @@ void Session::all_logits(const Tensor<bf16, 2>& logits) {
   state_->all_logits(logits);
 }
 std::vector<float> Session::log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) {
-  for (const std::int32_t id : targets)
-    if (id < 0 || id >= config_.vocab)
-      throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config_.vocab - 1));
+  check_vocabulary(targets, config_);
   if (logits.size() != targets.size() * static_cast<std::size_t>(config_.vocab))
     throw Error(fmt::format("{} logits are given for {} tokens of a vocabulary of {}", logits.size(), targets.size(),
                             config_.vocab));

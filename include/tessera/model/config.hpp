@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,8 @@ struct Gpt2Config {
 /// fits 63 bits) and heads divides the width. bos and eos may be outside of the vocabulary: no logit belongs to such a
 /// token.
 void check(const Gpt2Config& config);
+/// Error that names the first token that is not in the vocabulary.
+void check_vocabulary(std::span<const std::int32_t> ids, const Gpt2Config& config);
 
 /// Reads `folder`/config.json and checks it. Required keys are vocab_size, n_positions (or n_ctx), n_embd, n_layer and
 /// n_head; the others have the defaults of transformers (n_inner: 4 n_embd). Unknown keys are ignored. Error that names

@@ -84,7 +84,7 @@ class ContinuousBatch {
 
   Sampling sampling_;
   Options options_;
-  int vocab_;
+  Gpt2Config config_;
   Session session_, prompts_;                   // the second has one sequence
   std::vector<std::int32_t> read_;              // the tokens of prompts_
   std::deque<Text> waiting_;                    // the prompt of the first may be read in part
@@ -94,5 +94,5 @@ class ContinuousBatch {
   bool appended_ = false;  // are the last tokens of all running texts appended, and only the next ones missing?
 };
 
-}  // namespace gnu::visibility("default")]]internal
+}  // namespace internal
 }  // namespace tessera

@@ -32,5 +32,5 @@ class DraftModel {
   std::vector<std::int32_t> text_;  // that the session holds
 };
 
-}  // namespace gnu::visibility("default")]]internal
+}  // namespace internal
 }  // namespace tessera

@@ -55,7 +55,7 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   const cuda::Driver& driver() const { return context_.driver(); }
   const CudaSettings& settings() const { return settings_; }
   bool has_pools() const { return pool_ != nullptr; }
-  unsigned shared_bytes() const { return shared_bytes_; }  ///< shared memory of a multiprocessor
+  unsigned multiprocessor_shared_bytes() const { return multiprocessor_shared_bytes_; }
 
   /// Returns the code for a variant, loaded on first use. It stays loaded as long as the device exists, because
   /// launches and recorded graphs may use it after its kernel is gone. If the driver rejects cached code, compiles it
@@ -111,7 +111,7 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   cuda::PrimaryContext context_;
   CudaSettings settings_;
   DeviceInfo info_;
-  unsigned shared_bytes_ = 0;
+  unsigned multiprocessor_shared_bytes_ = 0;
   cuda::CUmemoryPool pool_ = nullptr;  // null: the device does not support pools
 
   // Memory is allocated and freed on a stream of its own, so that neither is ever recorded. That stream waits for all

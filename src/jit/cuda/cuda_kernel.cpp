@@ -399,7 +399,7 @@ int CudaKernel::blocks_at_once(const Code& code, std::int64_t blocks, int most) 
 // each, a CTA requests shared memory that leaves no room for a second one.
 unsigned CudaKernel::shared_bytes(const Code& code, std::int64_t blocks, bool early) const {
   if (!early || blocks > device_->info().multiprocessors) return code.shared_bytes;
-  return std::max(code.shared_bytes, device_->shared_bytes() / 2 + 1);
+  return std::max(code.shared_bytes, device_->multiprocessor_shared_bytes() / 2 + 1);
 }
 
 CUresult CudaKernel::start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, bool early,

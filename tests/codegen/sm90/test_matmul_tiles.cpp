@@ -139,6 +139,18 @@ TEST_CASE("accumulators that leave registers for one CTA leave all shared memory
   CHECK(stages("sm_86", {128, 256, 32}) == 3);
 }
 
+TEST_CASE("a CPU's tiles have as many rows as there are, if few, and give its threads equal parts", "[jit]") {
+  const auto tiles = [](std::int64_t m, std::int64_t n, int threads) {
+    return choose(MatmulFamily::plain, {m, n, 768}, ElementType::f32, MatmulTarget{.multiprocessors = threads});
+  };
+  for (const int m : {1, 2, 7, 16}) CHECK(tiles(m, 3072, 2) == MatmulTiles{m, 256, 768});  // 6 tiles a thread
+  CHECK(tiles(17, 3072, 2) == MatmulTiles{64, 64, 256});
+  CHECK(tiles(65, 3072, 2) == MatmulTiles{128, 128, 256});
+  CHECK(tiles(1, 768, 2).n == 192);   // two a thread
+  CHECK(tiles(1, 2304, 2).n == 192);  // six a thread, where 256 columns would be nine tiles
+  CHECK(tiles(1, 768, 16).n == 64);
+}
+
 TEST_CASE("tiles suit every extent and device", "[jit]") {
   for (const auto& [target, shared] : {std::pair{MatmulTarget{}, 0}, {a100, 99 * 1024}, {h200, 227 * 1024}})
     for (const ElementType operands : {ElementType::f32, ElementType::tf32, ElementType::f16, ElementType::bf16,
