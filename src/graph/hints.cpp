@@ -14,6 +14,7 @@ std::string to_string(const Hints& hints) {
   if (hints.cluster) add("cluster", hints.cluster);
   if (hints.occupancy) add("occupancy", hints.occupancy);
   if (hints.deterministic) text += text.empty() ? "deterministic" : ", deterministic";
+  if (!hints.launch_dependents) add("launch_dependents", false);
   if (!hints.arch.empty()) add("arch", hints.arch);
   return text;
 }
@@ -27,6 +28,7 @@ Hints hints_for(const std::vector<Hints>& all, std::string_view arch) {
     for (const auto field : {&Hints::warps, &Hints::stages, &Hints::cluster, &Hints::occupancy})
       if (one.*field) result.*field = one.*field;
     result.deterministic |= one.deterministic;
+    result.launch_dependents &= one.launch_dependents;
   }
   return result;
 }

@@ -29,7 +29,8 @@ auto decode_qkv(int width, int rows, int columns) {
   return kernel("decode_qkv", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
                                   In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to, Scalar<f32> epsilon) {
     require(w.extent(1) == 3 * width, "queries, keys and values side by side");
-    const int parts = width / columns;  // of queries, of keys and of values
+    if (rows > 1) hints({.launch_dependents = false});  // attention has nothing to load before it must wait
+    const int parts = width / columns;                  // of queries, of keys and of values
     auto [b, n] = blocks(cdiv(x.extent(0), rows), 3 * parts);
     Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), width, scale, shift, epsilon));
     Tile y = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns}));
@@ -44,6 +45,7 @@ auto decode_append(int width, int rows, int columns) {
   return kernel("decode_append", [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past, In<i32, 1> count,
                                      List<Out<A, 3>, 3> to) {
     require(w.extent(1) == 3 * width, "queries, keys and values side by side");
+    hints({.launch_dependents = false});
     const int parts = width / columns;
     auto [b, n] = blocks(cdiv(in.extent(0), rows), 3 * parts);
     Tile y = mma(cast<P>(load(in, {b, 0}, {rows, width})), cast<P>(load(w, {0, n}, {width, columns})),

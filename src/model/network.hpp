@@ -113,9 +113,8 @@ class TypedNetwork final : public Gpt2::Network {
         decode_kernels_(along_k_ ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_),
                                                                       part_key_tiles(target_))
                                  : std::nullopt),
-        batch_kernels_(along_k_ && decode_tiles(target_).batch_columns > 0
-                           ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
-                           : std::nullopt),
+        batch_kernels_(along_k_ ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
+                                : std::nullopt),
         by_rows_(device, config, target_, along_k_) {}
 
   static const Device& with_memory(const Device& device, const Gpt2Config& config, bool has_own_head) {

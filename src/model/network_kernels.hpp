@@ -57,11 +57,11 @@ struct DecodeKernels {
   DecodeKernels(const Gpt2Config& config, const DecodeTiles& tiles, const KeyTiles& keys)
       : parts(tiles.parts),
         head_parts(ceil_div(columns_of_logits(config.vocab), tiles.head * tiles.rounds)),
-        qkv(kernels::decode_qkv<P, W>(config.width, 1, tiles.columns)),
+        qkv(kernels::decode_qkv<P, W>(config.width, 1, tiles.qkv)),
         part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, keys)),
         project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
-        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, 1, tiles.columns)
-                                      : kernels::decode_up<P, W>(config.width, 1, tiles.columns)),
+        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, 1, tiles.up)
+                                      : kernels::decode_up<P, W>(config.width, 1, tiles.up)),
         down(kernels::decode_residual<P, W>(config.inner, 1, tiles.down)),
         head(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds)),
         greedy_token(kernels::greedy_token(head_parts)) {}
@@ -114,29 +114,30 @@ struct Kernels {
 template <Element P, Element W>
 struct BatchKernels {
   BatchKernels(const Gpt2Config& config, const DecodeTiles& tiles) {
-    const int width = config.width, columns = tiles.batch_columns;
+    const int width = config.width, rows = rows_of_block;
     const bool is_exact = config.gelu == Gelu::exact;
-    if (tiles.normalizes)
-      normalizing = {kernels::decode_qkv<P, W>(width, rows_of_block, columns),
-                     is_exact ? kernels::decode_exact_up<P, W>(width, rows_of_block, columns)
-                              : kernels::decode_up<P, W>(width, rows_of_block, columns)};
-    else
-      linear = {
-          kernels::decode_append<P, W>(width, rows_of_block, columns),
-          is_exact
-              ? kernels::decode_linear<P, W>("decode_exact_gelu", width, rows_of_block, columns, kernels::exact_gelu)
-              : kernels::decode_linear<P, W>("decode_gelu", width, rows_of_block, columns, kernels::tanh_gelu)};
+    if (tiles.normalizes) {
+      normalizing = {kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv),
+                     is_exact ? kernels::decode_exact_up<P, W>(width, rows, tiles.batch_up)
+                              : kernels::decode_up<P, W>(width, rows, tiles.batch_up)};
+      return;
+    }
+    if (tiles.batch_qkv > 0) qkv = kernels::decode_append<P, W>(width, rows, tiles.batch_qkv);
+    if (tiles.batch_up > 0)
+      up = is_exact
+               ? kernels::decode_linear<P, W>("decode_exact_gelu", width, rows, tiles.batch_up, kernels::exact_gelu)
+               : kernels::decode_linear<P, W>("decode_gelu", width, rows, tiles.batch_up, kernels::tanh_gelu);
   }
+  bool appends() const { return normalizing || qkv; }
+
   struct Normalizing {
     decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
     decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
   };
-  struct AfterNorm {
-    decltype(kernels::decode_append<P, W>(0, 0, 0)) qkv;
-    decltype(kernels::decode_linear<P, W>("", 0, 0, 0, kernels::tanh_gelu)) up;
-  };
-  std::optional<Normalizing> normalizing;  // or, if registers do not hold the rows,
-  std::optional<AfterNorm> linear;         // kernels of rows that another one has normalized
+  std::optional<Normalizing> normalizing;
+  // Or, if registers do not hold the rows, kernels of rows that another one has normalized; each if it is faster.
+  std::optional<decltype(kernels::decode_append<P, W>(0, 0, 0))> qkv;
+  std::optional<decltype(kernels::decode_linear<P, W>("", 0, 0, 0, kernels::tanh_gelu))> up;
 };
 
 /// Makes the kernels for a number of rows, on first use.

@@ -195,11 +195,9 @@ class Step {
   }
 
   Sequence made() const {
-    if (length_ > 1) return of_any();
-    if (batch_ == 1 && network_.decode_kernels()) return of_one_position();
-    const auto& few = network_.batch_kernels();
-    Sequence made = few && batch_ <= rows_of_block ? of_few_sequences() : of_any();
-    made.append(ended());
+    if (length_ == 1 && batch_ == 1 && network_.decode_kernels()) return of_one_position();
+    Sequence made = of_any();
+    if (length_ == 1) made.append(ended());
     return made;
   }
 
@@ -208,54 +206,13 @@ class Step {
     const auto& kernels = network_.kernels();
     const std::int64_t width = config().width;
     const float epsilon = config().epsilon;
+    const BatchKernels<P, W>* const few =
+        length_ == 1 && batch_ <= rows_of_block && network_.batch_kernels() ? &*network_.batch_kernels() : nullptr;
     // Queries alone, if keys and values go to the cache at once.
-    const bool appends = tiles_are_of_sequences() || (length_ == 1 && of_rows_.append);
-    const Tensor<A, 2> qkv(device(), {batch_ * length_, appends ? width : 3 * width}),
-        attended(device(), {batch_ * length_, width});
-
-    Sequence made(device());
-    made.add(kernels.embed, ids_, memory_.past, network_.wte, network_.wpe, by_sequence(x_));
-    for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
-      const Block<W>& block = network_.blocks[i];
-      const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
-      made.add(of_rows_.norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
-      const auto attend = [&](const auto& kernel) {
-        made.add(kernel, by_sequence(qkv), keys, values, memory_.past, memory_.count, by_sequence(attended), scale());
-      };
-      if (tiles_are_of_sequences()) {
-        made.add(of_rows_.qkv_to_cache, by_sequence(normed_), by_thirds(block.attn_weight),
-                 block.attn_bias.reshaped(std::array{std::int64_t{3}, width}), memory_.past, memory_.count,
-                 std::vector{by_sequence(qkv), keys, values});
-        attend(kernels.attention);
-      } else {
-        if (appends) {
-          made.add(*of_rows_.append, normed_, block.attn_weight, block.attn_bias, memory_.past, memory_.count,
-                   std::vector{by_sequence(qkv), keys, values});
-        } else {
-          made.add(of_rows_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
-          made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
-        }
-        if (length_ > 1)
-          attend(kernels.attention);
-        else if (network_.is_on_gpu())
-          made.add(of_rows_.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
-        else
-          attend(kernels.decode_attention);
-      }
-      add_residual(made, of_rows_.project_few, of_rows_.project, attended, block.proj_weight, block.proj_bias);
-      made.add(of_rows_.norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
-      made.add(of_rows_.up, normed_, block.fc_weight, block.fc_bias, inner_);
-      add_residual(made, of_rows_.down_few, of_rows_.down, inner_, block.out_weight, block.out_bias);
-    }
-    return made;
-  }
-
-  /// The same for one position of each of a few sequences.
-  Sequence of_few_sequences() const {
-    const auto& kernels = network_.kernels();
-    const BatchKernels<P, W>& batch = *network_.batch_kernels();
-    const float epsilon = config().epsilon;
-    const Tensor<A, 2>& q = memory_.last;
+    const bool appends = tiles_are_of_sequences() || (length_ == 1 && ((few && few->appends()) || of_rows_.append));
+    const Tensor<A, 2> qkv = appends && length_ == 1
+                                 ? memory_.last
+                                 : Tensor<A, 2>(device(), {batch_ * length_, appends ? width : 3 * width});
     const Tensor<A, 2>& attended = normed_;  // of which one is used at a time
 
     Sequence made(device());
@@ -263,22 +220,47 @@ class Step {
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
-      if (batch.normalizing) {
-        made.add(batch.normalizing->qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias,
-                 memory_.past, memory_.count, std::vector{by_sequence(q), keys, values}, epsilon);
+      const auto attend = [&](const auto& kernel) {
+        made.add(kernel, by_sequence(qkv), keys, values, memory_.past, memory_.count, by_sequence(attended), scale());
+      };
+      const auto append = [&](const auto& kernel) {
+        made.add(kernel, normed_, block.attn_weight, block.attn_bias, memory_.past, memory_.count,
+                 std::vector{by_sequence(qkv), keys, values});
+      };
+      if (few && few->normalizing) {
+        made.add(few->normalizing->qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias,
+                 memory_.past, memory_.count, std::vector{by_sequence(qkv), keys, values}, epsilon);
       } else {
         made.add(of_rows_.norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
-        made.add(batch.linear->qkv, normed_, block.attn_weight, block.attn_bias, memory_.past, memory_.count,
-                 std::vector{by_sequence(q), keys, values});
+        if (few && few->qkv) {
+          append(*few->qkv);
+        } else if (tiles_are_of_sequences()) {
+          made.add(of_rows_.qkv_to_cache, by_sequence(normed_), by_thirds(block.attn_weight),
+                   block.attn_bias.reshaped(std::array{std::int64_t{3}, width}), memory_.past, memory_.count,
+                   std::vector{by_sequence(qkv), keys, values});
+        } else if (appends) {
+          append(*of_rows_.append);
+        } else {
+          made.add(of_rows_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
+          made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
+        }
       }
-      made.add(of_rows_.attend, q, keys, values, memory_.past, memory_.count, attended, scale());
+      if (length_ > 1)
+        attend(kernels.attention);
+      else if (network_.is_on_gpu())
+        made.add(of_rows_.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
+      else
+        attend(kernels.decode_attention);
       add_residual(made, of_rows_.project_few, of_rows_.project, attended, block.proj_weight, block.proj_bias);
-      if (batch.normalizing) {
-        made.add(batch.normalizing->up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_,
+      if (few && few->normalizing) {
+        made.add(few->normalizing->up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_,
                  epsilon);
       } else {
         made.add(of_rows_.norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
-        made.add(batch.linear->up, normed_, block.fc_weight, block.fc_bias, inner_);
+        if (few && few->up)
+          made.add(*few->up, normed_, block.fc_weight, block.fc_bias, inner_);
+        else
+          made.add(of_rows_.up, normed_, block.fc_weight, block.fc_bias, inner_);
       }
       add_residual(made, of_rows_.down_few, of_rows_.down, inner_, block.out_weight, block.out_bias);
     }

@@ -46,7 +46,7 @@ int best_columns(std::int64_t tiles, int n, int first, int step, int most, const
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (int wide = 8; wide <= most; wide += step) {
     const std::int64_t cost = ceil_div(tiles * ceil_div(n, wide), multiprocessors) * (wide + 8);
-    if (fits(wide) && cost < least) least = cost, columns = wide;
+    if (fits(wide) && cost <= least) least = cost, columns = wide;
   }
   return columns;
 }
@@ -72,33 +72,46 @@ int columns_of_block(const TileTarget& target, std::int64_t rows, int n, int k) 
 }
 
 DecodeTiles decode_tiles(const TileTarget& target) {
-  constexpr int warps = 8;
-  const int limit = target.operands == ElementType::bf16 ? 120 : 64;  // those of 16 bits take half a register
+  constexpr int warps = 8, threads = 256;
+  const bool is_half = target.operands == ElementType::bf16;
+  const int width = target.width;
+  const int limit = is_half ? 120 : 64;  // those of 16 bits take half a register
   // The weights that a thread holds: a warp has columns of its own, or shares one if there are few.
   const auto elements = [](int k, int columns) {
     const int sharing = std::max(warps / columns, 1);
     return ceil_div(k, 256 * sharing) * 8 * ceil_div(columns, warps);
   };
   const auto most = [&](int k, int columns, int wanted) {
-    while (columns > 1 && (elements(k, columns) > std::min(wanted, limit) || target.width % columns != 0)) columns /= 2;
+    while (columns > 1 && (elements(k, columns) > std::min(wanted, limit) || width % columns != 0)) columns /= 2;
     return columns;
   };
-  const bool normalizes = target.width <= (target.spare_registers ? 1024 : 768);  // registers hold no wider rows
-  // Queries, keys and values are in different tiles, so that columns divide the width.
-  const int batch_columns = best_columns(1, target.inner, 0, 8, normalizes ? 32 : 48, [&](int wide) {
-    return target.width % wide == 0 && holds_block(target, target.width, wide);
-  });
-  const int heads = target.width / std::max(target.head_width, 1);
-  return {.columns =
-              best_columns(1, target.inner, most(target.width, 8, limit), 4, 32,
-                           [&](int wide) { return target.width % wide == 0 && elements(target.width, wide) <= limit; }),
-          .normalizes = normalizes,
-          .batch_columns = target.operands == ElementType::bf16 ? batch_columns : 0,
-          .project = most(target.width, 16, 80),
-          .down = most(target.inner, 4, 96),
-          .head = most(target.width, 16, 64),
-          .rounds = 8,
-          .parts = heads <= 20 ? 8 : 4};
+  const auto columns = [&](int n) {
+    return best_columns(1, n, most(width, 8, limit), 4, 32,
+                        [&](int wide) { return width % wide == 0 && elements(width, wide) <= limit; });
+  };
+  // Shared memory holds one such CTA, and a second wave would cost as much as the first.
+  const bool has_rows_in_registers = width <= (target.spare_registers ? 1024 : 768);
+  const auto batch_columns = [&](int n) {
+    const int found = best_columns(1, n, 0, 8, has_rows_in_registers ? 32 : 48,
+                                   [&](int wide) { return width % wide == 0 && holds_block(target, width, wide); });
+    return is_half && found > 0 && ceil_div(n, found) <= multiprocessors ? found : 0;
+  };
+  const int batch_qkv = batch_columns(3 * width), batch_up = batch_columns(target.inner);
+  // Each CTA of the projection combines the parts of attention, so that few are better.
+  int project = std::clamp(std::min(limit, 80) * threads / width, 1, 16);
+  while (width % project != 0) --project;
+  const int head = most(width, 16, 64);
+  const int heads = width / std::max(target.head_width, 1);
+  return {.qkv = columns(3 * width),
+          .up = columns(target.inner),
+          .normalizes = has_rows_in_registers && batch_qkv > 0 && batch_up > 0,
+          .batch_qkv = batch_qkv,
+          .batch_up = batch_up,
+          .project = project,
+          .down = most(target.inner, 4, 60),
+          .head = head,
+          .rounds = head < 16 ? 8 : 12,
+          .parts = std::clamp(100 / heads, 1, 6)};
 }
 
 // A thread has 16 bytes of one key or more, and of their values. The fewer CTAs there are, the more keys each has in
@@ -124,7 +137,7 @@ KeyTiles part_key_tiles(const TileTarget& target) {
 bool has_decode_kernels(const TileTarget& target) {
   // Columns of queries must not cross into keys: a width without a suitable divisor has no tiles.
   return target.gpu && target.operands != ElementType::f32 && target.width <= 2048 && target.head_width <= 128 &&
-         decode_tiles(target).columns >= 4;
+         decode_tiles(target).qkv >= 4;
 }
 
 // Few rows leave most of the GPU idle: the more warps share one, the sooner it is normalized. They have equal parts of

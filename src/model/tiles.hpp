@@ -56,14 +56,14 @@ int columns_of_block(const TileTarget& target, std::int64_t rows, int n, int k);
 
 /// Tiles of the kernels of a decode step of few sequences; see decode_kernels.hpp.
 struct DecodeTiles {
-  int columns;        ///< of QKV and the first matmul of the MLP, for one CTA and one sequence
-  bool normalizes;    ///< do the kernels of several sequences normalize their rows?
-  int batch_columns;  ///< columns of QKV and the first matmul of the MLP, for rows_of_block sequences; 0: no such tiles
-  int project;        ///< columns of the projection, for one sequence
-  int down;           ///< of the second matmul of the MLP, which has the longest
-  int head;           ///< of the head
-  int rounds;         ///< tiles of the head for one CTA
-  int parts;          ///< of the cache
+  int qkv, up;              ///< columns of QKV and of the first matmul of the MLP, for one sequence
+  bool normalizes;          ///< do the kernels of several sequences normalize their rows?
+  int batch_qkv, batch_up;  ///< columns of the two for rows_of_block sequences; 0: other tiles are faster
+  int project;              ///< columns of the projection, for one sequence
+  int down;                 ///< of the second matmul of the MLP, which has the longest
+  int head;                 ///< of the head
+  int rounds;               ///< tiles of the head for one CTA
+  int parts;                ///< of the cache
 };
 DecodeTiles decode_tiles(const TileTarget& target);
 /// Do such steps have kernels of their own? They need weights that are contiguous along k.

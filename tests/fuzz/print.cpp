@@ -115,6 +115,7 @@ class Printer {
       add("warps", hints.warps), add("stages", hints.stages), add("cluster", hints.cluster);
       add("occupancy", hints.occupancy);
       if (hints.deterministic) text += fmt::format("{}.deterministic = true", text.empty() ? "" : ", ");
+      if (!hints.launch_dependents) text += fmt::format("{}.launch_dependents = false", text.empty() ? "" : ", ");
       if (!hints.arch.empty()) text += fmt::format("{}.arch = \"{}\"", text.empty() ? "" : ", ", hints.arch);
       line(1, fmt::format("hints({{{}}});", text));
     }

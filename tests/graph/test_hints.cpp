@@ -75,8 +75,8 @@ TEST_CASE("hints change no result", "[cpu]") {
   }
   for (const Hints& wanted :
        {Hints{.warps = 1}, Hints{.warps = 8, .stages = 3, .occupancy = 2}, Hints{.warps = 32, .stages = 1},
-        Hints{.warps = 16, .stages = 7, .cluster = 16, .occupancy = 32, .arch = "sm_80"},
-        Hints{.deterministic = true}}) {
+        Hints{.warps = 16, .stages = 7, .cluster = 16, .occupancy = 32, .arch = "sm_80"}, Hints{.deterministic = true},
+        Hints{.launch_dependents = false}}) {
     INFO(to_string(wanted));
     CHECK(sums_of(2, {wanted}) == sums);
     CHECK(product_of(0, {wanted}) == products);
@@ -123,6 +123,8 @@ TEST_CASE("hints are part of the graph, and apply where they are given", "[plan]
   CHECK(hints_for({{.warps = 2}, {.deterministic = true, .arch = "sm_90"}, {.stages = 2}}, "sm_90a") ==
         Hints{.warps = 2, .stages = 2, .deterministic = true});
   CHECK_FALSE(hints_for({{.deterministic = true, .arch = "sm_90"}}, "sm_80").deterministic);
+  CHECK_FALSE(hints_for({{.launch_dependents = false}, {.warps = 2}}, "sm_90a").launch_dependents);
+  CHECK(to_string(Hints{.warps = 4, .launch_dependents = false}) == "warps 4, launch_dependents false");
   CHECK(to_string(Hints{.warps = 4, .deterministic = true, .arch = "sm_80"}) == "warps 4, deterministic, arch sm_80");
   CHECK(to_string(Hints{.deterministic = true}) == "deterministic");
   CHECK(has(plan_text(k, Arch::sm_90a), "for sm_90a: 128 threads"));
@@ -146,6 +148,9 @@ TEST_CASE("a plan follows its hints, or reports those that it does not follow", 
   CHECK(has(plan(column_sums(0, most), Arch::parse("sm_86")), left + "32 CTAs per multiprocessor; "));
   CHECK(has(plan(column_sums(0, {{.cluster = 2}})), left + "a cluster of 2; this plan has no split-K in clusters"));
   CHECK(has(plan(product({{.warps = 1}})), left + "1 warps; its tiles need 4"));
+  const std::string trigger = "griddep_launch_dependents();\n  ";  // in the kernel, not in the prelude
+  CHECK(has(cuda_source(column_sums(0), Arch::sm_90a), trigger));
+  CHECK_FALSE(has(cuda_source(column_sums(0, {{.launch_dependents = false}}), Arch::sm_90a), trigger));
   const auto roles = product({{.warps = 2, .occupancy = 2}});
   const std::string by_roles = plan(roles, Arch::sm_90a);
   CHECK(has(by_roles, left + "2 warps"));

@@ -310,28 +310,33 @@ TEST_CASE("a kernel that waits for the previous launch starts while that one end
   CHECK(machine.fake.count("cuLaunchKernelEx entry") == 1);
 }
 
-TEST_CASE("CTAs of a launch that begins early share no multiprocessor if there is one for each", "[jit]") {
+TEST_CASE("a multiprocessor runs equal shares of the CTAs of a launch that begins early, if they are few", "[jit]") {
   Machine machine;
   machine.source.waits_for_previous = true;
   const Device device = machine.open();
   const int multiprocessors = device.info().multiprocessors;
-  const Tensor<f32, 1> x(device, {4 * multiprocessors}), more(device, {4 * multiprocessors + 1});
-  // Is the launch early, and how much shared memory does a CTA request? The first of a stream is never early.
-  using Launched = std::vector<std::pair<bool, unsigned>>;
-  const auto launched = [&](int shared_bytes) {
+  // Is a launch of so many CTAs early, and how much shared memory does a CTA request?
+  const auto launched = [&](int blocks, int shared_bytes) {
     machine.source.shared_bytes = shared_bytes;
-    const auto k = kernel("k", [](Out<f32, 1> y) { store(y, {blocks(cdiv(y.extent(0), 4))}, zeros<f32>({4})); });
+    const auto k =
+        kernel("k", [](Out<f32, 1> y) { store(y, {tessera::blocks(cdiv(y.extent(0), 4))}, zeros<f32>({4})); });
+    const Tensor<f32, 1> y(device, {4 * blocks});
     const Stream stream = device.new_stream();
-    Launched all;
-    for (const Tensor<f32, 1>& y : {x, x, more}) {
-      launch(stream, k, y);
-      all.emplace_back(machine.fake.launches.back().early, machine.fake.launches.back().shared_bytes);
-    }
-    return all;
+    launch(stream, k, y);
+    CHECK_FALSE(machine.fake.launches.back().early);  // the first of a stream
+    CHECK(machine.fake.launches.back().shared_bytes == static_cast<unsigned>(shared_bytes));
+    launch(stream, k, y);
+    CHECK(machine.fake.launches.back().early);
+    return machine.fake.launches.back().shared_bytes;
   };
-  const unsigned half = (228U << 10) / 2 + 1, most = 200U << 10;
-  CHECK(launched(0) == Launched{{false, 0}, {true, half}, {true, 0}});
-  CHECK(launched(200 << 10) == Launched{{false, most}, {true, most}, {true, most}});
+  constexpr unsigned all = 228U << 10;  // of a multiprocessor
+  CHECK(launched(1, 0) == all / 2 + 1);
+  CHECK(launched(multiprocessors, 0) == all / 2 + 1);
+  CHECK(launched(multiprocessors + 1, 0) == all / 3 + 1);
+  CHECK(launched(2 * multiprocessors, 100) == all / 3 + 1);
+  CHECK(launched(3 * multiprocessors, 0) == all / 4 + 1);
+  CHECK(launched(3 * multiprocessors + 1, 100) == 100);
+  CHECK(launched(multiprocessors, 200 << 10) == 200U << 10);
 }
 
 TEST_CASE("a launch prefetches tensors that no launch in flight writes", "[jit]") {

@@ -165,7 +165,7 @@ TEST_CASE("a full batch queues texts, or refuses them", "[model]") {
 
   ContinuousBatch refuses(model, greedy, {.sequences = 2, .when_full = ContinuousBatch::WhenFull::refuse});
   refuses.add(request), refuses.add(request);
-  CHECK_THROWS_WITH(refuses.add(request), Catch::Contains("all 2 sequences of the batch are in use"));
+  CHECK_THROWS_WITH(refuses.add(request), ContainsSubstring("all 2 sequences of the batch are in use"));
   finish(refuses);
   CHECK(refuses.add(request) == 2);
 }
@@ -173,19 +173,19 @@ TEST_CASE("a full batch queues texts, or refuses them", "[model]") {
 TEST_CASE("a batch rejects what it cannot do, and goes on", "[model]") {
   const Gpt2 model(test_device(), small_model(), 5);
   ContinuousBatch batch(model, greedy, {.sequences = 2, .capacity = 10});
-  CHECK_THROWS_WITH(batch.add({.prompt = {}}), Catch::Contains("the prompt is empty"));
-  CHECK_THROWS_WITH(batch.add({.prompt = {1, 61}}), Catch::Contains("token 61 is not in the vocabulary"));
-  CHECK_THROWS_WITH(batch.add({.prompt = Tokens(11, 1)}), Catch::Contains("the prompt has 11 tokens"));
-  CHECK_THROWS_WITH(batch.add({.prompt = {1}, .end_tokens = {}, .new_tokens = 0}), Catch::Contains("at least 1"));
+  CHECK_THROWS_WITH(batch.add({.prompt = {}}), ContainsSubstring("the prompt is empty"));
+  CHECK_THROWS_WITH(batch.add({.prompt = {1, 61}}), ContainsSubstring("token 61 is not in the vocabulary"));
+  CHECK_THROWS_WITH(batch.add({.prompt = Tokens(11, 1)}), ContainsSubstring("the prompt has 11 tokens"));
+  CHECK_THROWS_WITH(batch.add({.prompt = {1}, .end_tokens = {}, .new_tokens = 0}), ContainsSubstring("at least 1"));
   CHECK(batch.step().empty());
   batch.remove(7);
   CHECK(batch.add({.prompt = Tokens(10, 1)}) == 0);
   const std::map<std::int64_t, Result> results = finish(batch);
   CHECK((results.at(0).tokens.size() == 1 && results.at(0).finished == FinishReason::capacity));
-  CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.sequences = 0}), Catch::Contains("at least 1 sequence"));
-  CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.sequences = -1}), Catch::Contains("at least 1 sequence"));
-  CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.prompt_tokens = 0}), Catch::Contains("at least 1 token"));
-  CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.capacity = 61}), Catch::Contains("1 to 60"));
+  CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.sequences = 0}), ContainsSubstring("at least 1 sequence"));
+  CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.sequences = -1}), ContainsSubstring("at least 1 sequence"));
+  CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.prompt_tokens = 0}), ContainsSubstring("at least 1 token"));
+  CHECK_THROWS_WITH(ContinuousBatch(model, greedy, {.capacity = 61}), ContainsSubstring("1 to 60"));
   CHECK_THROWS_AS(ContinuousBatch(model, {.temperature = -1}, {}), Error);
 }
 
@@ -227,10 +227,10 @@ TEST_CASE("a sequence that is copied goes on as the other one", "[model]") {
   CHECK(to.length(0) == 0);
 
   Session of_other(other, 1, 60), small_one(model, 1, 3);
-  CHECK_THROWS_WITH(to.copy(0, of_other, 0), Catch::Contains("another model"));
-  CHECK_THROWS_WITH(small_one.copy(0, to, 1), Catch::Contains("room for 3"));
-  CHECK_THROWS_WITH(to.copy(3, to, 0), Catch::Contains("no sequence 3"));
-  CHECK_THROWS_WITH(to.copy(0, from, 2), Catch::Contains("no sequence 2"));
+  CHECK_THROWS_WITH(to.copy(0, of_other, 0), ContainsSubstring("another model"));
+  CHECK_THROWS_WITH(small_one.copy(0, to, 1), ContainsSubstring("room for 3"));
+  CHECK_THROWS_WITH(to.copy(3, to, 0), ContainsSubstring("no sequence 3"));
+  CHECK_THROWS_WITH(to.copy(0, from, 2), ContainsSubstring("no sequence 2"));
 }
 
 }  // namespace test_continuous_batch

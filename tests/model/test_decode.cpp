@@ -343,14 +343,16 @@ void check_decode_kernels(int width, int heads, Arch arch) {
                           .shared_bytes = arch.shared_bytes(),
                           .spare_registers = Target::of(arch).registers_more_for_matmuls == 0};
   const DecodeTiles tiles = decode_tiles(target);
-  check(kernels::decode_qkv<P, W>(width, 1, tiles.columns), 3);
-  const bool few = tiles.batch_columns > 0;
-  if (few && tiles.normalizes) check(kernels::decode_qkv<P, W>(width, rows_of_block, tiles.batch_columns), 3, false);
-  if (few) {
-    check(kernels::decode_append<P, W>(width, rows_of_block, tiles.batch_columns), 1, false);
-    check(kernels::decode_linear<P, W>("decode_gelu", width, rows_of_block, tiles.batch_columns, kernels::exact_gelu),
-          1, false);
+  check(kernels::decode_qkv<P, W>(width, 1, tiles.qkv), 3);
+  if (tiles.normalizes) {
+    check(kernels::decode_qkv<P, W>(width, rows_of_block, tiles.batch_qkv), 3, false);
+    check(kernels::decode_up<P, W>(width, rows_of_block, tiles.batch_up), 3, false);
+    check(kernels::decode_exact_up<P, W>(width, rows_of_block, tiles.batch_up), 3, false);
   }
+  if (tiles.batch_qkv > 0) check(kernels::decode_append<P, W>(width, rows_of_block, tiles.batch_qkv), 1, false);
+  if (tiles.batch_up > 0)
+    check(kernels::decode_linear<P, W>("decode_gelu", width, rows_of_block, tiles.batch_up, kernels::exact_gelu), 1,
+          false);
   for (const int rows : {2, 32, 64})
     for (const int k : {width, 4 * width})
       if (const int columns = columns_of_block(target, rows, width, k); columns > 0)
@@ -365,11 +367,8 @@ void check_decode_kernels(int width, int heads, Arch arch) {
   }
   check(kernels::decode_part<P>(heads, 64, tiles.parts, part_key_tiles(target)), -1);
   check(kernels::decode_project<P, W>(heads, 64, tiles.parts, tiles.project), 3);
-  check(kernels::decode_up<P, W>(width, 1, tiles.columns), 3);
-  if (few && tiles.normalizes) check(kernels::decode_up<P, W>(width, rows_of_block, tiles.batch_columns), 3, false);
-  check(kernels::decode_exact_up<P, W>(width, 1, tiles.columns), 3);
-  if (few && tiles.normalizes)
-    check(kernels::decode_exact_up<P, W>(width, rows_of_block, tiles.batch_columns), 3, false);
+  check(kernels::decode_up<P, W>(width, 1, tiles.up), 3);
+  check(kernels::decode_exact_up<P, W>(width, 1, tiles.up), 3);
   check(kernels::decode_residual<P, W>(4 * width, 1, tiles.down), 1);
   check(kernels::decode_head<P, W>(width, 50257, tiles.head, tiles.rounds), -1);
 }
@@ -396,14 +395,27 @@ TEST_CASE("tiles of decode steps divide the width", "[model]") {
         .gpu = true, .operands = ElementType::bf16, .width = width, .head_width = 1, .inner = 4 * width};
     const DecodeTiles tiles = decode_tiles(target);
     INFO(width);
-    CHECK((tiles.columns >= 1 && width % tiles.columns == 0));
-    if (tiles.batch_columns > 0) CHECK((tiles.batch_columns >= 8 && width % tiles.batch_columns == 0));
+    for (const int columns : {tiles.qkv, tiles.up, tiles.project}) CHECK((columns >= 1 && width % columns == 0));
+    if (tiles.normalizes) CHECK((tiles.batch_qkv > 0 && tiles.batch_up > 0));
+    for (const int columns : {tiles.batch_qkv, tiles.batch_up})
+      if (columns > 0) CHECK((columns >= 8 && width % columns == 0));
     CHECK(has_decode_kernels(target) == (width != 1021));
     // Beside them, a thread has the left operand in registers.
     for (const int elements :
-         {tiles.columns * width, tiles.project * width, tiles.down * 4 * width, tiles.head * width})
+         {tiles.qkv * width, tiles.up * width, tiles.project * width, tiles.down * 4 * width, tiles.head * width})
       CHECK(elements <= 256 * 120);
   }
+  // Of GPT-2's models, as measured (docs/notebook.md).
+  const auto tiles_of = [](int width) {
+    const DecodeTiles tiles = decode_tiles(
+        {.gpu = true, .operands = ElementType::bf16, .width = width, .head_width = 64, .inner = 4 * width});
+    return std::vector{tiles.qkv,     tiles.up,   tiles.batch_qkv, tiles.batch_up, static_cast<int>(tiles.normalizes),
+                       tiles.project, tiles.down, tiles.head,      tiles.rounds,   tiles.parts};
+  };
+  CHECK(tiles_of(768) == std::vector{24, 24, 24, 24, 1, 16, 4, 16, 12, 6});
+  CHECK(tiles_of(1024) == std::vector{16, 16, 32, 32, 1, 16, 2, 16, 12, 6});
+  CHECK(tiles_of(1280) == std::vector{16, 20, 32, 40, 0, 16, 2, 8, 8, 5});
+  CHECK(tiles_of(1600) == std::vector{16, 16, 40, 0, 0, 10, 2, 8, 8, 4});  // GELU of a few sequences: by wgmma
   const TileTarget target{.gpu = true, .operands = ElementType::bf16, .width = 768, .head_width = 64, .inner = 3072};
   CHECK(columns_of_block(target, 16, 768, 3072) == 8);
   CHECK(columns_of_block(target, 64, 768, 768) == 24);  // 128 CTAs

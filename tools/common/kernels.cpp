@@ -65,17 +65,17 @@ class Table {
       kernels.back().unlike_dense = [=](Variant& variant) { variant.tensors[weights].contiguous_axis = 0; };
     };
     const DecodeTiles tiles = decode_tiles(gpu);
-    add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.columns); });
+    add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.qkv); });
     add(named("decode_part"),
         [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, part_key_tiles(gpu)); });
     add_decode("decode_residual", 1, [=] { return kernels::decode_residual<P, W>(4 * width, 1, tiles.down); });
     add_decode("decode_project", 3,
                [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });
     add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, vocab, tiles.head, tiles.rounds); });
-    add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.columns); });
-    if (tiles.batch_columns == 0) return;
+    add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.up); });
+    if (tiles.batch_up == 0) return;
     constexpr int rows = rows_of_block;
-    add_decode("decode_qkv-rows", 3, [=] { return kernels::decode_qkv<P, W>(width, rows, tiles.batch_columns); });
+    add_decode("decode_qkv-rows", 3, [=] { return kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv); });
     add(named("decode_attend-rows"), [=] { return kernels::decode_attend<P>(heads, head_width, key_tiles(gpu, 1)); });
     add_decode("decode_residual-rows", 1,
                [=] { return kernels::decode_residual<P, W>(width, rows, columns_of_block(gpu, rows, width, width)); });
@@ -87,9 +87,9 @@ class Table {
     add(named("greedy_head-wide"), [=] { return kernels::greedy_head<P, W>({128, 96, 64}, vocab); });
     add_decode("linear_append", 1, [=] { return kernels::linear_append<P, W>({64, 64, 64}); });
     add_decode("decode_gelu-rows", 1, [=] {
-      return kernels::decode_linear<P, W>("decode_gelu", 1600, rows, tiles.batch_columns, kernels::tanh_gelu);
+      return kernels::decode_linear<P, W>("decode_gelu", 1600, rows, tiles.batch_up, kernels::tanh_gelu);
     });
-    add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, rows, tiles.batch_columns); });
+    add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, rows, tiles.batch_up); });
   }
 
   /// Matmuls that only sm_90a has.

@@ -395,11 +395,13 @@ int CudaKernel::blocks_at_once(const Code& code, std::int64_t blocks, int most) 
   return most;
 }
 
-// CTAs of a launch that begins early crowd the multiprocessors that become free first. If there is a multiprocessor for
-// each, a CTA requests shared memory that leaves no room for a second one.
+// CTAs of a launch that begins early crowd the multiprocessors that become free first. If a multiprocessor has to run
+// only a few, each requests shared memory that leaves no room for more.
 unsigned CudaKernel::shared_bytes(const Code& code, std::int64_t blocks, bool early) const {
-  if (!early || blocks > device_->info().multiprocessors) return code.shared_bytes;
-  return std::max(code.shared_bytes, device_->multiprocessor_shared_bytes() / 2 + 1);
+  constexpr std::int64_t few = 3;
+  const std::int64_t each = (blocks + device_->info().multiprocessors - 1) / device_->info().multiprocessors;
+  if (!early || each > few) return code.shared_bytes;
+  return std::max(code.shared_bytes, device_->multiprocessor_shared_bytes() / static_cast<unsigned>(each + 1) + 1);
 }
 
 CUresult CudaKernel::start(const Code& code, CudaStream& stream, unsigned blocks, unsigned cluster, bool early,

@@ -119,7 +119,7 @@ Body take_what_needs_no_wait(const Plan& plan, Body& body) {
 
 }  // namespace
 
-void place_pdl_waits(Plan& plan) {
+void place_pdl_waits(Plan& plan, bool launch_dependents) {
   if (!plan.target.programmatic_launch) return;
   Location where = plan.location;
   if (const std::string why = why_no_wait(plan, where); !why.empty()) {
@@ -135,7 +135,7 @@ void place_pdl_waits(Plan& plan) {
   if (first.roles.size() == 1) {
     // The next launch begins once all CTAs are behind their wait, so that at most two launches share the SMs. Waiting
     // CTAs of more launches would take the places of the CTAs that run, several of which then share an SM.
-    wait.push_back({GridDependencyTrigger{}});
+    if (launch_dependents) wait.push_back({GridDependencyTrigger{}});
     early = take_what_needs_no_wait(plan, first.roles.front().body);
   }
   // Warp-specialized kernels do not trigger the next launch, which begins when their CTAs have ended: a grid with fewer
@@ -159,6 +159,6 @@ void place_pdl_waits(Plan& plan) {
 }  // namespace tessera::internal::codegen
 
 bool tessera::internal::plan_pass::pdl(lowering::Planning& planning) {
-  codegen::place_pdl_waits(planning.plan);
+  codegen::place_pdl_waits(planning.plan, planning.analysis.hints.launch_dependents);
   return true;
 }

@@ -7,6 +7,6 @@ namespace tessera::internal::codegen {
 /// All threads let the next launch begin, and wait for the previous launch before their first access. Their reads stay
 /// behind that wait: they do not use the read-only cache, which assumes that its data is not written during the launch.
 /// Kernels that copy operands by plain loads do not begin early, nor do warp-specialized kernels whose threads read.
-void place_pdl_waits(Plan& plan);
+void place_pdl_waits(Plan& plan, bool launch_dependents);
 
 }  // namespace tessera::internal::codegen
