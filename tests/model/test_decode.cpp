@@ -405,7 +405,7 @@ TEST_CASE("tiles of decode steps divide the width", "[model]") {
          {tiles.qkv * width, tiles.up * width, tiles.project * width, tiles.down * 4 * width, tiles.head * width})
       CHECK(elements <= 256 * 120);
   }
-  // Of GPT-2's models, as measured (docs/notebook.md).
+  // The tiles of GPT-2's models, as measured (docs/notebook.md).
   const auto tiles_of = [](int width) {
     const DecodeTiles tiles = decode_tiles(
         {.gpu = true, .operands = ElementType::bf16, .width = width, .head_width = 64, .inner = 4 * width});
