@@ -24,13 +24,13 @@ using namespace tessera::internal::codegen;
 namespace {
 
 /// Rows of x divided by their sums, times w, plus a bias.
-auto scaled_rows(int rows, int width) {
+auto scaled_rows(int rows, int width, int columns = 16) {
   return kernel("scaled", [=](In<f32, 2> x, In<bf16, 2> w, In<f32, 1> bias, Out<f32, 2> y) {
-    auto [m, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), 16));
+    auto [m, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), columns));
     Tile row = load(x, {m, 0}, {rows, width});
     Tile share = row * (1.0f / sum(row, 1));
-    Tile product = mma(cast<bf16>(share), load(w, {0, n}, {width, 16}), zeros<f32>({rows, 16}));
-    store(y, {m, n}, product + load(bias, {n}, {16}));
+    Tile product = mma(cast<bf16>(share), load(w, {0, n}, {width, columns}), zeros<f32>({rows, columns}));
+    store(y, {m, n}, product + load(bias, {n}, {columns}));
   });
 }
 auto scaled(int rows) { return scaled_rows(rows, 256); }
@@ -322,6 +322,10 @@ TEST_CASE("few computed rows times weights: each warp has a slice of k, and weig
     CHECK((fetch >= 0 && fetch < line_with(lines, "= sum along 1") && wait > line_with(lines, "= sum along 1")));
     CHECK(violations(plan).empty());
   }
+  // Weights that take the place of what the norm had in shared memory come behind it, and so behind the wait.
+  const Plan large = plan_of(scaled_rows(1, 1600, 40), Arch::sm_90a, 0);
+  INFO(tree_text(large));
+  CHECK((violations(large).empty() && large.prefetched_before_wait() == std::vector{2}));
   // Rows that do not fit into registers go to memory, whose CTAs run several grid tiles: they wait first.
   const Plan wide = plan_of(scaled_rows(16, 2048));
   CHECK((wide.persistent() && wide.prefetched_before_wait().empty() && violations(wide).empty()));
