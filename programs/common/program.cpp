@@ -190,6 +190,8 @@ void ModelOptions::declare(CommandLine& line) {
               "-medium, -large; only ids,\nbecause there is no tokenizer",
               std::move(names));
   line.option("--dtype", dtype, "TYPE", "Type of matmul operands: f32, tf32 or bf16 [f32]", {"f32", "tf32", "bf16"});
+  line.flag("--batch-invariant", batch_invariant,
+            "The text of a prompt is the same, to the bit, in any batch and\nwith any draft; slower on a GPU");
   line.option("--device", device, "DEVICE",
               "auto, cpu, cuda, cuda:N or emulated; no fallback from a named\ndevice [auto]",
               {"auto", "cpu", "cuda", "emulated"});
@@ -199,14 +201,14 @@ fs::path ModelOptions::path() const { return folder ? find_model(*folder) : ship
 
 OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights,
                      const std::function<FirstUse(const GenerationDefaults&)>& first) {
-  const Compute compute = parse_compute(options.dtype);
+  const Computation computation(parse_compute(options.dtype), options.batch_invariant);
   const Device device = Device::parse(options.device);
   const auto first_use = [&](const GenerationDefaults& defaults) {
     return first && !device.shares_host_memory() ? first(defaults) : FirstUse();
   };
   if (options.preset) {
     const ProgressLine line(compile_progress);
-    return {Gpt2(device, preset(*options.preset), seed_of_weights, compute, first_use({})), {}};
+    return {Gpt2(device, preset(*options.preset), seed_of_weights, computation, first_use({})), {}};
   }
   const Checkpoint checkpoint = Checkpoint::open(options.path());
   const FirstUse use = first_use(checkpoint.defaults);
@@ -217,7 +219,7 @@ OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights,
                     .part = part};
   });
   const auto progress = [&](double read) { part = read; };
-  return {Gpt2(device, checkpoint, compute, progress, use), checkpoint.defaults};
+  return {Gpt2(device, checkpoint, computation, progress, use), checkpoint.defaults};
 }
 
 std::string describe(const Device& device) {

@@ -68,6 +68,7 @@ std::filesystem::path shipped_model();
 struct ModelOptions {
   std::optional<std::string> folder, preset;
   std::string dtype = "f32", device = "auto";
+  bool batch_invariant = false;
 
   void declare(CommandLine& line);
   /// The folder of --model, or that of the shipped model.

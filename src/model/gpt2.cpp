@@ -36,19 +36,20 @@ StoredType common_type(const Checkpoint& checkpoint) {
 
 }  // namespace
 
-Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute, const Progress& progress,
+Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Computation computation, const Progress& progress,
            const FirstUse& first) {
+  const bool invariant = computation.batch_invariant;
   const auto make = [&]<Element P>() -> std::shared_ptr<const Network> {
     switch (common_type(checkpoint)) {
       case StoredType::f16:
-        return std::make_shared<TypedNetwork<P, f16>>(device, checkpoint, progress, first);
+        return std::make_shared<TypedNetwork<P, f16>>(device, checkpoint, invariant, progress, first);
       case StoredType::bf16:
-        return std::make_shared<TypedNetwork<P, bf16>>(device, checkpoint, progress, first);
+        return std::make_shared<TypedNetwork<P, bf16>>(device, checkpoint, invariant, progress, first);
       default:
-        return std::make_shared<TypedNetwork<P, f32>>(device, checkpoint, progress, first);
+        return std::make_shared<TypedNetwork<P, f32>>(device, checkpoint, invariant, progress, first);
     }
   };
-  switch (compute) {
+  switch (computation.type) {
     case Compute::f32:
       network_ = make.template operator()<f32>();
       break;
@@ -56,23 +57,24 @@ Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute, 
       network_ = make.template operator()<tf32>();
       break;
     case Compute::bf16:
-      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint, progress, first);
+      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint, invariant, progress, first);
       break;
   }
 }
 
-Gpt2::Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute,
+Gpt2::Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Computation computation,
            const FirstUse& first) {
   check(config);
-  switch (compute) {
+  const bool invariant = computation.batch_invariant;
+  switch (computation.type) {
     case Compute::f32:
-      network_ = std::make_shared<TypedNetwork<f32, f32>>(device, config, seed, first);
+      network_ = std::make_shared<TypedNetwork<f32, f32>>(device, config, invariant, seed, first);
       break;
     case Compute::tf32:
-      network_ = std::make_shared<TypedNetwork<tf32, f32>>(device, config, seed, first);
+      network_ = std::make_shared<TypedNetwork<tf32, f32>>(device, config, invariant, seed, first);
       break;
     case Compute::bf16:
-      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, config, seed, first);
+      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, config, invariant, seed, first);
       break;
   }
 }

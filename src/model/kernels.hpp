@@ -38,6 +38,7 @@ auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto
 /// acc = x w over the whole inner axis, for the tile (m, n) of the result.
 template <Element P, Element A, Element W>
 Tile<f32, 2> matmul(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, MatmulTiles tiles) {
+  if (tiles.deterministic) hints({.deterministic = true});
   Var acc = zeros<f32>({tiles.m, tiles.n});
   for (Index k : range(cdiv(x.extent(1), tiles.k)))
     acc = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})), cast<P>(load(w, {k, n}, {tiles.k, tiles.n})), acc);
@@ -105,6 +106,7 @@ auto linear_qkv(MatmulTiles tiles) {
   return kernel("linear_qkv",
                 [=](In<A, 3> x, In<W, 3> w, In<f32, 2> bias, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
     require(x.extent(2) == w.extent(0), "inner extents agree");
+    if (tiles.deterministic) hints({.deterministic = true});
     Index across = cdiv(w.extent(2), tiles.n);
     auto [t, n, b] = blocks(cdiv(x.extent(1), tiles.m), 3 * across, x.extent(0));
     Index which = n / across, j = n % across;
@@ -150,6 +152,7 @@ auto lm_head(MatmulTiles tiles) {
   using A = Activation<P>;
   return kernel("lm_head", [=](In<A, 2> x, In<W, 2> head, Out<L, 2> logits) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
+    if (tiles.deterministic) hints({.deterministic = true});
     auto [m, n] = blocks(cdiv(logits.extent(0), tiles.m), cdiv(logits.extent(1), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
@@ -297,6 +300,7 @@ auto greedy_head(MatmulTiles tiles, int vocab) {
   return kernel("greedy_head",
                 [=](In<A, 2> x, In<W, 2> head, Out<f32, 2> logits, Out<i32, 2> tokens, Out<f32, 2> scores) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
+    if (tiles.deterministic) hints({.deterministic = true});
     auto [m, n] = blocks(cdiv(logits.extent(0), tiles.m), cdiv(logits.extent(1), tiles.n));
     Var y = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k)))

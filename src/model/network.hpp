@@ -38,9 +38,9 @@ struct Block {
 template <Element P, Element W>
 class TypedNetwork final : public Gpt2::Network {
  public:
-  TypedNetwork(const Device& device, const Checkpoint& checkpoint, const Gpt2::Progress& progress,
+  TypedNetwork(const Device& device, const Checkpoint& checkpoint, bool batch_invariant, const Gpt2::Progress& progress,
                const FirstUse& first)
-      : TypedNetwork(device, checkpoint.config, checkpoint.head != checkpoint.wte) {
+      : TypedNetwork(device, checkpoint.config, batch_invariant, checkpoint.head != checkpoint.wte) {
     const WeightLoader loader(device, checkpoint.file, progress);
     const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
     const auto vector = [&](const StoredTensor* stored) { return loader.load<f32, 1>(*stored); };
@@ -58,8 +58,9 @@ class TypedNetwork final : public Gpt2::Network {
     device.stream().synchronize();
   }
 
-  TypedNetwork(const Device& device, const Gpt2Config& config, std::uint64_t seed, const FirstUse& first)
-      : TypedNetwork(device, config, false) {
+  TypedNetwork(const Device& device, const Gpt2Config& config, bool batch_invariant, std::uint64_t seed,
+               const FirstUse& first)
+      : TypedNetwork(device, config, batch_invariant, false) {
     WeightMaker make(device, seed);
     const std::int64_t width = config.width, inner = config.inner;
     wte = head = make.matrix<W>(config.vocab, width);
@@ -79,6 +80,7 @@ class TypedNetwork final : public Gpt2::Network {
   std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch, int capacity) const override;
 
   bool is_on_gpu() const { return target_.gpu; }
+  bool is_batch_invariant() const { return target_.batch_invariant; }
   /// Are the weights [K,N] of layers contiguous along K?
   bool is_along_k() const { return along_k_; }
   const Kernels<P, W>& kernels() const { return kernels_; }
@@ -97,7 +99,7 @@ class TypedNetwork final : public Gpt2::Network {
   std::vector<Block<W>> blocks;
 
  private:
-  TypedNetwork(const Device& device, const Gpt2Config& config, bool has_own_head)
+  TypedNetwork(const Device& device, const Gpt2Config& config, bool batch_invariant, bool has_own_head)
       : Network(with_memory(device, config, has_own_head), config),
         target_{.gpu = device.info().arch.has_value(),
                 .wgmma = matmul_target(device).has_wgmma(),
@@ -107,15 +109,20 @@ class TypedNetwork final : public Gpt2::Network {
                 .inner = config.inner,
                 .shared_bytes = device.info().arch ? device.info().arch->shared_bytes() : 0,
                 .spare_registers = has_spare_registers(device),
-                .seen = config.positions / 2},
+                .seen = config.positions / 2,
+                .batch_invariant = batch_invariant},
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
-        decode_kernels_(along_k_ ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_),
-                                                                      part_key_tiles(target_))
-                                 : std::nullopt),
-        batch_kernels_(along_k_ ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
-                                : std::nullopt),
+        decode_kernels_(has_few_sequences() ? std::optional<DecodeKernels<P, W>>(
+                                                  std::in_place, config, decode_tiles(target_), part_key_tiles(target_))
+                                            : std::nullopt),
+        batch_kernels_(has_few_sequences()
+                           ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
+                           : std::nullopt),
         by_rows_(device, config, target_, along_k_) {}
+
+  /// Do steps of few sequences have kernels of their own?
+  bool has_few_sequences() const { return along_k_ && !target_.batch_invariant; }
 
   static const Device& with_memory(const Device& device, const Gpt2Config& config, bool has_own_head) {
     const WeightCounts counts(config, has_own_head);

@@ -1,5 +1,6 @@
 // The kernels of a model: of prefill and batches, of a decode step of one sequence and of a few, and of sampling.
 #pragma once
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "model/decode_kernels.hpp"
 #include "model/tiles.hpp"
 #include "model/weights.hpp"
+#include "tessera/model/config.hpp"
 
 namespace tessera::internal {
 
@@ -155,7 +157,7 @@ class KernelsByRows {
   RowKernels<P, W> for_rows(std::int64_t rows) {
     const std::int64_t c = config_.width, inner = config_.inner;
     const auto tiles = [&](std::int64_t n, std::int64_t k, MatmulFamily family = MatmulFamily::plain) {
-      return choose<P>(family, {rows, n, k, along_k_}, device_);
+      return tiles_of(family, rows, n, k, along_k_);
     };
     // A tile has columns of queries, of keys, or of values.
     MatmulTiles of_qkv = tiles(3 * c, c);
@@ -163,7 +165,7 @@ class KernelsByRows {
     const bool appends = device_.info().arch && 2 * columns >= of_qkv.n;
     std::lock_guard lock(mutex_);
     std::optional<decltype(kernels::linear_append<P, W>({}))> append;
-    if (appends) append = linear_append_[{of_qkv.m, columns, of_qkv.k}];
+    if (appends) append = linear_append_[{of_qkv.m, columns, of_qkv.k, of_qkv.deterministic}];
     const auto few = [&](std::int64_t k) {
       const MatmulTiles block{rows_of_block, columns_of_block(target_, rows, static_cast<int>(c), static_cast<int>(k)),
                               static_cast<int>(k)};
@@ -188,8 +190,7 @@ class KernelsByRows {
     decltype(kernels::greedy_token(0)) token;
   };
   Greedy greedy_for_rows(std::int64_t rows) {
-    const MatmulTiles tiles = greedy_head_tiles(
-        target_, rows, choose<P>(MatmulFamily::plain, {rows, config_.vocab, config_.width, true}, device_));
+    const MatmulTiles tiles = greedy_head_tiles(target_, rows, head_tiles(rows));
     const int parts = ceil_div(columns_of_logits(config_.vocab), tiles.n);
     std::lock_guard lock(mutex_);
     return {parts, greedy_heads_[tiles], greedy_tokens_[parts]};
@@ -198,12 +199,28 @@ class KernelsByRows {
   /// The head for so many rows of logits of type L.
   template <Element L>
   auto head_for_rows(std::int64_t rows) {
-    const MatmulTiles tiles = choose<P>(MatmulFamily::plain, {rows, config_.vocab, config_.width, true}, device_);
+    const MatmulTiles tiles = head_tiles(rows);
     std::lock_guard lock(mutex_);
     return std::get<Heads<L>>(heads_)[tiles];
   }
 
  private:
+  MatmulTiles head_tiles(std::int64_t rows) const {
+    return tiles_of(MatmulFamily::plain, rows, config_.vocab, config_.width, true);
+  }
+  /// The tiles of a matmul. Batch-invariant ones are those of one number of rows on a GPU. On a CPU, a row's sums have
+  /// one order in all tiles but those of one row with [n,k], which are dot products.
+  MatmulTiles tiles_of(MatmulFamily family, std::int64_t rows, std::int64_t n, std::int64_t k, bool nk) const {
+    MatmulTarget target = matmul_target(device_);
+    const bool invariant = target_.batch_invariant;
+    if (invariant) target.split_k = SplitKPolicy::none;
+    if (invariant && target_.gpu) rows = 64;
+    MatmulTiles tiles = choose(family, {rows, n, k, nk}, element_type<P>, target);
+    tiles.deterministic = invariant;
+    if (invariant && nk) tiles.m = std::max(tiles.m, 2);
+    return tiles;
+  }
+
   Device device_;
   Gpt2Config config_;
   TileTarget target_;

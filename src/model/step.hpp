@@ -245,7 +245,7 @@ class Step {
           made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
         }
       }
-      if (length_ > 1)
+      if (length_ > 1 || network_.is_batch_invariant())
         attend(kernels.attention);
       else if (network_.is_on_gpu())
         made.add(of_rows_.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());

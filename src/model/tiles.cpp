@@ -31,8 +31,11 @@ AttentionTiles attention_tiles(const TileTarget& target) {
 }
 
 MatmulTiles greedy_head_tiles(const TileTarget& target, std::int64_t rows, const MatmulTiles& chosen) {
-  if (!target.gpu || chosen.m * chosen.n <= 64 * 128) return chosen;
-  return rows <= 64 || !target.wgmma ? MatmulTiles{64, 128, chosen.k} : MatmulTiles{128, 96, chosen.k};
+  MatmulTiles tiles = chosen;
+  if (!target.gpu || chosen.m * chosen.n <= 64 * 128) return tiles;
+  const bool few = rows <= 64 || !target.wgmma || target.batch_invariant;
+  tiles.m = few ? 64 : 128, tiles.n = few ? 128 : 96;
+  return tiles;
 }
 
 namespace {
@@ -64,6 +67,7 @@ bool holds_block(const TileTarget& target, int k, int columns) {
 int columns_of_block(const TileTarget& target, std::int64_t rows, int n, int k) {
   // Most GPUs' shared memory holds no weights of 32 bits.
   if (!has_decode_kernels(target) || target.operands != ElementType::bf16 || rows < 2) return 0;
+  if (target.batch_invariant) return 0;  // their warps have slices of k
   const std::int64_t tiles = ceil_div(rows, rows_of_block);
   return best_columns(tiles, n, 0, 8, 32, [&](int wide) {
     // Each tile of rows reads the weights again: more than one must have a multiprocessor for each CTA.
@@ -144,7 +148,8 @@ bool has_decode_kernels(const TileTarget& target) {
 // it, in pairs of elements at least.
 NormTiles norm_tiles(const TileTarget& target, std::int64_t rows) {
   if (!target.gpu) return {.rows = 1};
-  if (rows > 4 * multiprocessors) return {.rows = power_at_most(std::max(1024 / target.width, 1))};
+  if (rows > 4 * multiprocessors && !target.batch_invariant)
+    return {.rows = power_at_most(std::max(1024 / target.width, 1))};
   const int warps = std::clamp(power_at_least(target.width / 256), 1, 8);
   for (const int fewer : {warps, warps / 2})
     if (fewer > 0 && target.width % (64 * fewer) == 0) return {.rows = 1, .warps = fewer};

@@ -25,6 +25,8 @@ struct TileTarget {
   int shared_bytes = 227 * 1024;  ///< of shared memory that a CTA may have
   bool spare_registers = true;    ///< beside matmuls; ptxas leaves fewer from sm_100 on
   std::int64_t seen = 1024;       ///< mean number of keys that a query sees
+  /// The result of a row has the same bits whatever the number of rows: sums have one order.
+  bool batch_invariant = false;
 };
 
 /// Positions of queries and of keys in one tile of scores.

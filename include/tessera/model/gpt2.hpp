@@ -23,6 +23,16 @@ enum class Compute : std::uint8_t { f32, tf32, bf16 };
 /// "f32", "tf32" or "bf16"; Error otherwise.
 Compute parse_compute(std::string_view text);
 
+/// How a model computes.
+struct Computation {
+  Computation(Compute type = Compute::f32, bool batch_invariant = false)
+      : type(type), batch_invariant(batch_invariant) {}
+  Compute type;
+  /// The logits of a text have the same bits whatever else is in the batch, and however the text was divided into calls
+  /// of append(). Steps take longer on a GPU: every number of rows has the same kernels, which do not divide sums.
+  bool batch_invariant;
+};
+
 class Session;
 
 /// The first steps that a model will be used for.
@@ -43,10 +53,10 @@ class Gpt2 {
   /// kernels of `first`, if it has lengths, are compiled meanwhile, by threads of the model that may work on after the
   /// constructor returns and stop when the model ends. A session waits only for the kernels that it needs, and reports
   /// their errors.
-  Gpt2(const Device& device, const Checkpoint& checkpoint, Compute compute = Compute::f32, const Progress& = {},
+  Gpt2(const Device& device, const Checkpoint& checkpoint, Computation = {}, const Progress& = {},
        const FirstUse& first = {});
   /// Random weights: matrices with standard deviation 0.02, norms the identity. Same seed, same model.
-  Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Compute compute = Compute::f32,
+  Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Computation = {},
        const FirstUse& first = {});
 
   const Gpt2Config& config() const;

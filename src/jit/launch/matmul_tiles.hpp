@@ -24,7 +24,8 @@ struct MatmulTarget {
 [[gnu::visibility("default")]] MatmulTarget matmul_target(const Device& device);  // also used by tessera::model
 
 /// Same as choose() with a device, for a given target.
-MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const MatmulTarget& target);
+[[gnu::visibility("default")]] MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands,
+                                                  const MatmulTarget& target);
 
 /// The plain rules for a GPU, with features that every GPU has: the number of rows of a tile, which takes few values,
 /// and the tile with so many rows.

@@ -1,0 +1,173 @@
+// Batch-invariant models: a text has the same bits in any batch, however it is divided into calls of append().
+#include <algorithm>
+#include <array>
+#include <map>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "model/network_kernels.hpp"
+#include "support/catch.hpp"
+#include "support/devices.hpp"
+#include "support/small_model.hpp"
+#include "support/support.hpp"
+#include "tessera/model/continuous_batch.hpp"
+#include "tessera/model/gpt2.hpp"
+
+namespace test_batch_invariance {
+
+using namespace tessera::internal;
+using Tokens = std::vector<std::int32_t>;
+using Logits = std::vector<float>;
+
+namespace {
+
+/// The logits behind each token of a text, which is alone and grows by one token at a time.
+std::vector<Logits> alone(const Gpt2& model, const Tokens& text) {
+  Session session(model, 1, model.config().positions);
+  std::vector<Logits> all;
+  for (const std::int32_t token : text) {
+    session.append(std::array{Tokens{token}});
+    all.push_back(session.logits());
+  }
+  return all;
+}
+
+Logits row_of(const Logits& all, std::size_t row, std::size_t vocab) {
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(row * vocab);
+  return {begin, begin + static_cast<std::ptrdiff_t>(vocab)};
+}
+
+/// Texts in a batch grow by random numbers of tokens. Are all logits those that each text has alone?
+void check_batch(const Gpt2& model, std::size_t batch, std::size_t length, std::mt19937& rng) {
+  const auto vocab = static_cast<std::size_t>(model.config().vocab);
+  std::vector<Tokens> texts(batch);
+  std::vector<std::vector<Logits>> expected;
+  for (Tokens& text : texts) {
+    for (std::size_t i = 0; i < length; ++i) text.push_back(static_cast<std::int32_t>(rng() % vocab));
+    expected.push_back(alone(model, text));
+  }
+  Session session(model, static_cast<int>(batch), model.config().positions);
+  std::vector<std::size_t> read(batch, 0);
+  for (int step = 0; std::ranges::any_of(read, [&](std::size_t count) { return count < length; }); ++step) {
+    const std::size_t most = step % 3 == 0 ? 1 : length;  // some steps of one position
+    std::vector<Tokens> tokens(batch);
+    std::size_t longest = 0;
+    for (std::size_t b = 0; b < batch; ++b) {
+      const std::size_t count = std::min<std::size_t>(rng() % (most + 1), length - read[b]);
+      const auto first = texts[b].begin() + static_cast<std::ptrdiff_t>(read[b]);
+      tokens[b] = Tokens(first, first + static_cast<std::ptrdiff_t>(count));
+      longest = std::max(longest, count);
+    }
+    if (longest == 0) continue;
+    session.append(tokens);
+    const Logits last = session.logits(), all = session.all_logits();
+    for (std::size_t b = 0; b < batch; ++b) {
+      INFO("step " << step << ", text " << b << ", " << tokens[b].size() << " tokens behind " << read[b]);
+      for (std::size_t i = 0; i < tokens[b].size(); ++i)
+        CHECK(row_of(all, b * longest + i, vocab) == expected[b][read[b] + i]);
+      read[b] += tokens[b].size();
+      if (!tokens[b].empty()) CHECK(row_of(last, b, vocab) == expected[b][read[b] - 1]);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a batch-invariant model computes the same bits in any batch", "[model]") {
+  std::mt19937 rng(7);
+  for (const Compute type : {Compute::f32, Compute::tf32, Compute::bf16}) {
+    const Gpt2 model(test_device(), small_model(), 5, Computation(type, true));
+    INFO("type " << static_cast<int>(type));
+    for (const std::size_t batch : {1, 2, 7, 20}) check_batch(model, batch, 40, rng);
+  }
+  Gpt2Config wide = small_model();  // more columns than a tile has
+  wide.width = 300, wide.heads = 3, wide.inner = 1100;
+  for (const Compute type : {Compute::f32, Compute::bf16}) {
+    const Gpt2 model(test_device(), wide, 5, Computation(type, true));
+    INFO("type " << static_cast<int>(type));
+    check_batch(model, 18, 20, rng);
+  }
+}
+
+TEST_CASE("256 texts that join and leave a batch-invariant batch have the tokens that they have alone", "[model]") {
+  const Gpt2 model(test_device(), small_model(), 5, Computation(Compute::bf16, true));
+  constexpr Sampling sampling{.temperature = 1, .top_k = 0, .seed = 4};
+  constexpr int capacity = 40, texts = 400;
+  std::mt19937 rng(8);
+  const auto below = [&](unsigned n) { return static_cast<int>(rng() % n); };
+  ContinuousBatch batch(model, sampling, {.sequences = 256, .capacity = capacity, .prompt_tokens = 100});
+  std::map<std::int64_t, TextRequest> requests;
+  std::map<std::int64_t, Tokens> results;
+  std::size_t most = 0;
+  for (int step = 0; step == 0 || batch.texts() > 0; ++step) {
+    REQUIRE(step < 2000);
+    for (int i = 0; i < 40 && requests.size() < texts; ++i) {
+      TextRequest request{.prompt = {}, .new_tokens = 1 + below(25), .stream = static_cast<int>(requests.size())};
+      for (int shared = below(3) * 5, at = 0; at < shared; ++at) request.prompt.push_back(at * 7 % 61);
+      for (int own = 1 + below(6); own > 0; --own) request.prompt.push_back(below(61));
+      const std::int64_t number = batch.add(request);
+      requests[number] = std::move(request);
+    }
+    if (step % 3 == 0) {
+      const auto gone = static_cast<std::int64_t>(rng() % requests.size());
+      batch.remove(gone);
+    }
+    for (const TextToken& token : batch.step()) results[token.text].push_back(token.token);
+    most = std::max(most, batch.texts() - batch.waiting());
+  }
+  CHECK(most > 150);
+  Session session(model, 1, capacity);
+  for (const auto& [number, tokens] : results) {
+    INFO("text " << number);
+    session.clear(0);
+    Tokens next = requests.at(number).prompt, expected;
+    while (expected.size() < tokens.size()) {
+      session.append(std::array{next});
+      next = session.sample(sampling, std::array{requests.at(number).stream});
+      expected.push_back(next[0]);
+    }
+    CHECK(tokens == expected);
+  }
+}
+
+#ifdef TESSERA_HAS_EMULATOR
+TEST_CASE("emulated kernels of a batch-invariant model compute the same bits in any batch", "[model]") {
+  std::mt19937 rng(9);
+  Gpt2Config config = small_model();
+  config.width = 64, config.heads = 1, config.inner = 128, config.layers = 1;
+  const Gpt2 model(emulated_device(), config, 5, Computation(Compute::bf16, true));
+  check_batch(model, 3, 6, rng);
+}
+
+TEST_CASE("kernels of a batch-invariant model are the same for all numbers of rows", "[model]") {
+  const Device device = emulated_device();
+  const Gpt2Config config = preset("gpt2");
+  const TileTarget target{.gpu = true,
+                          .wgmma = true,
+                          .operands = ElementType::bf16,
+                          .width = config.width,
+                          .head_width = 64,
+                          .inner = config.inner,
+                          .batch_invariant = true};
+  KernelsByRows<bf16, bf16> kernels(device, config, target, true);
+  const auto texts = [&](std::int64_t rows) {
+    const auto text = [](const auto& kernel) { return to_string(kernel.graph()); };
+    const RowKernels<bf16, bf16> of_rows = kernels.for_rows(rows);
+    const auto greedy = kernels.greedy_for_rows(rows);
+    CHECK_FALSE((of_rows.project_few || of_rows.down_few));
+    return std::vector{
+        text(of_rows.norm), text(of_rows.qkv),     text(of_rows.qkv_to_cache), text(of_rows.up),
+        text(of_rows.down), text(of_rows.project), text(greedy.head),          text(kernels.head_for_rows<f32>(rows))};
+  };
+  const auto one = texts(1);
+  for (std::size_t i = 1; i < one.size(); ++i) CHECK(one[i].find("deterministic") != std::string::npos);
+  for (const int rows : {2, 16, 17, 64, 65, 200, 1000, 8192}) {
+    INFO(rows);
+    CHECK(texts(rows) == one);
+  }
+}
+#endif
+
+}  // namespace test_batch_invariance
