@@ -8,8 +8,6 @@ import argparse
 import json
 import os
 import statistics
-import struct
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,58 +18,7 @@ try:
 except ImportError as error:
     sys.exit(f"llama_cpp.py: error: {error}; install the Python packages gguf and numpy")
 
-ROOT = Path(__file__).resolve().parent.parent
-SHIPPED = ROOT / "samples/models/storyteller-6m"
-GPT2 = {"model_type": "gpt2", "n_layer": 12, "n_head": 12, "n_embd": 768, "vocab_size": 50257, "n_positions": 1024,
-        "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}
-PROMPT = 128
-
-
-def random_weights(config, kind):
-    """The tensors of a model, by their names in Hugging Face's files."""
-    rng, width = numpy.random.default_rng(1), config["n_embd"]
-
-    def matrix(rows, columns):
-        return (rng.standard_normal((rows, columns), dtype=numpy.float32) * 0.02).astype(kind)
-
-    def norm(name):
-        return {name + ".weight": numpy.ones(width, kind), name + ".bias": numpy.zeros(width, kind)}
-
-    tensors = {"wte.weight": matrix(config["vocab_size"], width), "wpe.weight": matrix(config["n_positions"], width), **norm("ln_f")}
-    for layer in range(config["n_layer"]):
-        tensors |= norm(f"h.{layer}.ln_1") | norm(f"h.{layer}.ln_2")
-        for name, rows, columns in [("attn.c_attn", width, 3 * width), ("attn.c_proj", width, width),
-                                    ("mlp.c_fc", width, 4 * width), ("mlp.c_proj", 4 * width, width)]:
-            tensors[f"h.{layer}.{name}.weight"] = matrix(rows, columns)
-            tensors[f"h.{layer}.{name}.bias"] = numpy.zeros(columns, kind)
-    return tensors
-
-
-def write_folder(folder, config, tensors):
-    header, at = {}, 0
-    for name, values in tensors.items():
-        kind = {"float32": "F32", "float16": "F16"}[values.dtype.name]
-        header[name] = {"dtype": kind, "shape": list(values.shape), "data_offsets": [at, at + values.nbytes]}
-        at += values.nbytes
-    text = json.dumps(header).encode()
-    with open(folder / "model.safetensors", "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text)
-        for values in tensors.values():
-            file.write(values.tobytes())
-    (folder / "config.json").write_text(json.dumps(config))
-
-
-def read_folder(folder):
-    data = (folder / "model.safetensors").read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    kinds = {"F32": numpy.float32, "F16": numpy.float16}
-    tensors = {}
-    for name, entry in json.loads(data[8:8 + size]).items():
-        if name != "__metadata__":
-            first, last = entry["data_offsets"]
-            values = numpy.frombuffer(data[8 + size + first:8 + size + last], kinds[entry["dtype"]])
-            tensors[name.removeprefix("transformer.")] = values.reshape(entry["shape"])
-    return tensors
+from cpu_models import GPT2, PROMPT, ROOT, SHIPPED, ours, random_weights, read_folder, run, write_folder, write_results
 
 
 def write_gguf(path, config, tensors, kind):
@@ -111,13 +58,6 @@ def write_gguf(path, config, tensors, kind):
     writer.close()
 
 
-def run(command, **environment):
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | environment)
-    if done.returncode != 0:
-        sys.exit(f"llama_cpp.py: error: {command[0]} failed: {done.stderr.strip().splitlines()[-1:]}")
-    return json.loads(done.stdout)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("llama_bench")
@@ -139,23 +79,19 @@ def main():
                 folder, config = SHIPPED, json.loads((SHIPPED / "config.json").read_text())
                 tensors = read_folder(folder)
             write_gguf(file, config, tensors, kind)
-            ours, theirs = {"prompt": [], "new": []}, {"prompt": [], "new": []}
+            of_us, theirs = {"prompt": [], "new": []}, {"prompt": [], "new": []}
             for _ in range(options.rounds):  # in turns, since other programs may use the same memory
                 for result in run([options.llama_bench, "-m", file, "-t", threads, "-p", str(PROMPT), "-n", str(new), "-r", "3", "-o", "json"]):
                     theirs["prompt" if result["n_prompt"] else "new"].append(result["avg_ts"])
-                for result in run([options.tessera_bench, "-m", folder, "--device", "cpu", "-q", "-p", str(PROMPT), "-n", str(new), "-r", "3",
-                                   "-o", "json"], TESSERA_THREADS=threads):
-                    ours["prompt" if result["prompt"] else "new"].append(result["tokens_per_second"])
+                for what, speed in ours(options.tessera_bench, folder, new, threads).items():
+                    of_us[what].append(speed)
             for what in ("prompt", "new"):
-                ratio = statistics.median(a / b for a, b in zip(ours[what], theirs[what]))
-                rows.append({"name": f"{name}-{what}", "ours": ours[what], "llama_cpp": theirs[what], "ratio": ratio})
-                print(f"{rows[-1]['name']:24} ours {statistics.median(ours[what]):9.1f}   llama.cpp {statistics.median(theirs[what]):9.1f}   "
+                ratio = statistics.median(a / b for a, b in zip(of_us[what], theirs[what]))
+                rows.append({"name": f"{name}-{what}", "ours": of_us[what], "llama_cpp": theirs[what], "ratio": ratio})
+                print(f"{rows[-1]['name']:24} ours {statistics.median(of_us[what]):9.1f}   llama.cpp {statistics.median(theirs[what]):9.1f}   "
                       f"ratio {ratio:.2f}", flush=True)
     if options.json:
-        cpu = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "unknown")
-        commit = subprocess.run(["git", "-C", ROOT, "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()
-        options.json.write_text(json.dumps({"command": "bench/llama_cpp.py", "commit": commit, "cpu": cpu, "threads": options.threads,
-                                            "unit": "tokens per second, a mean of three repetitions for each round", "rows": rows}, indent=1) + "\n")
+        write_results(options.json, "bench/llama_cpp.py", options.threads, rows)
 
 
 if __name__ == "__main__":
