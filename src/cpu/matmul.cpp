@@ -161,7 +161,10 @@ void add_dots(const float* a, const T* b, std::int64_t stride, float* c, int k) 
   int i = 0;
   for (; i + lanes <= k; i += lanes) {
     const Lanes x = widen_lanes(a + i);
-    for (int j = 0; j < columns; ++j) acc[j] = multiply_add(widen_lanes(b + j * stride + i), x, acc[j]);
+    for (int j = 0; j < columns; ++j) {
+      __builtin_prefetch(b + (columns + j) * stride + i);  // of the next columns: these are too short for the hardware's
+      acc[j] = multiply_add(widen_lanes(b + j * stride + i), x, acc[j]);
+    }
   }
   for (int j = 0; j < columns; ++j) {
     float sum = total(acc[j]);
