@@ -163,9 +163,10 @@ tessera_status tessera_tokenizer_bytes(const tessera_tokenizer* tokenizer, int32
 void tessera_tokenizer_free(tessera_tokenizer* tokenizer);
 
 /* Loads a GPT-2 model from such a folder or name. `type` of the matmul operands: "f32", "tf32" or "bf16"; null is
- * "f32". */
+ * "f32". If `batch_invariant` is not 0, the logits of a text have the same bits in any batch, and however its tokens were
+ * appended; steps take longer on a GPU. */
 tessera_status tessera_model_open(const tessera_device* device, const char* path, const char* type,
-                                  tessera_model** model);
+                                  int32_t batch_invariant, tessera_model** model);
 /* The numbers of its tokens and of its positions; either may be null. */
 tessera_status tessera_model_extents(const tessera_model* model, int32_t* vocabulary, int32_t* positions);
 /* The tokens that end a text, of its config.json: *count of them, of which at most `capacity` are written. */

@@ -94,7 +94,7 @@ _MODELS = [
     ("tokenizer_decode", c_void_p, POINTER(c_int32), c_size_t, POINTER(c_char), c_size_t, POINTER(c_size_t)),
     ("tokenizer_bytes", c_void_p, c_int32, POINTER(c_char), c_size_t, POINTER(c_size_t)),
     ("model_end_tokens", c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t)),
-    ("model_open", c_void_p, c_char_p, c_char_p, POINTER(c_void_p)),
+    ("model_open", c_void_p, c_char_p, c_char_p, c_int32, POINTER(c_void_p)),
     ("model_extents", c_void_p, POINTER(c_int32), POINTER(c_int32)),
     ("session_new", c_void_p, c_int32, c_int32, POINTER(c_void_p)),
     ("session_append", c_void_p, POINTER(c_int32), POINTER(c_size_t)),
@@ -368,12 +368,13 @@ class Tokenizer(_Handle):
 
 class Model(_Handle):
     """A GPT-2 model on a device: Model("gpt2", Device("cuda"), "bf16"). The path is that of a Tokenizer; the type of the
-    matmul operands "f32", "tf32" or "bf16"."""
+    matmul operands "f32", "tf32" or "bf16". The logits of a text have the same bits in any batch of a batch-invariant model, and however
+    its tokens were appended; steps take longer on a GPU."""
 
-    def __init__(self, path, device=None, type="f32"):
+    def __init__(self, path, device=None, type="f32", batch_invariant=False):
         _require_models()
         self.device = device or Device()
-        handle = _made(_lib.tessera_model_open, self.device, os.fsencode(path), type.encode())
+        handle = _made(_lib.tessera_model_open, self.device, os.fsencode(path), type.encode(), bool(batch_invariant))
         super().__init__(handle, _lib.tessera_model_free)
         vocabulary, positions = c_int32(), c_int32()
         _lib.tessera_model_extents(self, byref(vocabulary), byref(positions))

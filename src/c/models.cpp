@@ -84,11 +84,11 @@ tessera_status tessera_tokenizer_bytes(const tessera_tokenizer* tokenizer, int32
 void tessera_tokenizer_free(tessera_tokenizer* tokenizer) { delete tokenizer; }
 
 tessera_status tessera_model_open(const tessera_device* device, const char* path, const char* type,
-                                  tessera_model** model) {
+                                  int32_t batch_invariant, tessera_model** model) {
   return guarded(__func__, [&] {
     tessera_model*& made = result(model);
-    const Compute compute = parse_compute(type ? type : "f32");
-    made = new tessera_model(Gpt2(use(device).device, Checkpoint::open(folder_of(path)), compute));
+    const Computation computation(parse_compute(type ? type : "f32"), batch_invariant != 0);
+    made = new tessera_model(Gpt2(use(device).device, Checkpoint::open(folder_of(path)), computation));
   });
 }
 tessera_status tessera_model_extents(const tessera_model* model, int32_t* vocabulary, int32_t* positions) {

@@ -142,13 +142,13 @@ static void models(tessera_device* device, const char* folder) {
   tessera_model* model = NULL;
   tessera_session* session = NULL;
   tessera_tokenizer* tokenizer = NULL;
-  REFUSED(tessera_model_open(NULL, folder, NULL, &model), "the device is null", "");
-  REFUSED(tessera_model_open(device, NULL, NULL, &model), "the path of the model is null", "");
-  REFUSED(tessera_model_open(device, folder, NULL, NULL), "the pointer for the result is null", "");
+  REFUSED(tessera_model_open(NULL, folder, NULL, 0, &model), "the device is null", "");
+  REFUSED(tessera_model_open(device, NULL, NULL, 0, &model), "the path of the model is null", "");
+  REFUSED(tessera_model_open(device, folder, NULL, 0, NULL), "the pointer for the result is null", "");
   REFUSED(tessera_session_new((tessera_model*)device, 1, 8, &session), "argument for a model", "not a handle");
   REFUSED(tessera_tokenizer_open(NULL, &tokenizer), "the path of the model is null", "");
   EXPECT(!model && !session && !tokenizer);
-  OK(tessera_model_open(device, folder, NULL, &model));
+  OK(tessera_model_open(device, folder, NULL, 0, &model));
   int32_t vocabulary = 0, token = -1, length = 0;
   OK(tessera_model_extents(model, &vocabulary, NULL));
   OK(tessera_session_new(model, 1, 8, &session));

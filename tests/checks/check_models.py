@@ -62,6 +62,15 @@ session.append([6], [])
 assert session.sample()[0] == alone.sample()[0]
 assert session.sample(streams=[3, 4], temperature=1.0) != session.sample(streams=[5, 6], temperature=1.0)
 
+# The same bits alone, token by token, and beside another text, at once.
+invariant = tessera.Model(folder, device, batch_invariant=True)
+alone, beside = invariant.session(), invariant.session(2, 50)
+for token in [4, 5, 6]:
+    alone.append([token])
+beside.append([7] * 20, [4, 5, 6])
+of_one, of_two = alone.logits(), beside.logits()
+assert all(of_one[0, i] == of_two[1, i] for i in range(invariant.vocabulary))
+
 refused(tessera.Error, "no-such-folder", lambda: tessera.Model("no-such-folder", device))
 refused(tessera.Error, "no-such-folder", lambda: tessera.Tokenizer("no-such-folder"))
 refused(tessera.Error, "f33", lambda: tessera.Model(folder, device, "f33"))
