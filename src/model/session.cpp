@@ -135,6 +135,14 @@ void Session::all_logits(const Tensor<bf16, 2>& logits) {
   require_logits();
   state_->all_logits(logits);
 }
+void Session::hidden_states(const Tensor<f32, 2>& states) {
+  require_logits();
+  state_->hidden_states(states);
+}
+void Session::hidden_states(const Tensor<bf16, 2>& states) {
+  require_logits();
+  state_->hidden_states(states);
+}
 std::vector<float> Session::log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) {
   check_vocabulary(targets, config_);
   if (logits.size() != targets.size() * static_cast<std::size_t>(config_.vocab))

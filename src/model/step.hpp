@@ -176,11 +176,29 @@ class Step {
     if (logits.extent(0) != rows || logits.extent(1) < config().vocab)
       throw Error(fmt::format("the logits are [{}, {}], and the tensor for them is [{}, {}]", rows, config().vocab,
                               logits.extent(0), logits.extent(1)));
-    launch(stream, of_rows_.norm, x_, network_.ln_f_weight, network_.ln_f_bias, normed_, config().epsilon);
+    launch_last_norm(stream, normed_);
     launch(stream, network_.template head_kernel<L>(rows), normed_, network_.head, logits);
+  }
+  /// Writes the hidden states [B length,C] of all positions, behind the last norm.
+  template <Element L>
+  void hidden_states(const Stream& stream, const Tensor<L, 2>& states) const {
+    if (states.extents() != normed_.extents())
+      throw Error(fmt::format("the hidden states are [{}, {}], and the tensor for them is [{}, {}]", normed_.extent(0),
+                              normed_.extent(1), states.extent(0), states.extent(1)));
+    if constexpr (std::same_as<L, A>) {
+      launch_last_norm(stream, states);
+    } else {
+      static const auto& convert = *new auto(kernels::convert<L, A>(elements_per_block));
+      launch_last_norm(stream, normed_);
+      const std::array all{states.size()};
+      launch(stream, convert, normed_.reshaped(all), states.reshaped(all));
+    }
   }
 
  private:
+  void launch_last_norm(const Stream& stream, const Tensor<A, 2>& to) const {
+    launch(stream, of_rows_.norm, x_, network_.ln_f_weight, network_.ln_f_bias, to, config().epsilon);
+  }
   const Device& device() const { return network_.device(); }
   const Gpt2Config& config() const { return network_.config(); }
   float scale() const { return 1.0f / std::sqrt(static_cast<float>(config().head_width())); }

@@ -174,6 +174,8 @@ class TypedState final : public Session::State {
   }
   void all_logits(const Tensor<f32, 2>& logits) override { step_->all_logits(stream_, logits); }
   void all_logits(const Tensor<bf16, 2>& logits) override { step_->all_logits(stream_, logits); }
+  void hidden_states(const Tensor<f32, 2>& states) override { step_->hidden_states(stream_, states); }
+  void hidden_states(const Tensor<bf16, 2>& states) override { step_->hidden_states(stream_, states); }
 
   std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) override {
     const auto rows = static_cast<std::int64_t>(targets.size());

@@ -60,6 +60,8 @@ class Session::State {
   virtual std::vector<float> all_logits() = 0;
   virtual void all_logits(const Tensor<f32, 2>& logits) = 0;
   virtual void all_logits(const Tensor<bf16, 2>& logits) = 0;
+  virtual void hidden_states(const Tensor<f32, 2>& states) = 0;
+  virtual void hidden_states(const Tensor<bf16, 2>& states) = 0;
   virtual std::vector<float> log_probabilities(std::span<const float> logits,
                                                std::span<const std::int32_t> targets) = 0;
 

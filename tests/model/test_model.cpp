@@ -270,6 +270,41 @@ TEST_CASE("token embedding and head are tied as transformers 5 ties them", "[mod
   }
 }
 
+TEST_CASE("logits are products of hidden states with the head", "[model]") {
+  const std::filesystem::path stored = root / "tests/data/tied-head";
+  std::optional<Checkpoint> opened;
+  stderr_of([&] { opened = Checkpoint::open(stored); });  // it warns of the two embeddings
+  const Checkpoint& checkpoint = *opened;
+  const std::vector<float> head = values<float>(SafeTensors::open(stored / "model.safetensors"), "lm_head.weight");
+  const auto vocab = static_cast<std::size_t>(checkpoint.config.vocab);
+  const auto width = static_cast<std::size_t>(checkpoint.config.width);
+  const std::vector<std::vector<std::int32_t>> tokens{{1, 2, 3, 4, 5}, {6, 7}};
+  for (const Compute compute : {Compute::f32, Compute::tf32, Compute::bf16}) {
+    Session session(Gpt2(test_device(), checkpoint, compute), 2, 10);
+    const Tensor<f32, 2> wide(test_device(), {10, checkpoint.config.width});
+    const Tensor<bf16, 2> narrow(test_device(), {10, checkpoint.config.width});
+    CHECK(says(error_of([&] { session.hidden_states(wide); }), {"no logits"}));
+    session.append(tokens);
+    const std::vector<float> logits = session.all_logits();
+    session.hidden_states(wide);
+    session.hidden_states(narrow);
+    const std::vector<float> states = wide.to_vector();
+    const std::vector<bf16> rounded = narrow.to_vector();
+    for (const std::size_t row : {0, 1, 2, 3, 4, 5, 6}) {
+      std::vector<float> expected(vocab);
+      for (std::size_t token = 0; token < vocab; ++token)
+        for (std::size_t i = 0; i < width; ++i) expected[token] += states[row * width + i] * head[token * width + i];
+      const std::span actual = std::span(logits).subspan(row * vocab, vocab);
+      CHECK(relative_difference(actual, expected) <= (compute == Compute::f32 ? 1e-5 : 1e-2));
+      for (std::size_t i = 0; i < width; ++i)
+        CHECK(static_cast<float>(rounded[row * width + i]) ==
+              Approx(states[row * width + i]).epsilon(1e-2).margin(1e-6));
+    }
+    const Tensor<f32, 2> other(test_device(), {9, checkpoint.config.width});
+    CHECK(says(error_of([&] { session.hidden_states(other); }), {"the hidden states are [10, ", "[9, "}));
+  }
+}
+
 TEST_CASE("a head that equals the token embedding is not stored twice", "[model]") {
   const std::filesystem::path stored = root / "tests/data/tied-head";
   const SafeTensors weights = SafeTensors::open(stored / "model.safetensors");

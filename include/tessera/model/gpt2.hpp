@@ -131,6 +131,11 @@ class Session {
   /// and may outlive the session. Error if it has another number of rows, or too few columns.
   void all_logits(const Tensor<f32, 2>& logits);
   void all_logits(const Tensor<bf16, 2>& logits);
+  /// The hidden states at every position of the last append(), behind the last norm; logits are their products with the
+  /// head. Written to a tensor [batch * longest, width] on the model's device, as all_logits() does. Error if it has
+  /// other extents.
+  void hidden_states(const Tensor<f32, 2>& states);
+  void hidden_states(const Tensor<bf16, 2>& states);
   /// log softmax of logits [rows, vocab], on the host, at one target token per row.
   std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets);
 
