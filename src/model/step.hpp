@@ -25,6 +25,12 @@ struct Candidates {
   Candidates(const Device& device, std::int64_t rows, int vocab)
       : tokens(device, {rows * kernels::candidate_parts(vocab), kernels::most_candidates}),
         scores(device, {rows * kernels::candidate_parts(vocab), kernels::most_candidates}) {}
+  /// The first `rows` rows of both.
+  Candidates first(std::int64_t rows) const {
+    Candidates part = *this;
+    part.tokens = tokens.slice(0, 0, rows), part.scores = scores.slice(0, 0, rows);
+    return part;
+  }
   Tensor<i32, 2> tokens;
   Tensor<f32, 2> scores;
 };
@@ -33,6 +39,22 @@ struct Candidates {
 template <Element P>
 struct SessionMemory {
   using A = kernels::Activation<P>;
+  /// That of the first `batch` sequences.
+  SessionMemory first(std::int64_t batch) const {
+    const auto of = [&](const auto& tensor) { return tensor.slice(0, 0, batch); };
+    const auto of_layers = [&](const auto& tensors) {
+      std::vector<Tensor<A, 3>> parts;
+      for (const auto& tensor : tensors) parts.push_back(of(tensor));
+      return parts;
+    };
+    SessionMemory part = *this;
+    part.past = of(past), part.count = of(count), part.token = of(token), part.last = of(last);
+    part.best_tokens = of(best_tokens), part.best_scores = of(best_scores);
+    part.candidates = candidates.first(batch * candidates.tokens.extent(0) / past.size());
+    part.keys = of_layers(keys), part.values = of_layers(values);
+    return part;
+  }
+
   SessionMemory(const Device& device, const Gpt2Config& config, std::int64_t batch, std::int64_t capacity)
       : past(device, {batch}),
         count(device, {batch}),
@@ -93,14 +115,14 @@ class Step {
   using A = kernels::Activation<P>;
 
  public:
-  /// For `positions` new positions of each sequence.
-  Step(const TypedNetwork<P, W>& network, const SessionMemory<P>& memory, std::int64_t positions)
+  /// For `positions` new positions of each of the first `batch` sequences.
+  Step(const TypedNetwork<P, W>& network, const SessionMemory<P>& memory, std::int64_t batch, std::int64_t positions)
       : network_(network),
-        memory_(memory),
-        batch_(memory.past.size()),
+        memory_(memory.first(batch)),
+        batch_(batch),
         length_(positions),
         of_rows_(network.row_kernels(batch_ * positions)),
-        ids_(positions == 1 ? memory.token.reshaped(std::array{batch_, positions})
+        ids_(positions == 1 ? memory_.token.reshaped(std::array{batch_, positions})
                             : Tensor<i32, 2>(device(), {batch_, positions})),
         x_(device(), {batch_ * positions, config().width}),
         normed_(device(), {batch_ * positions, config().width}),
@@ -111,7 +133,9 @@ class Step {
         layers_(made()),
         ending_(length_ == 1 ? Sequence(device()) : ended()) {}
 
+  std::int64_t batch() const { return batch_; }
   std::int64_t length() const { return length_; }
+  const SessionMemory<P>& memory() const { return memory_; }
   /// The tokens [B,length]; those of a step of one position are SessionMemory::token.
   const Tensor<i32, 2>& ids() const { return ids_; }
   /// Logits [B,V] of the last new position of each sequence, and all columns in memory.
@@ -172,19 +196,12 @@ class Step {
   /// Writes the logits [B length,N] of all positions; N may be larger than V.
   template <Element L>
   void all_logits(const Stream& stream, const Tensor<L, 2>& logits) const {
-    const std::int64_t rows = batch_ * length_;
-    if (logits.extent(0) != rows || logits.extent(1) < config().vocab)
-      throw Error(fmt::format("the logits are [{}, {}], and the tensor for them is [{}, {}]", rows, config().vocab,
-                              logits.extent(0), logits.extent(1)));
     launch_last_norm(stream, normed_);
-    launch(stream, network_.template head_kernel<L>(rows), normed_, network_.head, logits);
+    launch(stream, network_.template head_kernel<L>(normed_.extent(0)), normed_, network_.head, logits);
   }
   /// Writes the hidden states [B length,C] of all positions, behind the last norm.
   template <Element L>
   void hidden_states(const Stream& stream, const Tensor<L, 2>& states) const {
-    if (states.extents() != normed_.extents())
-      throw Error(fmt::format("the hidden states are [{}, {}], and the tensor for them is [{}, {}]", normed_.extent(0),
-                              normed_.extent(1), states.extent(0), states.extent(1)));
     if constexpr (std::same_as<L, A>) {
       launch_last_norm(stream, states);
     } else {
@@ -352,7 +369,7 @@ class Step {
   }
 
   const TypedNetwork<P, W>& network_;
-  const SessionMemory<P>& memory_;
+  SessionMemory<P> memory_;
   std::int64_t batch_, length_;
   RowKernels<P, W> of_rows_;
   Tensor<i32, 2> ids_;

@@ -1,6 +1,7 @@
 // The sequences of a session on a device, for matmuls of type P and weights of type W.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <system_error>
 #include <utility>
@@ -32,15 +33,12 @@ class TypedState final : public Session::State {
       counts.push_back(static_cast<std::int32_t>(tokens[b].size()));
       text_[b].tokens.reserve(static_cast<std::size_t>(capacity_));
     }
-    if (!step_ || step_->length() != longest) {
-      if (!other_ || other_->length() != longest) {
-        auto step = std::make_unique<Step<P, W>>(network_, memory_, longest);
-        if (!device().shares_host_memory()) step->launches().warm_up();  // not one kernel after the other
-        if (step_ && (step_->length() == 1) != (longest == 1)) other_ = std::move(step_);
-        step_ = std::move(step);
-      } else {
-        step_.swap(other_);
-      }
+    const std::int64_t batch = batch_of(counts);
+    if (!step_ || step_->length() != longest || step_->batch() != batch) {
+      std::unique_ptr<Step<P, W>> step = step_of(batch, longest);
+      if (!device().shares_host_memory()) step->launches().warm_up();  // not one kernel after the other
+      kept_.reserve(kept_.size() + 1);                                 // nothing fails once step_ changes
+      keep(std::exchange(step_, std::move(step)));
     }
     ids_ = std::move(padded), counts_ = std::move(counts);
   }
@@ -51,7 +49,7 @@ class TypedState final : public Session::State {
     if (was_ahead && ended_ && has_tokens(ids_ahead_) && counts_ == on_device_.count) return step_.swap(ahead_);
     // While a text is generated, nothing is copied from the host: the tokens are those of the last sample.
     if (!ended_)
-      step_->ids().copy_from(ids_);
+      step_->ids().copy_from(std::span<const std::int32_t>(ids_).first(static_cast<std::size_t>(step_->ids().size())));
     else if (!has_tokens(on_device_.token))
       upload(ids_, memory_.token, on_device_.token);
     upload(counts_, memory_.count, on_device_.count);
@@ -85,9 +83,11 @@ class TypedState final : public Session::State {
     if (!computed_ahead_) compute_ahead();
     chosen.synchronize();
     const auto on_host = step_->chosen_on_host();
-    const std::vector<std::int32_t> sampled(on_host.begin(), on_host.end());
+    std::vector<std::int32_t> sampled(on_host.begin(), on_host.end());
+    sampled.resize(lengths_.size(), not_computed);
     if (computed_ahead_) ids_ahead_ = sampled;
     if (token_is_chosen_) on_device_.token = sampled;
+    std::ranges::replace(sampled, not_computed, 0);
     return sampled;
   }
 
@@ -99,7 +99,7 @@ class TypedState final : public Session::State {
     if (sampling.temperature != 0) {
       std::vector<std::int32_t> past;
       std::vector<std::int64_t> keys_of_rows;
-      for (std::size_t b = 0; b < lengths_.size(); ++b)
+      for (std::size_t b = 0; b < static_cast<std::size_t>(step_->batch()); ++b)
         for (std::int64_t i = 0; i < longest; ++i) {
           past.push_back(lengths_[b] - counts_[b] + static_cast<std::int32_t>(i) + 1);
           keys_of_rows.push_back(keys[b]);
@@ -111,8 +111,10 @@ class TypedState final : public Session::State {
                   [&](const auto&... launched) { launch(stream_, launched...); });
     }
     stream_.synchronize();
-    const auto chosen = everywhere.on_host();
-    return {chosen.begin(), chosen.end()};
+    const auto on_host = everywhere.on_host();
+    std::vector<std::int32_t> chosen(on_host.begin(), on_host.end());
+    chosen.resize(lengths_.size() * static_cast<std::size_t>(longest), 0);
+    return chosen;
   }
 
   Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const override {
@@ -120,7 +122,7 @@ class TypedState final : public Session::State {
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       if (lengths[i] < 1 || lengths[i] > capacity_)
         throw Error(fmt::format("{} tokens are to be appended; there is room for 1 to {}", lengths[i], capacity_));
-      Step<P, W> step(network_, memory_, lengths[i]);
+      Step<P, W> step(network_, memory_, memory_.past.size(), lengths[i]);
       made.append(step.launches());
       if (i > 0 && lengths[i] > 1) made.append(step.everywhere().greedy.launches());
       if (i > 0 || !sampling || (sampling->temperature == 0 && sampling->repetition_penalty == 1)) continue;
@@ -165,17 +167,18 @@ class TypedState final : public Session::State {
 
   std::vector<float> logits() override {
     end();
-    return step_->logits().tokens.to_vector();
+    return for_all(step_->logits().tokens.to_vector(), 1);
   }
   std::vector<float> all_logits() override {
-    const PaddedLogits<f32> all(device(), memory_.past.size() * step_->length(), network_.config().vocab);
-    all_logits(all.all);
-    return all.tokens.to_vector();
+    const std::int64_t rows = step_->batch() * step_->length();
+    const PaddedLogits<f32> all(device(), rows, network_.config().vocab);
+    step_->all_logits(stream_, all.all);
+    return for_all(all.tokens.to_vector(), step_->length());
   }
-  void all_logits(const Tensor<f32, 2>& logits) override { step_->all_logits(stream_, logits); }
-  void all_logits(const Tensor<bf16, 2>& logits) override { step_->all_logits(stream_, logits); }
-  void hidden_states(const Tensor<f32, 2>& states) override { step_->hidden_states(stream_, states); }
-  void hidden_states(const Tensor<bf16, 2>& states) override { step_->hidden_states(stream_, states); }
+  void all_logits(const Tensor<f32, 2>& logits) override { write_logits(logits); }
+  void all_logits(const Tensor<bf16, 2>& logits) override { write_logits(logits); }
+  void hidden_states(const Tensor<f32, 2>& states) override { write_states(states); }
+  void hidden_states(const Tensor<bf16, 2>& states) override { write_states(states); }
 
   std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets) override {
     const auto rows = static_cast<std::int64_t>(targets.size());
@@ -201,6 +204,51 @@ class TypedState final : public Session::State {
   const Device& device() const { return network_.device(); }
   const Kernels<P, W>& kernels() const { return network_.kernels(); }
 
+  /// A step computes the first sequences, up to the last that gets tokens; few numbers of them, so that steps are reused.
+  std::int64_t batch_of(const std::vector<std::int32_t>& counts) const {
+    std::size_t batch = counts.size();
+    while (batch > 1 && counts[batch - 1] == 0) --batch;
+    return static_cast<std::int64_t>(std::min(std::bit_ceil(batch), counts.size()));
+  }
+  /// A step that was kept, or a new one.
+  std::unique_ptr<Step<P, W>> step_of(std::int64_t batch, std::int64_t length) {
+    const auto found = std::ranges::find_if(
+        kept_, [&](const auto& step) { return step->batch() == batch && step->length() == length; });
+    if (found == kept_.end()) return std::make_unique<Step<P, W>>(network_, memory_, batch, length);
+    std::unique_ptr<Step<P, W>> step = std::move(*found);
+    kept_.erase(found);
+    return step;
+  }
+  /// Steps of one position are used again when texts end or join, and the last of several positions for the next prompt.
+  void keep(std::unique_ptr<Step<P, W>> step) {
+    if (!step) return;
+    if (step->length() > 1) std::erase_if(kept_, [](const auto& other) { return other->length() > 1; });
+    if (step->length() == 1 || step_->length() == 1) kept_.push_back(std::move(step));
+  }
+
+  /// Rows for all sequences, of which the last step may have computed the first.
+  std::vector<float> for_all(std::vector<float> rows, std::int64_t positions) const {
+    rows.resize(lengths_.size() * static_cast<std::size_t>(positions * network_.config().vocab));
+    return rows;
+  }
+  template <Element L>
+  void write_logits(const Tensor<L, 2>& logits) {
+    const std::int64_t rows = memory_.past.size() * step_->length();
+    const int vocab = network_.config().vocab;
+    if (logits.extent(0) != rows || logits.extent(1) < vocab)
+      throw Error(fmt::format("the logits are [{}, {}], and the tensor for them is [{}, {}]", rows, vocab,
+                              logits.extent(0), logits.extent(1)));
+    step_->all_logits(stream_, logits.slice(0, 0, step_->batch() * step_->length()));
+  }
+  template <Element L>
+  void write_states(const Tensor<L, 2>& states) {
+    const std::int64_t rows = memory_.past.size() * step_->length(), width = network_.config().width;
+    if (states.extent(0) != rows || states.extent(1) != width)
+      throw Error(fmt::format("the hidden states are [{}, {}], and the tensor for them is [{}, {}]", rows, width,
+                              states.extent(0), states.extent(1)));
+    step_->hidden_states(stream_, states.slice(0, 0, step_->batch() * step_->length()));
+  }
+
   /// Are these the new tokens of a step of one position? Those of sequences without a new token do not matter.
   bool has_tokens(const std::vector<std::int32_t>& tokens) const {
     if (tokens.size() != counts_.size()) return false;
@@ -214,12 +262,16 @@ class TypedState final : public Session::State {
   void choose_tokens(const Sampling& sampling, const Step<P, W>& step, const std::optional<Tensor<u8, 2>>& seen,
                      const Each& each) const {
     const Tensor<f32, 2>& logits = step.logits().all;
+    const SessionMemory<P>& memory = step.memory();
+    std::optional<Tensor<u8, 2>> marks;
+    if (seen) marks = seen->slice(0, 0, step.batch());
     if (sampling.temperature == 0) {
-      each(kernels().greedy_parts, logits, seen, memory_.best_tokens, memory_.best_scores, sampling.repetition_penalty);
-      each(kernels().greedy_token, memory_.best_tokens, memory_.best_scores, memory_.token, step.chosen(), std::nullopt,
+      each(kernels().greedy_parts, logits, marks, memory.best_tokens, memory.best_scores, sampling.repetition_penalty);
+      each(kernels().greedy_token, memory.best_tokens, memory.best_scores, memory.token, step.chosen(), std::nullopt,
            std::nullopt);
     } else {
-      draw_tokens(sampling, logits, seen, memory_.past, keys_, memory_.token, step.chosen(), memory_.candidates, each);
+      draw_tokens(sampling, logits, marks, memory.past, keys_.slice(0, 0, step.batch()), memory.token, step.chosen(),
+                  memory.candidates, each);
     }
   }
   /// The same for a draw, with the random numbers of `past` and `keys`. On a GPU, one CTA takes long to look for a few
@@ -264,7 +316,10 @@ class TypedState final : public Session::State {
     for (std::size_t b = 0; b < lengths_.size(); ++b)
       if (lengths_[b] + on_device_.count[b] > capacity_) return;
     upload(lengths_, memory_.past, on_device_.past);
-    if (!ahead_) ahead_ = std::make_unique<Step<P, W>>(network_, memory_, 1);
+    if (!ahead_ || ahead_->batch() != step_->batch()) {
+      std::unique_ptr<Step<P, W>> ahead = step_of(step_->batch(), 1);
+      keep(std::exchange(ahead_, std::move(ahead)));
+    }
     ahead_->record();
     on_device_.token.clear();
     token_is_chosen_ = false;
@@ -275,6 +330,7 @@ class TypedState final : public Session::State {
     computed_ahead_ = false;  // append() begins the step, and reports what is wrong
   }
 
+  static constexpr std::int32_t not_computed = -2;  // in place of a token
   static constexpr int columns_of_marks = 4;  // a multiple of 16 bytes, so that one code serves any number of tokens
   Tensor<u8, 2> new_marks() const {
     return {device(), {memory_.past.size(), columns_of_logits(network_.config().vocab)}};
@@ -342,9 +398,9 @@ class TypedState final : public Session::State {
     std::vector<std::int32_t> token, count, past;
     std::vector<std::int64_t> keys;
   } on_device_;                        // values known to be in memory_ and keys_; empty: unknown
-  std::unique_ptr<Step<P, W>> step_;   // of the last append()
-  std::unique_ptr<Step<P, W>> other_;  // the last one of the other kind: of several positions, or of one
-  std::unique_ptr<Step<P, W>> ahead_;  // the same for the next token
+  std::unique_ptr<Step<P, W>> step_;               // of the last append()
+  std::unique_ptr<Step<P, W>> ahead_;              // the same for the next token
+  std::vector<std::unique_ptr<Step<P, W>>> kept_;  // others, which may be used again
   bool ended_ = false;                 // are there logits of step_?
   bool is_greedy_ = false;             // are its chosen tokens the most probable ones?
   bool token_is_chosen_ = false;       // are they in memory_.token, too?
