@@ -191,7 +191,7 @@ void ModelOptions::declare(CommandLine& line) {
               std::move(names));
   line.option("--dtype", dtype, "TYPE", "Type of matmul operands: f32, tf32 or bf16 [f32]", {"f32", "tf32", "bf16"});
   line.flag("--batch-invariant", batch_invariant,
-            "The text of a prompt is the same, to the bit, in any batch and\nwith any draft; slower on a GPU");
+            "The logits of a text are the same, to the bit, in any batch and\nwith any draft; slower");
   line.option("--device", device, "DEVICE",
               "auto, cpu, cuda, cuda:N or emulated; no fallback from a named\ndevice [auto]",
               {"auto", "cpu", "cuda", "emulated"});

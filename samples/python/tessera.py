@@ -369,7 +369,7 @@ class Tokenizer(_Handle):
 class Model(_Handle):
     """A GPT-2 model on a device: Model("gpt2", Device("cuda"), "bf16"). The path is that of a Tokenizer; the type of the
     matmul operands "f32", "tf32" or "bf16". The logits of a text have the same bits in any batch of a batch-invariant model, and however
-    its tokens were appended; steps take longer on a GPU."""
+    its tokens were appended; steps take longer."""
 
     def __init__(self, path, device=None, type="f32", batch_invariant=False):
         _require_models()

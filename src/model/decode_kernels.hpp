@@ -56,15 +56,15 @@ auto decode_append(int width, int rows, int columns) {
 
 /// The same for many sequences, with the tiles of a matmul.
 template <Element P, Element W>
-auto linear_append(MatmulTiles tiles) {
+auto linear_append(MatmulTiles tiles, bool deterministic = false) {
   using A = Activation<P>;
   return kernel("linear_append",
                 [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     Index parts = cdiv(x.extent(1), tiles.n);
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), 3 * parts);
-    store_qkv<A>(cast<A>(matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})), to, past, count, m, n, parts,
-                 tiles.m);
+    store_qkv<A>(cast<A>(matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n})), to, past, count, m,
+                 n, parts, tiles.m);
   });
 }
 

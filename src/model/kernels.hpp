@@ -37,8 +37,9 @@ auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto
 
 /// acc = x w over the whole inner axis, for the tile (m, n) of the result.
 template <Element P, Element A, Element W>
-Tile<f32, 2> matmul(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, MatmulTiles tiles) {
-  if (tiles.deterministic) hints({.deterministic = true});
+Tile<f32, 2> matmul(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, MatmulTiles tiles,
+                    bool deterministic = false) {
+  if (deterministic) hints({.deterministic = true});
   Var acc = zeros<f32>({tiles.m, tiles.n});
   for (Index k : range(cdiv(x.extent(1), tiles.k)))
     acc = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})), cast<P>(load(w, {k, n}, {tiles.k, tiles.n})), acc);
@@ -88,12 +89,12 @@ auto last_norm(int width, NormTiles tiles) {
 
 /// y [rows,N] = x [rows,K] w [K,N] + bias.
 template <Element P, Element W>
-auto linear(MatmulTiles tiles) {
+auto linear(MatmulTiles tiles, bool deterministic = false) {
   using A = Activation<P>;
   return kernel("linear", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<A>(matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})));
+    store(y, {m, n}, cast<A>(matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n})));
   });
 }
 
@@ -101,12 +102,12 @@ auto linear(MatmulTiles tiles) {
 /// cache of keys and values [B,P,C], of which the new positions are written. A tile has positions of one sequence, and
 /// columns of one of the three.
 template <Element P, Element W>
-auto linear_qkv(MatmulTiles tiles) {
+auto linear_qkv(MatmulTiles tiles, bool deterministic = false) {
   using A = Activation<P>;
   return kernel("linear_qkv",
                 [=](In<A, 3> x, In<W, 3> w, In<f32, 2> bias, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
     require(x.extent(2) == w.extent(0), "inner extents agree");
-    if (tiles.deterministic) hints({.deterministic = true});
+    if (deterministic) hints({.deterministic = true});
     Index across = cdiv(w.extent(2), tiles.n);
     auto [t, n, b] = blocks(cdiv(x.extent(1), tiles.m), 3 * across, x.extent(0));
     Index which = n / across, j = n % across;
@@ -123,23 +124,23 @@ auto linear_qkv(MatmulTiles tiles) {
 
 /// y [rows,N] = gelu(x [rows,K] w [K,N] + bias).
 template <Element P, Element W>
-auto linear_gelu(MatmulTiles tiles) {
+auto linear_gelu(MatmulTiles tiles, bool deterministic = false) {
   using A = Activation<P>;
   return kernel("linear_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<A>(gelu(matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n}))));
+    store(y, {m, n}, cast<A>(gelu(matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n}))));
   });
 }
 
 /// y [rows,N] += x [rows,K] w [K,N] + bias: y is the residual stream.
 template <Element P, Element W>
-auto linear_residual(MatmulTiles tiles) {
+auto linear_residual(MatmulTiles tiles, bool deterministic = false) {
   using A = Activation<P>;
   return kernel("linear_residual", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    Tile update = matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n});
+    Tile update = matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n});
     Tile residual = load(y, {m, n}, {tiles.m, tiles.n});
     store(y, {m, n}, residual + update);
   });
@@ -148,11 +149,11 @@ auto linear_residual(MatmulTiles tiles) {
 /// logits [rows,N] = x [rows,C] head^T, of type L. The head, tied to the embedding or not, is [V,C]; columns behind V
 /// become 0.
 template <Element P, Element W, Element L = f32>
-auto lm_head(MatmulTiles tiles) {
+auto lm_head(MatmulTiles tiles, bool deterministic = false) {
   using A = Activation<P>;
   return kernel("lm_head", [=](In<A, 2> x, In<W, 2> head, Out<L, 2> logits) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
-    if (tiles.deterministic) hints({.deterministic = true});
+    if (deterministic) hints({.deterministic = true});
     auto [m, n] = blocks(cdiv(logits.extent(0), tiles.m), cdiv(logits.extent(1), tiles.n));
     Var acc = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
@@ -295,12 +296,12 @@ struct BestTokens {
 /// Like lm_head, and the best token of each tile of columns, of the first `vocab`, and its score: tokens, scores
 /// [B,parts], as greedy_parts has them.
 template <Element P, Element W>
-auto greedy_head(MatmulTiles tiles, int vocab) {
+auto greedy_head(MatmulTiles tiles, int vocab, bool deterministic = false) {
   using A = Activation<P>;
   return kernel("greedy_head",
                 [=](In<A, 2> x, In<W, 2> head, Out<f32, 2> logits, Out<i32, 2> tokens, Out<f32, 2> scores) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
-    if (tiles.deterministic) hints({.deterministic = true});
+    if (deterministic) hints({.deterministic = true});
     auto [m, n] = blocks(cdiv(logits.extent(0), tiles.m), cdiv(logits.extent(1), tiles.n));
     Var y = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
@@ -493,12 +494,12 @@ auto fill(int size) {
 /// Like linear_gelu, with the exact GELU by erf, as in PyTorch; erfc, which is accurate below -4, would spill here.
 /// Only x / 2 is kept of x, because registers are few. (Last in the file, so that the lines above keep their numbers.)
 template <Element P, Element W>
-auto linear_exact_gelu(MatmulTiles tiles) {
+auto linear_exact_gelu(MatmulTiles tiles, bool deterministic = false) {
   using A = Activation<P>;
   return kernel("linear_exact_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    Tile half = (matmul<P>(x, w, m, n, tiles) + load(bias, {n}, {tiles.n})) * 0.5f;
+    Tile half = (matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n})) * 0.5f;
     store(y, {m, n}, cast<A>(fma(half, erf(half * 1.4142135623730951f), half)));
   });
 }

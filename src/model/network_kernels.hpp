@@ -88,6 +88,9 @@ struct Kernels {
         append_cache(kernels::append_cache<A>(config.width, copy_rows(target))),
         attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                         attention_tiles(target).keys)),
+        attention_of_one(kernels::attention<P>(config.heads, config.head_width(),
+                                               target.gpu ? attention_tiles(target).queries : 2,
+                                               attention_tiles(target).keys)),
         decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), 64)),
         greedy_parts(kernels::greedy_parts(config.vocab, columns_of_part, tiles_of_part)),
         greedy_token(kernels::greedy_token(parts_of(config.vocab))),
@@ -100,7 +103,7 @@ struct Kernels {
   decltype(kernels::embed<W>(0, 0)) embed;
   decltype(kernels::last_norm<A>(0, {})) last_norm;
   decltype(kernels::append_cache<A>(0, 0)) append_cache;
-  decltype(kernels::attention<P>(0, 0, 0, 0)) attention;
+  decltype(kernels::attention<P>(0, 0, 0, 0)) attention, attention_of_one;  // of one position, in the same order
   decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;  // on a CPU
   decltype(kernels::greedy_parts(0, 0, 0)) greedy_parts;
   decltype(kernels::greedy_token(0)) greedy_token;
@@ -152,7 +155,8 @@ class KernelsByRows {
         config_(config),
         target_(target),
         along_k_(along_k),
-        linear_gelu_(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>) {}
+        linear_gelu_(
+            made_by(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>)) {}
 
   RowKernels<P, W> for_rows(std::int64_t rows) {
     const std::int64_t c = config_.width, inner = config_.inner;
@@ -162,10 +166,11 @@ class KernelsByRows {
     // A tile has columns of queries, of keys, or of values.
     MatmulTiles of_qkv = tiles(3 * c, c);
     const int columns = static_cast<int>(std::gcd(c, of_qkv.n));
-    const bool appends = device_.info().arch && 2 * columns >= of_qkv.n;
+    // Tiles of half the columns may need other instructions than those of a prompt.
+    const bool appends = device_.info().arch && (target_.batch_invariant ? columns : 2 * columns) >= of_qkv.n;
     std::lock_guard lock(mutex_);
     std::optional<decltype(kernels::linear_append<P, W>({}))> append;
-    if (appends) append = linear_append_[{of_qkv.m, columns, of_qkv.k, of_qkv.deterministic}];
+    if (appends) append = linear_append_[{of_qkv.m, columns, of_qkv.k}];
     const auto few = [&](std::int64_t k) {
       const MatmulTiles block{rows_of_block, columns_of_block(target_, rows, static_cast<int>(c), static_cast<int>(k)),
                               static_cast<int>(k)};
@@ -205,6 +210,10 @@ class KernelsByRows {
   }
 
  private:
+  template <class K>
+  std::function<K(MatmulTiles)> made_by(K (*make)(MatmulTiles, bool)) const {
+    return [=, this](MatmulTiles tiles) { return make(tiles, target_.batch_invariant); };
+  }
   MatmulTiles head_tiles(std::int64_t rows) const {
     return tiles_of(MatmulFamily::plain, rows, config_.vocab, config_.width, true);
   }
@@ -216,7 +225,6 @@ class KernelsByRows {
     if (invariant) target.split_k = SplitKPolicy::none;
     if (invariant && target_.gpu) rows = 64;
     MatmulTiles tiles = choose(family, {rows, n, k, nk}, element_type<P>, target);
-    tiles.deterministic = invariant;
     if (invariant && nk) tiles.m = std::max(tiles.m, 2);
     return tiles;
   }
@@ -229,22 +237,23 @@ class KernelsByRows {
   using A = kernels::Activation<P>;
   ByTiles<decltype(kernels::layer_norm<A>(0, {})), NormTiles> norm_{
       [this](NormTiles tiles) { return kernels::layer_norm<A>(config_.width, tiles); }};
-  ByTiles<decltype(RowKernels<P, W>::qkv)> linear_{kernels::linear<P, W>};
-  ByTiles<decltype(RowKernels<P, W>::qkv_to_cache)> linear_qkv_{kernels::linear_qkv<P, W>};
-  ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{kernels::linear_append<P, W>};
+  ByTiles<decltype(RowKernels<P, W>::qkv)> linear_{made_by(kernels::linear<P, W>)};
+  ByTiles<decltype(RowKernels<P, W>::qkv_to_cache)> linear_qkv_{made_by(kernels::linear_qkv<P, W>)};
+  ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{made_by(kernels::linear_append<P, W>)};
   ByTiles<decltype(RowKernels<P, W>::up)> linear_gelu_;
-  ByTiles<decltype(RowKernels<P, W>::down)> linear_residual_{kernels::linear_residual<P, W>};
+  ByTiles<decltype(RowKernels<P, W>::down)> linear_residual_{made_by(kernels::linear_residual<P, W>)};
   ByTiles<decltype(kernels::decode_residual<P, W>(0, 0, 0))> residual_blocks_{
       [](MatmulTiles tiles) { return kernels::decode_residual<P, W>(tiles.k, tiles.m, tiles.n); }};
   ByTiles<decltype(kernels::decode_attend<P>(0, 0, {})), KeyTiles> decode_attend_{
       [this](KeyTiles tiles) { return kernels::decode_attend<P>(config_.heads, config_.head_width(), tiles); }};
   ByTiles<decltype(kernels::greedy_head<P, W>({}, 0))> greedy_heads_{
-      [this](MatmulTiles tiles) { return kernels::greedy_head<P, W>(tiles, config_.vocab); }};
+      [this](MatmulTiles tiles) { return kernels::greedy_head<P, W>(tiles, config_.vocab, target_.batch_invariant); }};
   ByTiles<decltype(kernels::greedy_token(0)), int> greedy_tokens_{
       [](int parts) { return kernels::greedy_token(parts); }};
   template <Element L>
   using Heads = ByTiles<decltype(kernels::lm_head<P, W, L>({}))>;
-  std::tuple<Heads<f32>, Heads<bf16>> heads_{kernels::lm_head<P, W, f32>, kernels::lm_head<P, W, bf16>};
+  std::tuple<Heads<f32>, Heads<bf16>> heads_{made_by(kernels::lm_head<P, W, f32>),
+                                             made_by(kernels::lm_head<P, W, bf16>)};
 };
 
 }  // namespace tessera::internal

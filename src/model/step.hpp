@@ -243,12 +243,13 @@ class Step {
     const float epsilon = config().epsilon;
     const BatchKernels<P, W>* const few =
         length_ == 1 && batch_ <= rows_of_block && network_.batch_kernels() ? &*network_.batch_kernels() : nullptr;
-    // Queries alone, if keys and values go to the cache at once.
+    // Queries alone, if keys and values go to the cache at once. Those of one position are where the last norm writes
+    // behind all layers.
     const bool appends = tiles_are_of_sequences() || (length_ == 1 && ((few && few->appends()) || of_rows_.append));
     const Tensor<A, 2> qkv = appends && length_ == 1
                                  ? memory_.last
                                  : Tensor<A, 2>(device(), {batch_ * length_, appends ? width : 3 * width});
-    const Tensor<A, 2>& attended = normed_;  // of which one is used at a time
+    const Tensor<A, 2>& attended = normed_;  // which nothing reads behind QKV
 
     Sequence made(device());
     made.add(kernels.embed, ids_, memory_.past, network_.wte, network_.wpe, by_sequence(x_));
@@ -280,8 +281,10 @@ class Step {
           made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
         }
       }
-      if (length_ > 1 || network_.is_batch_invariant())
+      if (length_ > 1)
         attend(kernels.attention);
+      else if (network_.is_batch_invariant())
+        attend(kernels.attention_of_one);
       else if (network_.is_on_gpu())
         made.add(of_rows_.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
       else

@@ -89,21 +89,22 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     while (columns > 1 && (elements(k, columns) > std::min(wanted, limit) || width % columns != 0)) columns /= 2;
     return columns;
   };
+  // Queries, keys and values are in different tiles, so that columns divide the width.
   const auto columns = [&](int n) {
     return best_columns(1, n, most(width, 8, limit), 4, 32,
                         [&](int wide) { return width % wide == 0 && elements(width, wide) <= limit; });
   };
-  // Shared memory holds one such CTA, and a second wave would cost as much as the first.
   const bool has_rows_in_registers = width <= (target.spare_registers ? 1024 : 768);
   const auto batch_columns = [&](int n) {
     const int found = best_columns(1, n, 0, 8, has_rows_in_registers ? 32 : 48,
                                    [&](int wide) { return width % wide == 0 && holds_block(target, width, wide); });
+    // A multiprocessor has shared memory for one such CTA, and a second wave would cost as much as the first.
     return is_half && found > 0 && ceil_div(n, found) <= multiprocessors ? found : 0;
   };
   const int batch_qkv = batch_columns(3 * width), batch_up = batch_columns(target.inner);
   // Each CTA of the projection combines the parts of attention, so that few are better.
   int project = std::clamp(std::min(limit, 80) * threads / width, 1, 16);
-  while (width % project != 0) --project;
+  while (width % project != 0 || (project > 1 && elements(width, project) > limit)) --project;
   const int head = most(width, 16, 64);
   const int heads = width / std::max(target.head_width, 1);
   return {.qkv = columns(3 * width),

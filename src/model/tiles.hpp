@@ -60,7 +60,7 @@ int columns_of_block(const TileTarget& target, std::int64_t rows, int n, int k);
 struct DecodeTiles {
   int qkv, up;              ///< columns of QKV and of the first matmul of the MLP, for one sequence
   bool normalizes;          ///< do the kernels of several sequences normalize their rows?
-  int batch_qkv, batch_up;  ///< columns of the two for rows_of_block sequences; 0: other tiles are faster
+  int batch_qkv, batch_up;  ///< columns of the two for rows_of_block sequences; 0: none
   int project;              ///< columns of the projection, for one sequence
   int down;                 ///< of the second matmul of the MLP, which has the longest
   int head;                 ///< of the head

@@ -91,7 +91,8 @@ TEST_CASE("a batch-invariant model computes the same bits in any batch", "[model
   }
 }
 
-TEST_CASE("256 texts that join and leave a batch-invariant batch have the tokens that they have alone", "[model]") {
+TEST_CASE("256 texts that join and leave a batch-invariant batch have the tokens that they have alone",
+          "[model][many]") {
   const Gpt2 model(test_device(), small_model(), 5, Computation(Compute::bf16, true));
   constexpr Sampling sampling{.temperature = 1, .top_k = 0, .seed = 4};
   constexpr int capacity = 40, texts = 400;

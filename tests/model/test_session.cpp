@@ -8,6 +8,7 @@
 #include "jit/cpu/cpu_backend.hpp"
 #include "support/catch.hpp"
 #include "support/devices.hpp"
+#include "support/small_model.hpp"
 #include "support/support.hpp"
 #include "tessera/model/continuous_batch.hpp"
 #include "tessera/model/gpt2.hpp"
@@ -112,6 +113,35 @@ constexpr Sampling penalized{.temperature = 0, .repetition_penalty = 100};
 const std::string_view no_logits = "no logits, since the last append failed";
 
 }  // namespace
+
+TEST_CASE("a token that follows a step without its sequence is read", "[model]") {
+  const Gpt2 model(test_device(), small_model(), 5, Computation(Compute::f32, true));
+  Session session(model, 3, 40);
+  session.append(std::vector<Tokens>{{1, 2}, {3, 4}, {5, 6}});
+  // A step of the first sequence alone, sampled, then one of all.
+  Tokens next = session.sample({.temperature = 0});
+  session.append(std::vector<Tokens>{{next[0]}, {next[1]}, {next[2]}});
+  next = session.sample({.temperature = 0});
+  session.append(std::vector<Tokens>{{next[0]}, {}, {}});
+  const Tokens chosen = session.sample({.temperature = 0});
+  CHECK((chosen.size() == 3 && chosen[1] >= 0 && chosen[2] >= 0));
+  const std::int32_t token = 0;
+  session.append(std::vector<Tokens>{{chosen[0]}, {token}, {}});
+  const std::vector<float> logits = session.logits();
+  CHECK(logits.size() == 3 * 61);
+  Session again(model, 1, 40);
+  again.append(std::vector<Tokens>{{3, 4}});
+  again.append(std::vector<Tokens>{again.sample({.temperature = 0})});
+  again.append(std::vector<Tokens>{{token}});
+  CHECK(std::vector<float>(logits.begin() + 61, logits.begin() + 122) == again.logits());
+  // Results have rows for all sequences.
+  session.append(std::vector<Tokens>{{1, 2, 3}, {}, {}});
+  CHECK(session.all_logits().size() == 3 * 3 * 61);
+  CHECK(session.sample_all({.temperature = 0}).size() == 3);
+  const Tensor<f32, 2> all(test_device(), {9, 64}), few(test_device(), {3, 64});
+  session.all_logits(all);
+  CHECK(says(error_of([&] { session.all_logits(few); }), {"the logits are [9, 61]", "[3, 64]"}));
+}
 
 TEST_CASE("a step that fails anywhere leaves the text as it was", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();

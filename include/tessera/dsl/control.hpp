@@ -79,10 +79,10 @@ void require(const C& condition, std::string text, Location location = Location:
 
 /// hints({.warps = 8, .stages = 3, .cluster = 2, .occupancy = 2, .arch = "sm_90"}): preferences for the generated code,
 /// on that architecture or on all. Hints never change results, but for the order of sums, which .deterministic = true
-/// keeps from depending on the number of a launch's tiles. With .launch_dependents = false the next launch begins when
-/// the kernel's CTAs have ended. A hint that this kernel cannot follow is ignored, and
-/// the text of the plan says so; a value that no kernel can have is an error. If a hint is given twice, the last one
-/// counts.
+/// keeps from depending on the number of a launch's tiles. With .launch_dependents = false the next launch of a
+/// stream begins only when all CTAs of this kernel have ended. A hint that this kernel cannot follow is ignored, and
+/// the text of the plan says so; a value that no kernel can have is an error. If a number is given twice, the last one
+/// counts; .deterministic = true and .launch_dependents = false stay, once given.
 inline void hints(const Hints& hints, Location location = Location::current()) {
   Trace::current(location).hints(hints);
 }

@@ -20,8 +20,6 @@ struct MatmulShape {
 /// Extents of the tiles: [m,n] of y, and k per k-iteration.
 struct MatmulTiles {
   int m, n, k;
-  /// For a kernel that passes it on to its hints: the order of sums does not depend on the number of tiles.
-  bool deterministic = false;
   auto operator<=>(const MatmulTiles&) const = default;
 };
 

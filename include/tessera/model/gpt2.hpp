@@ -29,7 +29,8 @@ struct Computation {
       : type(type), batch_invariant(batch_invariant) {}
   Compute type;
   /// The logits of a text have the same bits whatever else is in the batch, and however the text was divided into calls
-  /// of append(). Steps take longer on a GPU: every number of rows has the same kernels, which do not divide sums.
+  /// of append(). Steps take longer: sums have the order that suits many rows. With tf32 and weights of 16 bits,
+  /// all_logits() may differ from logits() in the last bits.
   bool batch_invariant;
 };
 

@@ -10,6 +10,7 @@
 #include "codegen/passes/plan/planning.hpp"
 #include "codegen/plan/effects.hpp"
 #include "codegen/plan/remarks.hpp"
+#include "codegen/plan/shared_state.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
@@ -40,30 +41,13 @@ std::string why_no_wait(const Plan& plan, Location& where) {
   return why;
 }
 
-struct SharedRange {
-  std::int64_t first, last;
-  bool overlaps(const SharedRange& other) const { return first < other.last && other.first < last; }
-};
-
-// The shared memory that a step uses, its bodies included.
-std::vector<SharedRange> shared_ranges(const Plan& plan, const Step& step) {
-  std::vector<SharedRange> ranges;
-  const auto add = [&](const auto& self, const Step& at) -> void {
-    for (const Effect& effect : effects(plan, plan.phases.front().roles.front(), at)) {
-      if (effect.space == Effect::Space::buffer) {
-        const Buffer& buffer = plan.buffers[BufferId{effect.index}];
-        if (!buffer.in_workspace) ranges.push_back({buffer.offset, buffer.offset + buffer.bytes()});
-      } else if (effect.space == Effect::Space::scratch) {
-        const Scratch& scratch = plan.scratch[ScratchId{effect.index}];
-        if (!scratch.in_workspace) ranges.push_back({scratch.offset, scratch.offset + scratch.bytes});
-      }
-    }
-    each_body(at, [&](const Body& body) {
-      for (const Step& inner : body) self(self, inner);
-    });
-  };
-  add(add, step);
-  return ranges;
+// The effects of a step, its bodies included, on memory of the CTA.
+void each_shared_effect(const Plan& plan, const Step& step, const std::function<void(const Effect&)>& act) {
+  for (const Effect& effect : effects(plan, plan.phases.front().roles.front(), step))
+    if (effect.space != Effect::Space::tensor) act(effect);
+  each_body(step, [&](const Body& body) {
+    for (const Step& inner : body) each_shared_effect(plan, inner, act);
+  });
 }
 
 // Takes the loads of a latency-bound kernel that need no wait if no earlier launch writes what they read: of right
@@ -105,18 +89,16 @@ Body take_early_loads(const Plan& plan, Body& body) {
   };
   // A check may guard the loads behind it, and a copy may take the place of what is in shared memory before.
   Body early, late;
-  std::vector<SharedRange> in_use;  // by steps that stay behind
+  SharedState behind;  // accesses of the steps that stay behind
   bool checked = false, fetches = false;
   for (Step& step : body) {
     checked |= step.action.is<HostReport>();
-    const std::vector<SharedRange> used = shared_ranges(plan, step);
-    const auto is_free = [&](const SharedRange& range) {
-      return std::ranges::none_of(in_use, [&](const SharedRange& other) { return range.overlaps(other); });
-    };
-    const bool is_early_step = !checked && ((is_early(step) && std::ranges::all_of(used, is_free)) ||
-                                            (fetches && step.action.is<CpAsyncCommit>()));
+    bool is_free = true;
+    each_shared_effect(plan, step, [&](const Effect& effect) { is_free &= !behind.conflicts(plan, effect); });
+    const bool is_early_step =
+        !checked && ((is_early(step) && is_free) || (fetches && step.action.is<CpAsyncCommit>()));
     fetches = is_early_step && step.action.is<Fetch>();
-    if (!is_early_step) in_use.insert(in_use.end(), used.begin(), used.end());
+    if (!is_early_step) each_shared_effect(plan, step, [&](const Effect& effect) { behind.add(effect); });
     (is_early_step ? early : late).push_back(std::move(step));
   }
   body = std::move(late);
