@@ -49,15 +49,16 @@ class Peer(peer_models.Gpt2):
 
         return self.logits(self.blocks_of(self.wte[ids] + self.wpe[:PROMPT], attend)[-1:]).argmax(dim=1)
 
-    def token(self, id, at, mask):
-        """The token that follows the one at position `at`; mask [room] is 0 for positions up to there, else -inf."""
+    def token(self, id, at, seen, mask):
+        """The token that follows the one at position `at`, which attends to the first `seen` positions. The mask [1,seen]
+        is 0 for positions up to `at`, else -inf; None if `seen` is at + 1."""
 
         def attend(layer, q, k, v):
             q, k, v = map(self.split, (q, k, v))
             keys, values = self.caches[layer]
             keys.index_copy_(2, at, k)
             values.index_copy_(2, at, v)
-            return self.joined(F.scaled_dot_product_attention(q, keys, values, attn_mask=mask))
+            return self.joined(F.scaled_dot_product_attention(q, keys[:, :, :seen], values[:, :, :seen], attn_mask=mask))
 
         return self.logits(self.blocks_of(self.wte[id] + self.wpe[at], attend)).argmax(dim=1)
 
@@ -73,7 +74,7 @@ class Peer(peer_models.Gpt2):
         def generate():
             id = ids[:1]
             for i in range(new):
-                id = token(id, places[i], masks[i : i + 1])
+                id = token(id, places[i], self.room, masks[i : i + 1]) if compiles else token(id, places[i], i + 1, None)
 
         def speed(run, tokens):
             run()
@@ -107,9 +108,9 @@ def main():
             else:
                 folder, config = SHIPPED, json.loads((SHIPPED / "config.json").read_text())
             ways = [(each, compiles) for each in {dtype, torch.float32} for compiles in (False, True)]
-            first = {way: Peer(config, 2 * PROMPT, way[0]).speeds(new, way[1], 1) for way in ways}
+            first = {way: Peer(config, max(PROMPT, new), way[0]).speeds(new, way[1], 1) for way in ways}
             best = {what: max(ways, key=lambda way: first[way][what]) for what in ("prompt", "new")}
-            peers = {way: Peer(config, 2 * PROMPT, way[0]) for way in set(best.values())}
+            peers = {way: Peer(config, max(PROMPT, new), way[0]) for way in set(best.values())}
             of_us, theirs = {"prompt": [], "new": []}, {"prompt": [], "new": []}
             for _ in range(options.rounds):  # in turns, since other programs may use the same memory
                 speeds = {way: peer.speeds(new, way[1]) for way, peer in peers.items()}
