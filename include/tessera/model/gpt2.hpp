@@ -25,8 +25,7 @@ Compute parse_compute(std::string_view text);
 
 /// How a model computes.
 struct Computation {
-  Computation(Compute type = Compute::f32, bool batch_invariant = false)
-      : type(type), batch_invariant(batch_invariant) {}
+  Computation(Compute of = Compute::f32, bool invariant = false) : type(of), batch_invariant(invariant) {}
   Compute type;
   /// The logits of a text have the same bits whatever else is in the batch, and however the text was divided into calls
   /// of append(). Steps take longer: sums have the order that suits many rows. With tf32 and weights of 16 bits,
