@@ -45,7 +45,7 @@ auto decode_append(int width, int rows, int columns) {
   return kernel("decode_append", [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past, In<i32, 1> count,
                                      List<Out<A, 3>, 3> to) {
     require(w.extent(1) == 3 * width, "queries, keys and values side by side");
-    hints({.launch_dependents = false});
+    hints({.launch_dependents = false});  // as in decode_qkv
     const int parts = width / columns;
     auto [b, n] = blocks(cdiv(in.extent(0), rows), 3 * parts);
     Tile y = mma(cast<P>(load(in, {b, 0}, {rows, width})), cast<P>(load(w, {0, n}, {width, columns})),

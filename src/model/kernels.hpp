@@ -35,7 +35,8 @@ auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto
   return centered * rstd * load(weight, {0}, {columns}) + load(bias, {0}, {columns});
 }
 
-/// acc = x w over the whole inner axis, for the tile (m, n) of the result.
+/// acc = x w over the whole inner axis, for the tile (m, n) of the result. Here and below, `deterministic` is that of
+/// Hints: the order of sums does not depend on the number of rows.
 template <Element P, Element A, Element W>
 Tile<f32, 2> matmul(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const Index& n, MatmulTiles tiles,
                     bool deterministic = false) {

@@ -128,7 +128,8 @@ class Session {
   /// The same, written to a tensor [batch * longest, columns] on the model's device, in the order of the device's
   /// stream, without a copy to the host. It has a column for each token, or more, which become 0: rows of a multiple of
   /// 16 bytes are written several times as fast. The tensor is the caller's: it may be used for any number of calls,
-  /// and may outlive the session. Error if it has another number of rows, or too few columns.
+  /// and may outlive the session. Rows of sequences that got no token are meaningless, or not written. Error if it has
+  /// another number of rows, or too few columns.
   void all_logits(const Tensor<f32, 2>& logits);
   void all_logits(const Tensor<bf16, 2>& logits);
   /// The hidden states at every position of the last append(), behind the last norm; logits are their products with the
