@@ -58,7 +58,7 @@ struct Made {
 /// The whole program except -i.
 class Generator {
  public:
-  Generator(const TextOptions& options, const OpenModel& opened, const Gpt2* drafter, const Tokenizer* tokenizer,
+  Generator(const TextOptions& options, const OpenModel& opened, const Model* drafter, const Tokenizer* tokenizer,
             GenerationParams params, Timings& timings)
       : options_(options),
         model_(opened.model),
@@ -280,9 +280,9 @@ class Generator {
   }
 
   const TextOptions& options_;
-  const Gpt2& model_;
-  const Gpt2Config& config_;
-  const Gpt2* drafter_;
+  const Model& model_;
+  const TransformerConfig& config_;
+  const Model* drafter_;
   const Tokenizer* tokenizer_;
   GenerationParams course_;
   Timings& timings_;
@@ -309,7 +309,7 @@ int generate(CommandLine& line) {
   open_tokenizer();
 
   const std::optional<OpenModel> drafter = options.open_drafter(opened.model);
-  const Gpt2* const of_drafts = drafter ? &drafter->model : nullptr;
+  const Model* const of_drafts = drafter ? &drafter->model : nullptr;
 
   Generator generator(options, opened, of_drafts, tokenizer ? &*tokenizer : nullptr, params, timings);
   std::vector<Prompt> prompts;

@@ -94,8 +94,8 @@ void measure(CommandLine& line) {
     text = given_text({}, settings.file);
     if (text.empty()) line.refuse("the text is empty; name a file, or pipe a text to stdin");
   }
-  const Gpt2 model = open_model(settings.model, settings.seed).model;
-  const Gpt2Config& config = model.config();
+  const Model model = open_model(settings.model, settings.seed).model;
+  const TransformerConfig& config = model.config();
   const Ids ids = settings.ids ? *settings.ids : Tokenizer::open(settings.model.path()).encode(text);
   check_vocabulary(ids, config);
   const std::size_t context = settings.context.value_or(static_cast<std::uint32_t>(std::min(512, config.positions)));

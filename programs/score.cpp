@@ -93,7 +93,7 @@ std::vector<Window> windows_of(std::size_t tokens, std::size_t context, std::siz
   return windows;
 }
 
-std::vector<Window> windows_of(const Settings& settings, const Gpt2Config& config, const Ids& ids) {
+std::vector<Window> windows_of(const Settings& settings, const TransformerConfig& config, const Ids& ids) {
   check_vocabulary(ids, config);  // before any token is scored
   const auto context = static_cast<std::size_t>(config.positions);
   if (context < 2 && ids.size() > context)
@@ -115,7 +115,7 @@ struct Scores {
   std::vector<float> log_probabilities, logits;
 };
 
-Scores scores_of(const Gpt2& model, const Ids& ids, const Window& window) {
+Scores scores_of(const Model& model, const Ids& ids, const Window& window) {
   // The logits at a token predict the next one.
   const std::size_t first = window.scored == 0 ? 0 : window.scored - 1;
   const auto part = [&](std::size_t from, std::size_t to) { return Ids(ids.data() + from, ids.data() + to); };
@@ -187,7 +187,7 @@ void score(CommandLine& line) {
     if (text.empty())
       line.refuse("the text is empty; there is nothing to score. Give a text in quotes, or pipe one to stdin");
   }
-  const Gpt2 model = open_model(settings.model, settings.seed).model;
+  const Model model = open_model(settings.model, settings.seed).model;
   const std::optional<Tokenizer> tokenizer = tokenizer_of(settings);
   const Ids ids = settings.ids ? *settings.ids : tokenizer->encode(text);
   if (ids.empty()) throw Error("the text is empty; there is nothing to score");

@@ -88,7 +88,7 @@ struct Measurement {
 };
 
 /// All measurements of the command line, in its order. Throws Error if one does not fit into the model's context.
-std::vector<Measurement> measurements(const Settings& settings, const Gpt2Config& config) {
+std::vector<Measurement> measurements(const Settings& settings, const TransformerConfig& config) {
   const int context = config.positions;
   std::vector<Measurement> parts;  // without depth and batch
   for (const int prompt : settings.prompts ? numbers("--prompt", *settings.prompts, 0, most_tokens)
@@ -120,8 +120,8 @@ std::vector<Measurement> measurements(const Settings& settings, const Gpt2Config
 }
 
 /// Tokens per second of each repetition.
-std::vector<double> rates(const Gpt2& model, const Measurement& measured, std::uint32_t repetitions) {
-  const Gpt2Config& config = model.config();
+std::vector<double> rates(const Model& model, const Measurement& measured, std::uint32_t repetitions) {
+  const TransformerConfig& config = model.config();
   Session session(model, measured.batch, measured.length());
   const auto append = [&](int count) {
     std::vector<std::vector<std::int32_t>> tokens(static_cast<std::size_t>(measured.batch));
@@ -167,19 +167,13 @@ struct Result {
   }
 };
 
-std::int64_t parameters_of(const Gpt2Config& config) {
-  const std::int64_t width = config.width, inner = config.inner, vocab = config.vocab;
-  const std::int64_t layer = 4 * width * width + 2 * width * inner + 9 * width + inner;
-  return (config.tied ? 1 : 2) * vocab * width + config.positions * width + config.layers * layer + 2 * width;
-}
-
 /// Prints results as they are measured, but those of JSON at the end.
 class Report {
  public:
-  Report(const Settings& settings, const Gpt2& model)
+  Report(const Settings& settings, const Model& model)
       : format_(settings.output),
         model_(settings.model.preset ? *settings.model.preset : settings.model.path().filename().string()),
-        parameters_(parameters_of(model.config())),
+        parameters_(parameter_count(model.config())),
         device_(model.device().name()),
         dtype_(settings.model.dtype) {
     if (format_ == "md")
@@ -232,7 +226,7 @@ class Report {
 
 void measure(CommandLine& line) {
   const Settings settings = parse(line);
-  const Gpt2 model = open_model(settings.model, settings.seed).model;
+  const Model model = open_model(settings.model, settings.seed).model;
   const std::vector<Measurement> all = measurements(settings, model.config());
   if (!settings.quiet) note(fmt::format("device: {}", describe(model.device())));
   Report report(settings, model);

@@ -30,7 +30,7 @@ template <Element T>
 auto gelu_kernel() {
   return kernel("gelu", [](In<T, 1> x, Out<T, 1> y) {
     Index block = blocks(cdiv(x.extent(0), elements_per_block<T>));
-    store(y, {block}, cast<T>(kernels::gelu(cast<f32>(load(x, {block}, {elements_per_block<T>})))));
+    store(y, {block}, cast<T>(gelu_tanh(cast<f32>(load(x, {block}, {elements_per_block<T>})))));
   });
 }
 

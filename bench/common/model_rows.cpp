@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/program.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace tessera::internal::bench {
 namespace {
@@ -11,7 +11,7 @@ namespace {
 using Prompts = std::vector<std::vector<std::int32_t>>;
 
 /// The peer's tokens are the same.
-Prompts equal_prompts(const Gpt2Config& config, int batch, int length) {
+Prompts equal_prompts(const TransformerConfig& config, int batch, int length) {
   std::vector<std::int32_t> prompt(static_cast<std::size_t>(length));
   for (std::size_t i = 0; i < prompt.size(); ++i)
     prompt[i] = static_cast<std::int32_t>(i * 7919 % static_cast<std::size_t>(config.vocab));
@@ -20,7 +20,7 @@ Prompts equal_prompts(const Gpt2Config& config, int batch, int length) {
 
 /// A model, sequences in it, and the calls of a turn.
 struct ModelSetup {
-  Gpt2Config config;
+  TransformerConfig config;
   Compute compute;
   int batch, length;
   std::string size = {};  // suffix of the row's name
@@ -36,7 +36,7 @@ class ModelWorkload : public Workload {
  protected:
   ModelSetup setup_;
   int calls_;
-  Gpt2 model_;
+  Model model_;
 };
 
 class Decoding final : public ModelWorkload {
@@ -139,11 +139,11 @@ TypeOfModel type_of(Compute compute) {
 }
 
 // Number of weights that a position reads, without those of the logits.
-double weights_of(const Gpt2Config& config) {
+double weights_of(const TransformerConfig& config) {
   const double width = config.width, inner = config.inner;
   return config.layers * (4 * width * width + 2 * width * inner);
 }
-double weights_of_logits(const Gpt2Config& config) { return static_cast<double>(config.vocab) * config.width; }
+double weights_of_logits(const TransformerConfig& config) { return static_cast<double>(config.vocab) * config.width; }
 
 // Operations of prompts, and of logits at so many positions of each.
 double operations(const ModelSetup& setup, int logits) {
@@ -156,7 +156,7 @@ double operations(const ModelSetup& setup, int logits) {
 
 template <class W>
 Row model_row(std::string op, const ModelSetup& setup) {
-  const Gpt2Config& config = setup.config;
+  const TransformerConfig& config = setup.config;
   const TypeOfModel type = type_of(setup.compute);
   Row row{.op = std::move(op),
           .type = std::string(type.name),
@@ -191,8 +191,8 @@ Row forward(const ModelSetup& setup) {
   return row;
 }
 
-Gpt2Config gpt_of(int layers, int width, int heads) {
-  Gpt2Config config = preset("gpt2");
+TransformerConfig gpt_of(int layers, int width, int heads) {
+  TransformerConfig config = preset("gpt2");
   config.layers = layers, config.width = width, config.heads = heads, config.inner = 4 * width;
   return config;
 }

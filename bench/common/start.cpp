@@ -75,7 +75,7 @@ json first_text(const std::string& device_name, bool small) {
   const auto text = [&] {
     const Stopwatch watch;
     const FirstUse first{.batch = 1, .lengths = {16, 1}};
-    const Gpt2 model(device, preset(small ? "nano" : "gpt2"), 0, Compute::f32, first);
+    const Model model(device, preset(small ? "nano" : "gpt2"), 0, Compute::f32, first);
     Session session(model, 1, 32);
     std::vector<std::int32_t> tokens{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
     for (int i = 0; i < 2; ++i) {

@@ -1,14 +1,15 @@
-// The public header of tessera::model: GPT-2 from a folder in the Hugging Face layout, its tokenizer, sampling.
+// The public header of tessera::model: transformers from a folder in the Hugging Face layout, its tokenizer, sampling.
 #pragma once
 #include "tessera/model/checkpoint.hpp"        // IWYU pragma: export
 #include "tessera/model/config.hpp"            // IWYU pragma: export
 #include "tessera/model/continuous_batch.hpp"  // IWYU pragma: export
 #include "tessera/model/draft_model.hpp"       // IWYU pragma: export
-#include "tessera/model/gpt2.hpp"              // IWYU pragma: export
 #include "tessera/model/hub.hpp"               // IWYU pragma: export
+#include "tessera/model/model.hpp"             // IWYU pragma: export
 #include "tessera/model/prompt_lookup.hpp"     // IWYU pragma: export
 #include "tessera/model/safetensors.hpp"       // IWYU pragma: export
 #include "tessera/model/sampling.hpp"          // IWYU pragma: export
+#include "tessera/model/session.hpp"           // IWYU pragma: export
 #include "tessera/model/stop_text.hpp"         // IWYU pragma: export
 #include "tessera/model/tokenizer.hpp"         // IWYU pragma: export
 #include "tessera/model/utf8.hpp"              // IWYU pragma: export
@@ -16,10 +17,11 @@
 /// The public names of the model library.
 namespace tessera {
 
-using internal::check, internal::Checkpoint, internal::Compute, internal::ContinuousBatch, internal::DraftModel,
-    internal::find_model, internal::FirstUse, internal::GenerationDefaults, internal::Gpt2, internal::Gpt2Config,
-    internal::parse_compute, internal::preset, internal::read_config, internal::read_generation_config,
-    internal::Sampling, internal::Session, internal::FinishReason, internal::TextRequest, internal::TextToken;
+using internal::Activation, internal::check, internal::Checkpoint, internal::Compute, internal::ContinuousBatch,
+    internal::DraftModel, internal::Family, internal::find_model, internal::FinishReason, internal::FirstUse,
+    internal::GenerationDefaults, internal::Model, internal::Norm, internal::parameter_count, internal::parse_compute,
+    internal::Positions, internal::preset, internal::read_config, internal::read_generation_config, internal::Sampling,
+    internal::Session, internal::TextRequest, internal::TextToken, internal::TransformerConfig;
 using internal::find_invalid_utf8, internal::PromptLookup, internal::replace_invalid_utf8, internal::StopText,
     internal::Tokenizer, internal::Utf8Stream;
 using internal::SafeTensors, internal::StoredTensor, internal::StoredType, internal::TensorBytes,

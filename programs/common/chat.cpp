@@ -27,7 +27,7 @@ constexpr std::string_view help =
 
 class Chat {
  public:
-  Chat(const TextOptions& options, const Gpt2& model, const Gpt2* drafter, const Tokenizer& tokenizer,
+  Chat(const TextOptions& options, const Model& model, const Model* drafter, const Tokenizer& tokenizer,
        GenerationParams params, Interrupt& interrupt, Timings& timings)
       : options_(options),
         model_(model),
@@ -132,7 +132,7 @@ class Chat {
   }
 
   const TextOptions& options_;
-  const Gpt2& model_;
+  const Model& model_;
   const Tokenizer& tokenizer_;
   GenerationParams course_;
   Generation text_;
@@ -142,7 +142,7 @@ class Chat {
 
 }  // namespace
 
-void chat(const TextOptions& options, const Gpt2& model, const Gpt2* drafter, const Tokenizer& tokenizer,
+void chat(const TextOptions& options, const Model& model, const Model* drafter, const Tokenizer& tokenizer,
           GenerationParams params, const Ids& text, Interrupt& interrupt, Timings& timings) {
   Chat conversation(options, model, drafter, tokenizer, std::move(params), interrupt, timings);
   LineReader lines(interrupt);

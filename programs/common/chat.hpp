@@ -10,7 +10,7 @@ namespace tessera::internal {
 /// Reads lines until they end or /quit, and lets the model continue the text after each. A line is appended to the text
 /// as it is; an empty line lets the model continue; a line that begins with / is a command. If `text` is not empty, it
 /// is the beginning of the text and is continued before the first line. `drafter` may be null; see Generation.
-void chat(const TextOptions& options, const Gpt2& model, const Gpt2* drafter, const Tokenizer& tokenizer,
+void chat(const TextOptions& options, const Model& model, const Model* drafter, const Tokenizer& tokenizer,
           GenerationParams params, const Ids& text, Interrupt& interrupt, Timings& timings);
 
 }  // namespace tessera::internal

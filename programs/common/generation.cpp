@@ -19,7 +19,7 @@ std::size_t GenerationParams::most(std::size_t prompt) const {
   return *max_length - prompt;
 }
 
-std::int32_t first_token(const Gpt2Config& config) {
+std::int32_t first_token(const TransformerConfig& config) {
   // A token outside of the vocabulary cannot begin a text.
   if (config.bos && *config.bos >= 0 && *config.bos < config.vocab) return *config.bos;
   for (const std::int32_t id : config.eos)
@@ -27,7 +27,7 @@ std::int32_t first_token(const Gpt2Config& config) {
   throw Error("the prompt is empty, and the model has no token to begin with");
 }
 
-Generation::Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings, const Gpt2* drafter)
+Generation::Generation(const Model& model, std::size_t texts, int capacity, Timings& timings, const Model* drafter)
     : config_(model.config()),
       positions_(static_cast<std::size_t>(config_.positions)),
       session_(model, static_cast<int>(texts), capacity),

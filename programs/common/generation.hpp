@@ -8,7 +8,7 @@
 #include "common/draft_gain.hpp"
 #include "common/timings.hpp"
 #include "tessera/model/draft_model.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 #include "tessera/model/prompt_lookup.hpp"
 
 namespace tessera::internal {
@@ -32,13 +32,13 @@ struct GenerationParams {
 
 /// The token with which the model was trained to begin a text; GPT-2 uses one token for the beginning and the end.
 /// Throws Error if there is none.
-std::int32_t first_token(const Gpt2Config& config);
+std::int32_t first_token(const TransformerConfig& config);
 
 class Generation {
  public:
   /// For so many texts of up to `capacity` tokens. Drafts are made by `drafter`, if there is one, else by prompt
   /// look-up. The device's time is added to `timings`.
-  Generation(const Gpt2& model, std::size_t texts, int capacity, Timings& timings, const Gpt2* drafter = nullptr);
+  Generation(const Model& model, std::size_t texts, int capacity, Timings& timings, const Model* drafter = nullptr);
 
   /// Appends tokens to a text. Throws Error, and changes nothing, if the context cannot hold them (after a shift, if
   /// `params` permits one), or if a token is not in the vocabulary.
@@ -72,7 +72,7 @@ class Generation {
   /// Ends a step: the token that it chose for a text.
   void add(std::size_t text, std::int32_t token, const GenerationParams& params);
 
-  Gpt2Config config_;
+  TransformerConfig config_;
   std::size_t positions_;
   Session session_;
   DeviceClock clock_;

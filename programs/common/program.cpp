@@ -208,7 +208,7 @@ OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights,
   };
   if (options.preset) {
     const ProgressLine line(compile_progress);
-    return {Gpt2(device, preset(*options.preset), seed_of_weights, computation, first_use({})), {}};
+    return {Model(device, preset(*options.preset), seed_of_weights, computation, first_use({})), {}};
   }
   const Checkpoint checkpoint = Checkpoint::open(options.path());
   const FirstUse use = first_use(checkpoint.defaults);
@@ -219,7 +219,7 @@ OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights,
                     .part = part};
   });
   const auto progress = [&](double read) { part = read; };
-  return {Gpt2(device, checkpoint, computation, progress, use), checkpoint.defaults};
+  return {Model(device, checkpoint, computation, progress, use), checkpoint.defaults};
 }
 
 std::string describe(const Device& device) {

@@ -10,7 +10,7 @@
 
 #include "common/command_line.hpp"
 #include "tessera/graph/error.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 #include "tessera/model/tokenizer.hpp"
 
 namespace tessera::internal {
@@ -77,7 +77,7 @@ struct ModelOptions {
 
 /// A model, and the generation defaults from its folder.
 struct OpenModel {
-  Gpt2 model;
+  Model model;
   GenerationDefaults defaults;
 };
 /// On a GPU, the kernels of the first use are compiled while the weights load. `first` is called before that.

@@ -156,7 +156,7 @@ Sampling TextOptions::sampling(const GenerationDefaults& wishes) const {
 }
 
 GenerationParams TextOptions::params(const OpenModel& opened) const {
-  const Gpt2Config& config = opened.model.config();
+  const TransformerConfig& config = opened.model.config();
   GenerationParams params{
       .sampling = sampling(opened.defaults), .ends = opened.defaults.eos, .context_shift = context_shift};
   if (params.ends.empty()) params.ends = config.eos;
@@ -196,7 +196,7 @@ FirstUse TextOptions::first_use(const GenerationDefaults& wishes, const Tokenize
   return first;
 }
 
-std::optional<OpenModel> TextOptions::open_drafter(const Gpt2& of) const {
+std::optional<OpenModel> TextOptions::open_drafter(const Model& of) const {
   if (!draft) return {};
   ModelOptions smaller = model;
   smaller.folder = draft, smaller.preset = {};

@@ -31,7 +31,7 @@ struct TextOptions {
   Sampling sampling(const GenerationDefaults& wishes) const;
   GenerationParams params(const OpenModel& opened) const;
   /// The model of --draft, on the device of `model`. Throws Error if it has another vocabulary.
-  std::optional<OpenModel> open_drafter(const Gpt2& model) const;
+  std::optional<OpenModel> open_drafter(const Model& model) const;
   /// The first steps, as far as the options alone tell: a prompt from stdin or a file has an unknown length.
   FirstUse first_use(const GenerationDefaults& wishes, const Tokenizer* tokenizer) const;
 

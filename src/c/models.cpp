@@ -9,7 +9,7 @@
 
 #include "c/handles.hpp"
 #include "tessera/model/checkpoint.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 #include "tessera/model/hub.hpp"
 #include "tessera/model/tokenizer.hpp"
 
@@ -23,12 +23,12 @@ struct tessera_tokenizer : Kind {
 };
 struct tessera_model : Kind {
   static constexpr const char* what = "model";
-  explicit tessera_model(Gpt2 opened) : Kind(what), model(std::move(opened)) {}
-  const Gpt2 model;
+  explicit tessera_model(Model opened) : Kind(what), model(std::move(opened)) {}
+  const Model model;
 };
 struct tessera_session : Kind {
   static constexpr const char* what = "session";
-  tessera_session(const Gpt2& model, int count, int capacity)
+  tessera_session(const Model& model, int count, int capacity)
       : Kind(what), session(model, count, capacity), sequences(static_cast<std::size_t>(count)) {}
   mutable std::mutex mutex;
   Session session;
@@ -88,12 +88,12 @@ tessera_status tessera_model_open(const tessera_device* device, const char* path
   return guarded(__func__, [&] {
     tessera_model*& made = result(model);
     const Computation computation(parse_compute(type ? type : "f32"), batch_invariant != 0);
-    made = new tessera_model(Gpt2(use(device).device, Checkpoint::open(folder_of(path)), computation));
+    made = new tessera_model(Model(use(device).device, Checkpoint::open(folder_of(path)), computation));
   });
 }
 tessera_status tessera_model_extents(const tessera_model* model, int32_t* vocabulary, int32_t* positions) {
   return guarded(__func__, [&] {
-    const Gpt2Config& config = use(model).model.config();
+    const TransformerConfig& config = use(model).model.config();
     if (vocabulary) *vocabulary = config.vocab;
     if (positions) *positions = config.positions;
   });

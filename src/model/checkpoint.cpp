@@ -4,11 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_set>
 
 #include "jit/options/log.hpp"
+#include "model/families.hpp"
 #include "model/input_file.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -17,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view prefix = "transformer.";
 using Extents = std::vector<std::uint64_t>;
 
 bool is_missing(const fs::path& path) {
@@ -69,23 +70,15 @@ SafeTensors open_weights(const fs::path& folder) {
   return SafeTensors::open(folder / weights_name);
 }
 
-/// h.N.attn.bias and h.N.attn.masked_bias: the causal mask and its value, which older versions of transformers saved.
-bool is_mask(std::string_view name) {
-  if (name.starts_with(prefix)) name.remove_prefix(prefix.size());
-  if (!name.starts_with("h.")) return false;
-  name.remove_prefix(2);
-  const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
-  return digits > 0 && (name.substr(digits) == ".attn.bias" || name.substr(digits) == ".attn.masked_bias");
-}
-
 /// Finds weights by name and collects everything that is wrong, to report it at once.
 class WeightList {
  public:
-  explicit WeightList(const SafeTensors& file) : file_(file) {}
+  WeightList(const SafeTensors& file, const TransformerConfig& config)
+      : file_(file), config_(config), names_(names_of(config.family)) {}
 
   /// The tensor `name`, with or without the prefix; null if there is none.
   const StoredTensor* find(const std::string& name) const {
-    const StoredTensor* found = file_.find(std::string(prefix) + name);
+    const StoredTensor* found = file_.find(std::string(names_.prefix) + name);
     return found ? found : file_.find(name);
   }
 
@@ -107,11 +100,24 @@ class WeightList {
     return found;
   }
 
+  /// The parts of a layer's weight [rows, columns], or of a vector [columns]: of queries, keys and values, of gate and
+  /// up, or one of all.
+  StoredParts take_parts(const std::string& prefix, const FamilyNames::Layer::Parts& names,
+                         std::optional<std::int32_t> rows, std::int32_t columns) {
+    StoredParts parts;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      Extents shape{static_cast<std::uint64_t>(columns_of(names.size(), i, columns))};
+      if (rows) shape.insert(names_.is_out_in ? shape.end() : shape.begin(), static_cast<std::uint64_t>(*rows));
+      parts.push_back(take(prefix + std::string(names[i]), shape));
+    }
+    return parts;
+  }
+
   /// Throws Error unless all weights were found and well formed, and none are left over.
   void finish() const {
     std::vector<std::string> extra;
     for (const StoredTensor& tensor : file_.tensors()) {
-      if (!taken_.contains(&tensor) && !is_mask(tensor.name)) extra.push_back(in_quotes(tensor.name));
+      if (!taken_.contains(&tensor) && !is_ignored(tensor.name)) extra.push_back(in_quotes(tensor.name));
     }
     std::string faults;
     const auto report = [&](std::string_view what, const std::vector<std::string>& names) {
@@ -132,7 +138,27 @@ class WeightList {
   }
 
  private:
+  /// Has the tensor a layer's prefix, and an ending that is not a weight's?
+  bool is_ignored(std::string_view name) const {
+    if (name.starts_with(names_.prefix)) name.remove_prefix(names_.prefix.size());
+    const std::string_view before = names_.layer.substr(0, names_.layer.find('{'));
+    const std::string_view after = names_.layer.substr(names_.layer.find('}') + 1);
+    if (!name.starts_with(before)) return false;
+    name.remove_prefix(before.size());
+    const std::size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+    name.remove_prefix(digits);
+    if (digits == 0 || !name.starts_with(after)) return false;
+    return std::ranges::find(names_.ignored, name.substr(after.size())) != names_.ignored.end();
+  }
+
+  std::int32_t columns_of(std::size_t parts, std::size_t part, std::int32_t all) const {
+    if (parts == 3) return part == 0 ? config_.query_width() : config_.key_width();
+    return all / static_cast<std::int32_t>(parts);
+  }
+
   const SafeTensors& file_;
+  const TransformerConfig& config_;
+  const FamilyNames& names_;
   std::unordered_set<const StoredTensor*> taken_;
   std::vector<std::string> missing_, misshapen_, mistyped_;
 };
@@ -153,31 +179,31 @@ bool are_equal(const SafeTensors& file, const StoredTensor& a, const StoredTenso
 /// Token embedding and head, tied as in transformers 5: a tied model may store the matrix under either name; if both
 /// exist and differ, both are used, whatever config.json says.
 struct Embeddings {
-  const StoredTensor *wte, *head;
-  Embeddings(WeightList& weights, const Gpt2Config& config, const Extents& shape) {
-    const std::string embedding_name = "wte.weight", head_name = "lm_head.weight";
+  const StoredTensor *embedding, *head;
+  Embeddings(WeightList& weights, const FamilyNames& names, const TransformerConfig& config, const Extents& shape) {
+    const std::string embedding_name(names.embedding), head_name = "lm_head.weight";
     const bool has_head = weights.find(head_name), only_head = has_head && !weights.find(embedding_name);
-    wte = weights.take(only_head && config.tied ? head_name : embedding_name, shape);
-    head = has_head ? weights.take(head_name, shape) : wte;
+    embedding = weights.take(only_head && config.tied ? head_name : embedding_name, shape);
+    head = has_head ? weights.take(head_name, shape) : embedding;
   }
 
   /// To be called when both are known to be well formed.
-  void tie(const SafeTensors& file, const Gpt2Config& config) {
-    if (wte == head) {
+  void tie(const SafeTensors& file, const TransformerConfig& config) {
+    if (embedding == head) {
       if (!config.tied) {
         log_warn(
             fmt::format("{} has no lm_head.weight, though tie_word_embeddings is false in config.json; the head is {}",
-                        in_quotes(file.path().native()), wte->name));
+                        in_quotes(file.path().native()), embedding->name));
       }
     } else if (config.tied) {
-      if (are_equal(file, *wte, *head)) {
-        head = wte;
+      if (are_equal(file, *embedding, *head)) {
+        head = embedding;
       } else {
         log_warn(
             fmt::format("{} has {} and {}, which differ, though tie_word_embeddings is true in config.json or "
                         "missing; both are used, as in transformers 5. If this is intended, set "
                         "tie_word_embeddings to false",
-                        in_quotes(file.path().native()), wte->name, head->name));
+                        in_quotes(file.path().native()), embedding->name, head->name));
       }
     }
   }
@@ -195,27 +221,28 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
     throw Error(fmt::format("{} holds no weights", in_quotes(model.file.path().native())));
   }
 
-  const auto vocab = static_cast<std::uint64_t>(model.config.vocab);
-  const auto positions = static_cast<std::uint64_t>(model.config.positions);
-  const auto width = static_cast<std::uint64_t>(model.config.width);
-  const auto inner = static_cast<std::uint64_t>(model.config.inner);
-  WeightList weights(model.file);
-  Embeddings embeddings(weights, model.config, {vocab, width});
-  model.wpe = weights.take("wpe.weight", {positions, width});
-  for (std::int32_t i = 0; i < model.config.layers; ++i) {
-    const auto take = [&](std::string_view name, const Extents& shape) {
-      return weights.take(fmt::format("h.{}.{}", i, name), shape);
-    };
+  const TransformerConfig& c = model.config;
+  const FamilyNames& names = names_of(c.family);
+  const auto vocab = static_cast<std::uint64_t>(c.vocab), width = static_cast<std::uint64_t>(c.width);
+  model.is_out_in = names.is_out_in;
+  WeightList weights(model.file, c);
+  Embeddings embeddings(weights, names, c, {vocab, width});
+  if (c.position_encoding == Positions::learned)
+    model.positions = weights.take(std::string(names.positions), {static_cast<std::uint64_t>(c.positions), width});
+  for (std::int32_t i = 0; i < c.layers; ++i) {
+    const std::string prefix = fmt::format(fmt::runtime(names.layer), i);
     Checkpoint::Layer& layer = model.layers.emplace_back();
-#define LAYER_VECTOR(member, file_name, size, initial) layer.member = take(file_name, {size});
-#define LAYER_MATRIX(member, file_name, rows, columns) layer.member = take(file_name, {rows, columns});
+#define LAYER_VECTOR(member, size, initial, is_stored) \
+  if (is_stored) layer.member = weights.take_parts(prefix, names.weights.member, {}, size);
+#define LAYER_MATRIX(member, rows, columns) \
+  layer.member = weights.take_parts(prefix, names.weights.member, rows, columns);
 #include "model/layer_weights.def"
   }
-  model.ln_f_weight = weights.take("ln_f.weight", {width});
-  model.ln_f_bias = weights.take("ln_f.bias", {width});
+  model.last_norm = weights.take(std::string(names.last_norm), {width});
+  if (c.norm == Norm::layer) model.last_norm_bias = weights.take(std::string(names.last_norm_bias), {width});
   weights.finish();
-  embeddings.tie(model.file, model.config);
-  model.wte = embeddings.wte, model.head = embeddings.head;
+  embeddings.tie(model.file, c);
+  model.embedding = embeddings.embedding, model.head = embeddings.head;
   return model;
 }
 

@@ -5,131 +5,16 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
+#include "model/families.hpp"
 #include "model/input_file.hpp"
+#include "model/settings.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
 namespace {
-
-constexpr std::int32_t min_token = std::numeric_limits<std::int32_t>::min();
-constexpr std::int32_t max_token = std::numeric_limits<std::int32_t>::max();
-
-struct Size {
-  std::string_view key;
-  std::int32_t Gpt2Config::*member;
-  std::int32_t most;
-};
-constexpr Size sizes[] = {
-    {"vocab_size", &Gpt2Config::vocab, 1 << 20}, {"n_positions", &Gpt2Config::positions, 1 << 20},
-    {"n_embd", &Gpt2Config::width, 1 << 15},     {"n_layer", &Gpt2Config::layers, 1 << 10},
-    {"n_head", &Gpt2Config::heads, 1 << 12},     {"n_inner", &Gpt2Config::inner, 1 << 17},
-};
-
-std::string integers(std::int32_t least, std::int32_t most) {
-  return fmt::format("an integer from {} to {}", least, most);
-}
-
-/// A JSON object in a file, read key by key. Each error names file, key, value and what is expected.
-class Settings {
- public:
-  explicit Settings(const std::filesystem::path& path) : file_(in_quotes(path.native())) {
-    const std::string text = read_whole(path, std::size_t{1} << 20);
-    // The parser takes NUL for the end of the text, and would ignore everything after it.
-    if (const std::size_t at = text.find('\0'); at != text.npos)
-      throw Error(fmt::format("{} is not JSON at byte {}", file_, at + 1));
-    try {
-      values_ = nlohmann::json::parse(text);
-    } catch (const nlohmann::json::parse_error& e) {
-      throw Error(fmt::format("{} is not JSON at byte {}", file_, e.byte));
-    } catch (const nlohmann::json::exception&) {  // a number beyond the range of double
-      throw Error(fmt::format("{} is not JSON that can be represented", file_));
-    }
-    if (!values_.is_object()) throw Error(fmt::format("{} is not a JSON object", file_));
-  }
-
-  const std::string& file() const { return file_; }
-  bool has(std::string_view key) const { return values_.contains(key); }
-  bool is(std::string_view key, std::string_view text) const { return has(key) && values_[key] == text; }
-  /// Present, and not null.
-  bool sets(std::string_view key) const { return has(key) && !values_[key].is_null(); }
-
-  std::int32_t integer(std::string_view key, std::int32_t least, std::int32_t most) const {
-    return integer(key, value(key, integers(least, most)), least, most);
-  }
-
-  /// One integer or an array of them.
-  std::vector<std::int32_t> integers_at(std::string_view key, std::int32_t least, std::int32_t most) const {
-    const auto& found = value(key, integers(least, most));
-    if (!found.is_array()) return {integer(key, found, least, most)};
-    std::vector<std::int32_t> all;
-    for (const auto& one : found) all.push_back(integer(key, one, least, most));
-    return all;
-  }
-
-  double number(std::string_view key) const {
-    const auto& found = value(key, "a number");
-    if (!found.is_number()) refuse(key, found, "a number");
-    return found.get<double>();
-  }
-
-  bool boolean(std::string_view key) const {
-    const auto& found = value(key, "true or false");
-    if (!found.is_boolean()) refuse(key, found, "true or false");
-    return found.get<bool>();
-  }
-
-  /// Requires a string that is one of `allowed`.
-  void require_one_of(std::string_view key, std::initializer_list<std::string_view> allowed) const {
-    const std::string expected = fmt::format("{}", fmt::join(allowed, " or "));
-    const auto& found = value(key, expected);
-    if (!found.is_string() || std::find(allowed.begin(), allowed.end(), found.get<std::string>()) == allowed.end()) {
-      refuse(key, found, expected);
-    }
-  }
-
-  /// True unless it is null, false, the number `off`, or empty.
-  bool turns_on(std::string_view key, double off) const {
-    if (!sets(key)) return false;
-    const auto& found = values_[key];
-    if (found.is_boolean()) return found.get<bool>();
-    if (found.is_number()) return found.get<double>() != off;
-    return found.is_string() || !found.empty();
-  }
-
-  [[noreturn]] void refuse(std::string_view key, std::string_view expected) const {
-    refuse(key, value(key, expected), expected);
-  }
-
- private:
-  const nlohmann::json& value(std::string_view key, std::string_view expected) const {
-    const auto found = values_.find(key);
-    if (found == values_.end()) throw Error(fmt::format("{}: {} is missing, it must be {}", file_, key, expected));
-    return *found;
-  }
-
-  std::int32_t integer(std::string_view key, const nlohmann::json& found, std::int32_t least, std::int32_t most) const {
-    // Non-negative integers are read as unsigned, so that no large value wraps around.
-    const bool fits = found.is_number_unsigned() ? std::cmp_greater_equal(found.get<std::uint64_t>(), least) &&
-                                                       std::cmp_less_equal(found.get<std::uint64_t>(), most)
-                                                 : found.is_number_integer() && found.get<std::int64_t>() >= least;
-    if (!fits) refuse(key, found, integers(least, most));
-    return found.get<std::int32_t>();
-  }
-
-  [[noreturn]] void refuse(std::string_view key, const nlohmann::json& found, std::string_view expected) const {
-    const std::string shown = found.is_string()       ? in_quotes(found.get<std::string>())
-                              : found.is_structured() ? fmt::format("an {}", found.type_name())
-                                                      : found.dump();
-    throw Error(fmt::format("{}: {} is {}, it must be {}", file_, key, shown, expected));
-  }
-
-  std::string file_;
-  nlohmann::json values_;
-};
 
 /// A key of generation_config.json with which transformers 5.24 would generate a different text, and the number that
 /// turns it off; null, false and empty values turn it off, too. Keys that do not affect the text (caches, outputs,
@@ -182,53 +67,82 @@ Preset gpt2_like(std::string_view name, std::int32_t layers, std::int32_t width,
            .eos = {end_of_text}}};
 }
 
+Preset smollm2(std::string_view name, std::int32_t layers, std::int32_t width, std::int32_t heads, std::int32_t keys,
+               std::int32_t inner) {
+  return {name,
+          {.family = Family::llama,
+           .vocab = 49152,
+           .positions = 8192,
+           .width = width,
+           .layers = layers,
+           .heads = heads,
+           .inner = inner,
+           .key_value_heads = keys,
+           .norm = Norm::rms,
+           .position_encoding = Positions::rotary,
+           .rotary_base = 100000,
+           .activation = Activation::silu,
+           .gated = true,
+           .qkv_bias = false,
+           .projection_bias = false,
+           .mlp_bias = false,
+           .bos = 0,
+           .eos = {0}}};
+}
+
 }  // namespace
 
-void check_vocabulary(std::span<const std::int32_t> ids, const Gpt2Config& config) {
+void check_vocabulary(std::span<const std::int32_t> ids, const TransformerConfig& config) {
   for (const std::int32_t id : ids)
     if (id < 0 || id >= config.vocab)
       throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
 }
 
-void check(const Gpt2Config& config) {
-  for (const auto& [key, member, most] : sizes) {
+void check(const TransformerConfig& config) {
+  const FamilyNames& names = names_of(config.family);
+  for (const auto& [key, member, most] : names.sizes) {
     const std::int32_t value = config.*member;
-    if (value < 1 || value > most) throw Error(fmt::format("{} is {}, it must be {}", key, value, integers(1, most)));
+    const bool has_default = member == &TransformerConfig::key_value_heads || member == &TransformerConfig::head_size;
+    if (value < (has_default ? 0 : 1) || value > most)
+      throw Error(fmt::format("{} is {}, it must be {}", key, value, integers(1, most)));
   }
-  if (config.width % config.heads != 0) {
-    throw Error(fmt::format("n_embd is {}, it must be a multiple of n_head, {}", config.width, config.heads));
+  const std::string_view heads = names.key(&TransformerConfig::heads);
+  if (config.head_size == 0 && config.width % config.heads != 0) {
+    throw Error(fmt::format("{} is {}, it must be a multiple of {}, {}", names.key(&TransformerConfig::width),
+                            config.width, heads, config.heads));
+  }
+  if (config.heads % config.keys() != 0) {
+    throw Error(fmt::format("{} is {}, it must be a multiple of {}, {}", heads, config.heads,
+                            names.key(&TransformerConfig::key_value_heads), config.keys()));
+  }
+  if (config.position_encoding == Positions::rotary && config.head_width() % 2 != 0) {
+    throw Error(fmt::format("the width of a head is {}, it must be even for rotary positions", config.head_width()));
   }
   if (!(config.epsilon > 0 && config.epsilon < 1)) {
-    throw Error(fmt::format("layer_norm_epsilon is {}, it must be between 0 and 1", config.epsilon));
+    throw Error(fmt::format("{} is {}, it must be between 0 and 1", names.epsilon, config.epsilon));
   }
 }
 
-Gpt2Config read_config(const std::filesystem::path& folder) {
+TransformerConfig read_config(const std::filesystem::path& folder) {
   const Settings file(folder / "config.json");
-  if (file.has("model_type")) file.require_one_of("model_type", {"gpt2"});
-  if (file.has("activation_function"))
-    file.require_one_of("activation_function", {"gelu_new", "gelu_pytorch_tanh", "gelu"});
-  const auto require_flag = [&](std::string_view key, bool required) {
-    if (file.has(key) && file.boolean(key) != required) file.refuse(key, required ? "true" : "false");
-  };
-  require_flag("scale_attn_weights", true);
-  require_flag("scale_attn_by_inverse_layer_idx", false);
-  require_flag("add_cross_attention", false);
-
-  Gpt2Config config;
-  // The other two names mean the same function.
-  if (file.is("activation_function", "gelu")) config.gelu = Gelu::exact;
-  for (const auto& [key, member, most] : sizes) {
-    if (key == "n_inner" && !file.sets(key)) {
-      config.inner = 4 * config.width;
-    } else {
-      const bool by_old_name = key == "n_positions" && !file.has(key) && file.has("n_ctx");
-      config.*member = file.integer(by_old_name ? "n_ctx" : key, 1, most);
-    }
+  const FamilyNames& names = names_of(file);
+  TransformerConfig config;
+  config.family = names.family;
+  names.read(file, config);
+  for (const auto& [key, member, most] : names.sizes) {
+    const std::string_view old = names.old_name(key);
+    if (file.sets(key))
+      config.*member = file.integer(key, 1, most);
+    else if (!old.empty() && file.sets(old))
+      config.*member = file.integer(old, 1, most);
+    else if (member == &TransformerConfig::inner && names.inner_of_width > 0)
+      config.*member = names.inner_of_width * config.width;
+    else if (member != &TransformerConfig::key_value_heads && member != &TransformerConfig::head_size)
+      config.*member = file.integer(key, 1, most);  // which reports that it is missing
   }
-  if (file.has("layer_norm_epsilon")) {
-    const double epsilon = file.number("layer_norm_epsilon");
-    if (!(epsilon > 0 && epsilon < 1)) file.refuse("layer_norm_epsilon", "between 0 and 1");
+  if (file.has(names.epsilon)) {
+    const double epsilon = file.number(names.epsilon);
+    if (!(epsilon > 0 && epsilon < 1)) file.refuse(names.epsilon, "between 0 and 1");
     // A value below the smallest normal f32 matters only for constant rows, whose inverse deviation must stay finite.
     config.epsilon = std::max(static_cast<float>(epsilon), std::numeric_limits<float>::min());
   }
@@ -269,11 +183,12 @@ const std::vector<Preset>& presets() {
       gpt2_like("gpt2", 12, 768, 12),     gpt2_like("gpt2-medium", 24, 1024, 16), gpt2_like("gpt2-large", 36, 1280, 20),
       gpt2_like("gpt2-xl", 48, 1600, 25), gpt2_like("tile-small", 4, 64, 4),      gpt2_like("tile-medium", 6, 128, 4),
       gpt2_like("tile-large", 8, 256, 8),
+      smollm2("smollm2-135m", 30, 576, 9, 3, 1536), smollm2("smollm2-360m", 32, 960, 15, 5, 2560),
   };
   return all;
 }
 
-Gpt2Config preset(std::string_view name) {
+TransformerConfig preset(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Preset& p : presets()) {
     if (p.name == name) return p.config;

@@ -11,7 +11,7 @@
 namespace tessera::internal {
 namespace {
 
-ContinuousBatch::Options checked(ContinuousBatch::Options options, const Gpt2& model) {
+ContinuousBatch::Options checked(ContinuousBatch::Options options, const Model& model) {
   if (options.capacity == 0) options.capacity = model.config().positions;
   if (options.prompt_tokens < 1)
     throw Error(fmt::format("a step reads at least 1 token of a prompt, not {}", options.prompt_tokens));
@@ -20,7 +20,7 @@ ContinuousBatch::Options checked(ContinuousBatch::Options options, const Gpt2& m
 
 }  // namespace
 
-ContinuousBatch::ContinuousBatch(const Gpt2& model, const Sampling& sampling, const Options& options)
+ContinuousBatch::ContinuousBatch(const Model& model, const Sampling& sampling, const Options& options)
     : sampling_(sampling),
       options_(checked(options, model)),
       config_(model.config()),

@@ -9,62 +9,103 @@
 
 namespace tessera::internal::kernels {
 
-/// Stores tile n of rows b of the queries, keys and values [B,3C] of one new position of each sequence. `to` are the
-/// queries [B,1,C], and the cache of keys and values [B,P,C], where only sequences with a new position (count [B] is 1)
-/// have theirs. A tile has columns of one of the three, `parts` tiles each.
+/// Columns of queries, and of keys and of values, of heads of a width.
+struct QkvWidths {
+  int queries, keys, head;
+  int all() const { return queries + 2 * keys; }
+  int group() const { return queries / keys; }
+};
+/// The MLP between its matmuls, I wide.
+struct Mlp {
+  Activation activation = Activation::gelu_tanh;
+  bool gated = false;
+  int inner = 0;
+};
+
+/// Stores tile n of rows b of the queries, keys and values [B,Q+2K] of one new position of each sequence. `to` are the
+/// queries [B,1,Q], and the cache of keys and values [B,P,K], where only sequences with a new position (count [B] is 1)
+/// have theirs. A tile has columns of one of the three, `parts` of them those of a head group, K.
 template <Element A>
 void store_qkv(const Tile<A, 2>& y, const List<Out<A, 3>, 3>& to, const In<i32, 1>& past, const In<i32, 1>& count,
-               const Index& b, const Index& n, const Index& parts, int rows) {
-  Index which = n / parts, column = n % parts;
+               const Index& b, const QkvTile& tile, int rows) {
   Tile sequence = b * rows + iota({rows}, 0);
-  Tile position = sequence * to[which].extent(1) + load(past, {b}, {rows});
+  Tile position = sequence * to[tile.which].extent(1) + load(past, {b}, {rows});
   Tile in_cache = where(load(count, {b}, {rows}) > 0, position, -1);
-  scatter(to[which].flatten(0), where(which == 0, sequence, in_cache), {column}, y);
+  scatter(to[tile.which].flatten(0), where(tile.which == 0, sequence, in_cache), {tile.column}, y);
 }
 
-/// Queries, keys and values (see store_qkv) of the layer norm of x [B,C]: its product with w [C,3C], plus bias.
+/// Queries, keys and values (see store_qkv) of the norm of x [B,C]: its product with w [C,Q+2K], plus bias.
 template <Element P, Element W>
-auto decode_qkv(int width, int rows, int columns) {
-  using A = Activation<P>;
+auto decode_qkv(int width, int rows, int columns, const QkvWidths& of, Norm norm = Norm::layer) {
+  using A = Activations<P>;
   return kernel("decode_qkv", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
                                   In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to, Scalar<f32> epsilon) {
-    require(w.extent(1) == 3 * width, "queries, keys and values side by side");
+    require(w.extent(1) == of.all(), "queries, keys and values side by side");
     if (rows > 1) hints({.launch_dependents = false});  // attention has nothing to load before it must wait
-    const int parts = width / columns;                  // of queries, of keys and of values
-    auto [b, n] = blocks(cdiv(x.extent(0), rows), 3 * parts);
-    Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), width, scale, shift, epsilon));
+    const int parts = of.keys / columns;
+    auto [b, n] = blocks(cdiv(x.extent(0), rows), of.all() / columns);
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), norm, width, scale, shift, epsilon));
     Tile y = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns}));
-    store_qkv<A>(cast<A>(y + load(bias, {n}, {columns})), to, past, count, b, n, constant<i32>(parts), rows);
+    store_qkv<A>(cast<A>(y + load(bias, {n}, {columns})), to, past, count, b,
+                 tile_of_qkv(n, constant<i32>(parts), of.group()), rows);
   });
 }
 
-/// The same of rows that are normalized: in [B,C] w [C,3C] + bias.
+/// The same for one row, with queries and keys rotated (see rotate_append). A CTA has `columns` / 2 columns of each half of a head.
 template <Element P, Element W>
-auto decode_append(int width, int rows, int columns) {
-  using A = Activation<P>;
+auto decode_rotated_qkv(int width, int columns, const QkvWidths& of, Norm norm) {
+  using A = Activations<P>;
+  return kernel("decode_rotated_qkv", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w,
+                                          In<f32, 1> bias, In<f32, 2> rotation, In<i32, 1> past, In<i32, 1> count,
+                                          List<Out<A, 3>, 3> to, Scalar<f32> epsilon) {
+    require(w.extent(1) == of.all(), "queries, keys and values side by side");
+    const int wide = columns / 2, parts = of.head / 2 / wide;  // tiles of a half
+    auto [b, n] = blocks(x.extent(0), of.all() / columns);
+    Index head = n / parts, part = n % parts;
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), norm, width, scale, shift, epsilon));
+    const auto product = [&](const Index& at) {
+      return mma(row, cast<P>(load(w, {0, at}, {width, wide})), zeros<f32>({1, wide})) + load(bias, {at}, {wide});
+    };
+    Tile left = product(head * (2 * parts) + part), right = product(head * (2 * parts) + parts + part);
+    Tile position = load(past, {b}, {1});
+    Index turned = where(head * of.head < of.queries + of.keys, 1, 0);
+    Tile cosine = where(turned == 1, gather(rotation, position, {part}, {wide}), 1.0f);
+    Tile sine = where(turned == 1, gather(rotation, position, {parts + part}, {wide}), 0.0f);
+    HeadHalves both = rotate({left, right}, cosine, sine);
+    auto [which, of_which] = tile_of_qkv(head, constant<i32>(of.keys / of.head), of.group());
+    store_qkv<A>(cast<A>(both.left), to, past, count, b, {which, of_which * (2 * parts) + part}, 1);
+    store_qkv<A>(cast<A>(both.right), to, past, count, b, {which, of_which * (2 * parts) + parts + part}, 1);
+  });
+}
+
+/// decode_qkv of rows that are normalized: in [B,C] w [C,Q+2K] + bias.
+template <Element P, Element W>
+auto decode_append(int width, int rows, int columns, const QkvWidths& of) {
+  using A = Activations<P>;
   return kernel("decode_append", [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past, In<i32, 1> count,
                                      List<Out<A, 3>, 3> to) {
-    require(w.extent(1) == 3 * width, "queries, keys and values side by side");
+    require(w.extent(1) == of.all(), "queries, keys and values side by side");
     hints({.launch_dependents = false});  // as in decode_qkv
-    const int parts = width / columns;
-    auto [b, n] = blocks(cdiv(in.extent(0), rows), 3 * parts);
+    const int parts = of.keys / columns;
+    auto [b, n] = blocks(cdiv(in.extent(0), rows), of.all() / columns);
     Tile y = mma(cast<P>(load(in, {b, 0}, {rows, width})), cast<P>(load(w, {0, n}, {width, columns})),
                  zeros<f32>({rows, columns}));
-    store_qkv<A>(cast<A>(y + load(bias, {n}, {columns})), to, past, count, b, n, constant<i32>(parts), rows);
+    store_qkv<A>(cast<A>(y + load(bias, {n}, {columns})), to, past, count, b,
+                 tile_of_qkv(n, constant<i32>(parts), of.group()), rows);
   });
 }
 
 /// The same for many sequences, with the tiles of a matmul.
 template <Element P, Element W>
-auto linear_append(MatmulTiles tiles, bool deterministic = false) {
-  using A = Activation<P>;
+auto linear_append(MatmulTiles tiles, int group = 1, bool deterministic = false) {
+  using A = Activations<P>;
   return kernel("linear_append",
                 [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
-    Index parts = cdiv(x.extent(1), tiles.n);
-    auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), 3 * parts);
+    Index parts = cdiv(w.extent(1), (group + 2) * tiles.n);
+    auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), (group + 2) * parts);
     store_qkv<A>(cast<A>(matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n})), to, past, count, m,
-                 n, parts, tiles.m);
+                 tile_of_qkv(n, parts, group), tiles.m);
   });
 }
 
@@ -74,15 +115,17 @@ struct Attended {
   Tile<f32, 3> sums, top, norm;
 };
 
-/// The keys and values of head h of sequence b, in tiles of `keys` positions: `part`, part + parts, ... Key i of a tile
+/// The query of head h of sequence b over the keys and values of head h / group, in tiles of `keys` positions: `part`, part + parts, ... Key i of a tile
 /// belongs to group i mod `groups`, and each group, a few lanes of a warp, has an online softmax of its own: so warps
 /// exchange nothing until the end.
 template <Element A>
 Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values, const Index& length, const Index& b,
-                const Index& h, const Index& part, int d, int parts, const KeyTiles& tiles, const Scalar<f32>& scale) {
+                const Index& h, const Index& part, int d, int group, int parts, const KeyTiles& tiles,
+                const Scalar<f32>& scale) {
   const int groups = tiles.groups, each = tiles.keys / groups;
+  Index of_keys = group == 1 ? h : h / group;
   const auto tile = [&](const In<A, 3>& from, const Index& j) {
-    return cast<f32>(reshape(load(from, {b, j, h}, {1, tiles.keys, d}), {each, groups, d}));
+    return cast<f32>(reshape(load(from, {b, j, of_keys}, {1, tiles.keys, d}), {each, groups, d}));
   };
   const auto is_filled = [&](const Index& j) {
     return j * tiles.keys + iota({each, groups, 1}, 0) * groups + iota({each, groups, 1}, 1) < length;
@@ -108,28 +151,28 @@ Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values,
   return {sum(acc * share, 1), top, sum(total * share, 1)};
 }
 
-/// Attention of q [B,C] over a part of the keys and values [B,P,C] (Flash-Decoding, Dao et al., 2023): for each part
+/// Attention of q [B,Q] over a part of the keys and values [B,P,K] (Flash-Decoding, Dao et al., 2023): for each part
 /// the weighted values y [B,S,H,d], the largest score top [B,S,H], in powers of 2, and the sum of the weights norm.
 template <Element P>
-auto decode_part(int heads, int head_width, int parts, KeyTiles tiles) {
-  using A = Activation<P>;
+auto decode_part(int heads, int head_width, int parts, KeyTiles tiles, int group = 1) {
+  using A = Activations<P>;
   const int d = head_width;
   return kernel("decode_part", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                    Out<f32, 4> y, Out<f32, 3> top, Out<f32, 3> norm, Scalar<f32> scale) {
     require(q.extent(1) == heads * d, "heads side by side");
     auto [part, h, b] = blocks(parts, heads, q.extent(0));
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
-    Attended all = attend(q, keys, values, length, b, h, part, d, parts, tiles, scale);
+    Attended all = attend(q, keys, values, length, b, h, part, d, group, parts, tiles, scale);
     store(y, {b, part, h, 0}, reshape(all.sums, {1, 1, 1, d}));
     store(top, {b, part, h}, all.top);
     store(norm, {b, part, h}, all.norm);
   });
 }
 
-/// The same over all keys: y [B,C]. Queries are the first columns of q, which may be wider.
+/// The same over all keys: y [B,Q]. Queries are the first columns of q, which may be wider.
 template <Element P>
-auto decode_attend(int heads, int head_width, KeyTiles tiles) {
-  using A = Activation<P>;
+auto decode_attend(int heads, int head_width, KeyTiles tiles, int group = 1) {
+  using A = Activations<P>;
   const int d = head_width;
   return kernel("decode_attend", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                      Out<A, 2> y, Scalar<f32> scale) {
@@ -137,7 +180,7 @@ auto decode_attend(int heads, int head_width, KeyTiles tiles) {
     if (tiles.warps > 0) hints({.warps = tiles.warps});
     auto [b, h] = blocks(q.extent(0), heads);  // heads of a sequence, whose keys are neighbors in memory, at a time
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
-    Attended all = attend(q, keys, values, length, b, h, constant<i32>(0), d, 1, tiles, scale);
+    Attended all = attend(q, keys, values, length, b, h, constant<i32>(0), d, group, 1, tiles, scale);
     store(y, {b, h}, reshape(cast<A>(all.sums / maximum(all.norm, 1e-30)), {1, d}));
   });
 }
@@ -151,7 +194,7 @@ void add_product(const Tile<P, 2>& rows, const In<W, 2>& w, const In<f32, 1>& bi
   store(x, {b, n}, residual + (update + load(bias, {n}, {columns})));
 }
 
-/// x [B,C] += attended w [C,C] + bias, where the parts of attention (see decode_part) are combined first.
+/// x [B,C] += attended w [Q,C] + bias, where the parts of attention (see decode_part) are combined first.
 template <Element P, Element W>
 auto decode_project(int heads, int head_width, int parts, int columns) {
   const int d = head_width, width = heads * d;
@@ -176,62 +219,57 @@ auto decode_project(int heads, int head_width, int parts, int columns) {
 /// x [B,C] += in [B,K] w [K,C] + bias.
 template <Element P, Element W>
 auto decode_residual(int k, int rows, int columns) {
-  using A = Activation<P>;
+  using A = Activations<P>;
   return kernel("decode_residual", [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> x) {
     auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), columns));
     add_product<P>(cast<P>(load(in, {b, 0}, {rows, k})), w, bias, x, b, n, rows, k, columns);
   });
 }
 
-/// y [B,N] = activation(in [B,K] w [K,N] + bias).
+/// activation(row w + bias) for tile n of `columns` columns; with a gate, whose columns are the first half of w,
+/// activation(row gate + bias) times that of the second half.
 template <Element P, Element W>
-auto decode_linear(const char* name, int k, int rows, int columns, auto activation) {
-  using A = Activation<P>;
-  return kernel(name, [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
-    auto [b, n] = blocks(cdiv(y.extent(0), rows), cdiv(w.extent(1), columns));
-    Tile product =
-        mma(cast<P>(load(in, {b, 0}, {rows, k})), cast<P>(load(w, {0, n}, {k, columns})), zeros<f32>({rows, columns}));
-    store(y, {b, n}, cast<A>(activation(product + load(bias, {n}, {columns}))));
+Tile<f32, 2> activated_product(const Tile<P, 2>& row, const In<W, 2>& w, const In<f32, 1>& bias, const Index& n,
+                               int rows, int k, int columns, const Mlp& mlp) {
+  const auto product = [&](const Index& at) {
+    return mma(row, cast<P>(load(w, {0, at}, {k, columns})), zeros<f32>({rows, columns})) + load(bias, {at}, {columns});
+  };
+  if (!mlp.gated) return activated(mlp.activation, product(n));
+  Tile gate = product(n), up = product(n + mlp.inner / columns);
+  return activated(mlp.activation, gate) * up;
+}
+
+/// y [B,I] = activated_product of in [B,K].
+template <Element P, Element W>
+auto decode_linear(int k, int rows, int columns, const Mlp& mlp) {
+  using A = Activations<P>;
+  return kernel(name_with("decode", mlp.activation), [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
+    auto [b, n] = blocks(cdiv(y.extent(0), rows), cdiv(y.extent(1), columns));
+    Tile row = cast<P>(load(in, {b, 0}, {rows, k}));
+    store(y, {b, n}, cast<A>(activated_product<P>(row, w, bias, n, rows, k, columns, mlp)));
   });
 }
 
-/// y [B,N] = activation(layer norm of x [B,C] w [C,N] + bias).
+/// y [B,I] = activated_product of the norm of x [B,C].
 template <Element P, Element W>
-auto activated_up(const char* name, int width, int rows, int columns, auto activation) {
-  using A = Activation<P>;
-  return kernel(name, [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y,
-                          Scalar<f32> epsilon) {
-    auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), columns));
-    Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), width, scale, shift, epsilon));
-    Tile up = mma(row, cast<P>(load(w, {0, n}, {width, columns})), zeros<f32>({rows, columns}));
-    store(y, {b, n}, cast<A>(activation(up + load(bias, {n}, {columns}))));
+auto decode_up(int width, int rows, int columns, const Mlp& mlp, Norm norm = Norm::layer) {
+  using A = Activations<P>;
+  return kernel("decode_up", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
+                                 Out<A, 2> y, Scalar<f32> epsilon) {
+    auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(y.extent(1), columns));
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), norm, width, scale, shift, epsilon));
+    store(y, {b, n}, cast<A>(activated_product<P>(row, w, bias, n, rows, width, columns, mlp)));
   });
 }
 
-/// GPT-2's own GELU, and the exact one; of x, only x / 2 is kept, as in linear_exact_gelu.
-inline constexpr auto tanh_gelu = [](TileExpr auto const& e) { return gelu(e); };
-inline constexpr auto exact_gelu = [](TileExpr auto const& e) {
-  Tile half = e * 0.5f;
-  return fma(half, erf(half * 1.4142135623730951f), half);
-};
-
-template <Element P, Element W>
-auto decode_up(int width, int rows, int columns) {
-  return activated_up<P, W>("decode_up", width, rows, columns, tanh_gelu);
-}
-template <Element P, Element W>
-auto decode_exact_up(int width, int rows, int columns) {
-  return activated_up<P, W>("decode_exact_up", width, rows, columns, exact_gelu);
-}
-
-/// logits [B,N] = layer norm of x [B,C], times the transposed head [V,C]; 0 behind V. Each CTA has `rounds` tiles of
+/// logits [B,N] = norm of x [B,C], times the transposed head [V,C]; 0 behind V. Each CTA has `rounds` tiles of
 /// columns, and gives the best of its tokens and their score, as greedy_parts does.
 template <Element P, Element W>
-auto decode_head(int width, int vocab, int columns, int rounds) {
+auto decode_head(int width, int vocab, int columns, int rounds, Norm norm = Norm::layer) {
   return kernel("decode_head", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> head, Out<f32, 2> logits,
                                    Out<i32, 2> tokens, Out<f32, 2> scores, Scalar<f32> epsilon) {
     auto [b, n] = blocks(x.extent(0), cdiv(logits.extent(1), columns * rounds));
-    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), width, scale, shift, epsilon));
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), norm, width, scale, shift, epsilon));
     BestTokens best(n * (rounds * columns), columns);
     for (Index i : range(rounds)) {
       Tile w = cast<P>(load(head, {n * rounds + i, 0}, {columns, width}));

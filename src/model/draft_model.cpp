@@ -5,7 +5,7 @@
 
 namespace tessera::internal {
 
-DraftModel::DraftModel(const Gpt2& model, int capacity)
+DraftModel::DraftModel(const Model& model, int capacity)
     : session_(model, 1, std::min(capacity, model.config().positions)),
       runs_ahead_(!model.device().shares_host_memory()) {}
 

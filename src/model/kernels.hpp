@@ -1,7 +1,8 @@
-// Every GPT-2 kernel, written in the language. Nothing here depends on a device, and nothing elsewhere in the model
-// computes.
+// Every kernel of a transformer, written in the language. Nothing here depends on a device, and nothing elsewhere in the
+// model computes.
 //
-// Shapes: B sequences, T new positions each (padded to the longest), C wide, H heads of d, V tokens, P positions.
+// Shapes: B sequences, T new positions each (padded to the longest), C wide, H heads of d, V tokens, P positions. Q = H d
+// columns of queries; K columns of keys, and of values, which have G times fewer heads: Q = G K.
 //   P   element type of the operands of matmuls: f32, tf32 or bf16; accumulators are f32
 //   A   element type of activations in memory: P, or f32 for tf32, which is never stored in memory
 //   W   element type of the weights in memory
@@ -9,27 +10,44 @@
 #pragma once
 #include <bit>
 #include <limits>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/tiles.hpp"
+#include "tessera/model/config.hpp"
 #include "tessera/tessera.hpp"
 
 namespace tessera::internal::kernels {
 
 /// A, for matmul operands of type P.
 template <Element P>
-using Activation = std::conditional_t<std::same_as<P, tf32>, f32, P>;
+using Activations = std::conditional_t<std::same_as<P, tf32>, f32, P>;
 
-/// GPT-2's own GELU, the tanh approximation.
-auto gelu(TileExpr auto const& e) { return gelu_tanh(e); }
-
-/// Normalizes rows to mean 0 and variance 1, then scales and shifts them (Ba et al., 2016). Rows of `width` may be in a
-/// tile of more columns, which are 0.
-auto normalize(TileExpr auto const& e, int width, const auto& weight, const auto& bias, const Scalar<f32>& epsilon,
-               int columns = 0) {
+/// The activation of the MLP. Of the exact GELU, by erf, only x / 2 is kept of x, because registers are few: erfc, which
+/// is accurate below -4, would spill in matmuls.
+inline Tile<f32, 2> activated(Activation activation, TileExpr auto const& e) {
   Tile x = e;
-  Tile deviation = x - sum(x, 1) * (1.0f / static_cast<float>(width));
+  if (activation == Activation::gelu_tanh) return gelu_tanh(x);
+  if (activation == Activation::silu) return silu(x);
+  if (activation == Activation::relu) return maximum(x, 0.0f);
+  Tile half = x * 0.5f;
+  return fma(half, erf(half * 1.4142135623730951f), half);
+}
+/// Of kernels with an activation: "linear_gelu".
+inline std::string name_with(std::string_view name, Activation activation) {
+  constexpr std::string_view names[] = {"gelu", "exact_gelu", "silu", "relu"};
+  return std::string(name) + "_" + std::string(names[static_cast<std::size_t>(activation)]);
+}
+
+/// Normalizes rows as `norm` says; rms needs no bias. Rows of `width` may be in a tile of more columns, which are 0.
+Tile<f32, 2> normalize(TileExpr auto const& e, Norm norm, int width, const auto& weight, const auto& bias,
+                       const Scalar<f32>& epsilon, int columns = 0) {
+  Tile x = e;
   columns = std::max(columns, width);
+  if (norm == Norm::rms)
+    return x * rsqrt(sum(x * x, 1) * (1.0f / static_cast<float>(width)) + epsilon) * load(weight, {0}, {columns});
+  Tile deviation = x - sum(x, 1) * (1.0f / static_cast<float>(width));
   Tile centered = columns == width ? deviation : Tile(where(iota({1, columns}, 1) < width, deviation, 0.0f));
   Tile rstd = rsqrt(sum(centered * centered, 1) * (1.0f / static_cast<float>(width)) + epsilon);
   return centered * rstd * load(weight, {0}, {columns}) + load(bias, {0}, {columns});
@@ -47,35 +65,38 @@ Tile<f32, 2> matmul(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const 
   return acc;
 }
 
-/// x [B,T,C] = wte[ids] + wpe[past + position].
+/// x [B,T,C] = scale embedding[ids], plus positions[past + position] if they are learned.
 template <Element W>
-auto embed(int width, int rows) {
-  return kernel("embed", [=](In<i32, 2> ids, In<i32, 1> past, In<W, 2> wte, In<W, 2> wpe, Out<f32, 3> x) {
+auto embed(int width, int rows, Positions kind = Positions::learned) {
+  return kernel("embed", [=](In<i32, 2> ids, In<i32, 1> past, In<W, 2> embedding, Optional<In<W, 2>> positions,
+                             Out<f32, 3> x, Scalar<f32> scale) {
     auto [t, b] = blocks(cdiv(x.extent(1), rows), x.extent(0));
     Tile tokens = reshape(load(ids, {b, t}, {1, rows}, -1), {rows});
-    Tile positions = load(past, {b}, {1}) + t * rows + iota({rows}, 0);
-    Tile token = cast<f32>(gather(wte, tokens, {0}, {width}));
-    Tile position = cast<f32>(gather(wpe, positions, {0}, {width}));
-    store(x, {b, t, 0}, reshape(token + position, {1, rows, width}));
+    Var rows_of_x = cast<f32>(gather(embedding, tokens, {0}, {width})) * scale;
+    if (kind == Positions::learned) {
+      Tile position = load(past, {b}, {1}) + t * rows + iota({rows}, 0);
+      rows_of_x = rows_of_x + cast<f32>(gather(positions, position, {0}, {width}));
+    }
+    store(x, {b, t, 0}, reshape(rows_of_x, {1, rows, width}));
   });
 }
 
-/// y [rows,C] = layer norm of x.
+/// y [rows,C] = norm of x.
 template <Element A>
-auto layer_norm(int width, NormTiles tiles) {
-  return kernel("layer_norm", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y, Scalar<f32> epsilon) {
+auto layer_norm(int width, NormTiles tiles, Norm norm = Norm::layer) {
+  return kernel(norm == Norm::rms ? "rms_norm" : "layer_norm", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y, Scalar<f32> epsilon) {
     require(x.extent(1) == width, "rows as wide as the kernel was made for");
     if (tiles.warps > 0) hints({.warps = tiles.warps});
     const int columns = std::max(tiles.columns, width);
     Index row = blocks(cdiv(x.extent(0), tiles.rows));
-    Tile normed = normalize(load(x, {row, 0}, {tiles.rows, columns}), width, weight, bias, epsilon, columns);
+    Tile normed = normalize(load(x, {row, 0}, {tiles.rows, columns}), norm, width, weight, bias, epsilon, columns);
     store(y, {row, 0}, cast<A>(normed));
   });
 }
 
-/// y [B,C] = layer norm of each sequence's last new position in x [B,T,C].
+/// y [B,C] = norm of each sequence's last new position in x [B,T,C].
 template <Element A>
-auto last_norm(int width, NormTiles tiles) {
+auto last_norm(int width, NormTiles tiles, Norm norm = Norm::layer) {
   return kernel("last_norm", [=](In<f32, 3> x, In<i32, 1> count, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y,
                                  Scalar<f32> epsilon) {
     require(x.extent(2) == width, "rows as wide as the kernel was made for");
@@ -84,14 +105,14 @@ auto last_norm(int width, NormTiles tiles) {
     Index b = blocks(x.extent(0));
     Tile last = item(load(count, {b}, {1})) - 1;
     Tile row = reshape(load(x.slice(1, last, 1), {b, 0, 0}, {1, 1, columns}), {1, columns});
-    store(y, {b, 0}, cast<A>(normalize(row, width, weight, bias, epsilon, columns)));
+    store(y, {b, 0}, cast<A>(normalize(row, norm, width, weight, bias, epsilon, columns)));
   });
 }
 
 /// y [rows,N] = x [rows,K] w [K,N] + bias.
 template <Element P, Element W>
 auto linear(MatmulTiles tiles, bool deterministic = false) {
-  using A = Activation<P>;
+  using A = Activations<P>;
   return kernel("linear", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -99,45 +120,74 @@ auto linear(MatmulTiles tiles, bool deterministic = false) {
   });
 }
 
-/// Queries, keys and values in one matmul: x [B,T,C] w [C,3,C] + bias [3,C]. `to` are the queries [B,T,C], and the
-/// cache of keys and values [B,P,C], of which the new positions are written. A tile has positions of one sequence, and
+/// In which of queries, keys and values a tile of columns is, and its number there.
+struct QkvTile {
+  Index which, column;
+};
+/// For one of `parts` tiles of a head group's columns, K; the first `group` groups are queries.
+inline QkvTile tile_of_qkv(const Index& n, const Index& parts, int group) {
+  Index of_group = n / parts, j = n % parts;
+  if (group == 1) return {of_group, j};
+  return {maximum(of_group - (group - 1), 0), where(of_group < group, n, j)};
+}
+
+/// Queries, keys and values in one matmul: x [B,T,C] w [C,G+2,K] + bias [G+2,K]. `to` are the queries [B,T,Q], and the
+/// cache of keys and values [B,P,K], of which the new positions are written. A tile has positions of one sequence, and
 /// columns of one of the three.
 template <Element P, Element W>
-auto linear_qkv(MatmulTiles tiles, bool deterministic = false) {
-  using A = Activation<P>;
+auto linear_qkv(MatmulTiles tiles, int group = 1, bool deterministic = false) {
+  using A = Activations<P>;
   return kernel("linear_qkv",
                 [=](In<A, 3> x, In<W, 3> w, In<f32, 2> bias, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
     require(x.extent(2) == w.extent(0), "inner extents agree");
     if (deterministic) hints({.deterministic = true});
     Index across = cdiv(w.extent(2), tiles.n);
-    auto [t, n, b] = blocks(cdiv(x.extent(1), tiles.m), 3 * across, x.extent(0));
-    Index which = n / across, j = n % across;
+    auto [t, n, b] = blocks(cdiv(x.extent(1), tiles.m), (group + 2) * across, x.extent(0));
+    auto [which, column] = tile_of_qkv(n, across, group);
+    Index part = n / across, j = n % across;
     Var acc = zeros<f32>({tiles.m, tiles.n});
     for (Index k : range(cdiv(x.extent(2), tiles.k)))
       acc = mma(cast<P>(reshape(load(x, {b, t, k}, {1, tiles.m, tiles.k}), {tiles.m, tiles.k})),
-                cast<P>(reshape(load(w, {k, which, j}, {tiles.k, 1, tiles.n}), {tiles.k, tiles.n})), acc);
-    Tile y = cast<A>(acc + load(bias, {which, j}, {1, tiles.n}));
+                cast<P>(reshape(load(w, {k, part, j}, {tiles.k, 1, tiles.n}), {tiles.k, tiles.n})), acc);
+    Tile y = cast<A>(acc + load(bias, {part, j}, {1, tiles.n}));
     Tile start = where(which == 0, 0, item(load(past, {b}, {1})));
     Tile extent = where(which == 0, x.extent(1), item(load(count, {b}, {1})));
-    store(to[which].slice(1, start, extent), {b, t, j}, reshape(y, {1, tiles.m, tiles.n}));
+    store(to[which].slice(1, start, extent), {b, t, column}, reshape(y, {1, tiles.m, tiles.n}));
   });
 }
 
-/// y [rows,N] = gelu(x [rows,K] w [K,N] + bias).
+/// y [rows,N] = activation(x [rows,K] w [K,N] + bias).
 template <Element P, Element W>
-auto linear_gelu(MatmulTiles tiles, bool deterministic = false) {
-  using A = Activation<P>;
-  return kernel("linear_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
+auto linear_activated(Activation activation, MatmulTiles tiles, bool deterministic = false) {
+  using A = Activations<P>;
+  return kernel(name_with("linear", activation), [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    store(y, {m, n}, cast<A>(gelu(matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n}))));
+    Tile up = matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n});
+    store(y, {m, n}, cast<A>(activated(activation, up)));
+  });
+}
+template <Element P, Element W>
+auto linear_gelu(MatmulTiles tiles, bool deterministic = false) {
+  return linear_activated<P, W>(Activation::gelu_tanh, tiles, deterministic);
+}
+
+/// y [rows,I] = activation(gate) up, of gate and up side by side in both [rows,2I].
+template <Element A>
+auto multiply_by_gate(Activation activation, int inner, int rows, int columns) {
+  return kernel("multiply_by_gate", [=](In<A, 2> both, Out<A, 2> y) {
+    require(both.extent(1) == 2 * inner, "gate and up side by side");
+    auto [m, n] = blocks(cdiv(y.extent(0), rows), cdiv(y.extent(1), columns));
+    Tile gate = cast<f32>(load(both.slice(1, 0, inner), {m, n}, {rows, columns}));
+    Tile up = cast<f32>(load(both.slice(1, inner, inner), {m, n}, {rows, columns}));
+    store(y, {m, n}, cast<A>(activated(activation, gate) * up));
   });
 }
 
 /// y [rows,N] += x [rows,K] w [K,N] + bias: y is the residual stream.
 template <Element P, Element W>
 auto linear_residual(MatmulTiles tiles, bool deterministic = false) {
-  using A = Activation<P>;
+  using A = Activations<P>;
   return kernel("linear_residual", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> y) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
@@ -151,7 +201,7 @@ auto linear_residual(MatmulTiles tiles, bool deterministic = false) {
 /// become 0.
 template <Element P, Element W, Element L = f32>
 auto lm_head(MatmulTiles tiles, bool deterministic = false) {
-  using A = Activation<P>;
+  using A = Activations<P>;
   return kernel("lm_head", [=](In<A, 2> x, In<W, 2> head, Out<L, 2> logits) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
     if (deterministic) hints({.deterministic = true});
@@ -164,29 +214,62 @@ auto lm_head(MatmulTiles tiles, bool deterministic = false) {
   });
 }
 
-/// Appends the keys and values of the new positions to the cache: qkv [B,T,3C] into keys, values [B,P,C].
+/// Appends the keys and values of the new positions to the cache: qkv [B,T,Q+2K] into keys, values [B,P,K].
 template <Element A>
-auto append_cache(int width, int rows) {
+auto append_cache(int width, int rows, int group = 1) {
   return kernel("append_cache", [=](In<A, 3> qkv, In<i32, 1> past, In<i32, 1> count, Out<A, 3> keys, Out<A, 3> values) {
-    require(qkv.extent(2) == 3 * width, "queries, keys and values side by side");
+    require(qkv.extent(2) == (group + 2) * width, "queries, keys and values side by side");
     auto [t, b] = blocks(cdiv(qkv.extent(1), rows), qkv.extent(0));
     Tile start = item(load(past, {b}, {1})), extent = item(load(count, {b}, {1}));
-    store(keys.slice(1, start, extent), {b, t, 0}, load(qkv, {b, t, 1}, {1, rows, width}));
-    store(values.slice(1, start, extent), {b, t, 0}, load(qkv, {b, t, 2}, {1, rows, width}));
+    store(keys.slice(1, start, extent), {b, t, 0}, load(qkv, {b, t, group}, {1, rows, width}));
+    store(values.slice(1, start, extent), {b, t, 0}, load(qkv, {b, t, group + 1}, {1, rows, width}));
+  });
+}
+
+/// Two halves of heads, whose elements i are rotated by one angle (RoPE).
+struct HeadHalves {
+  Tile<f32, 2> left, right;
+};
+inline HeadHalves rotate(const HeadHalves& x, const Tile<f32, 2>& cosine, const Tile<f32, 2>& sine) {
+  return {x.left * cosine - x.right * sine, x.right * cosine + x.left * sine};
+}
+
+/// Rotates the queries and keys of new positions, and appends keys and values to the cache: qkv [B,T,Q+2K] into `to`,
+/// queries [B,T,Q], and keys and values [B,P,K]. rotation [positions,d] has the cosines of the angles of each position,
+/// then the sines.
+template <Element A>
+auto rotate_append(int heads, int key_heads, int d, int rows) {
+  return kernel("rotate_append", [=](In<A, 3> qkv, In<f32, 2> rotation, In<i32, 1> past, In<i32, 1> count,
+                                     List<Out<A, 3>, 3> to) {
+    require(qkv.extent(2) == (heads + 2 * key_heads) * d, "queries, keys and values side by side");
+    const int half = d / 2;
+    auto [t, h, b] = blocks(cdiv(qkv.extent(1), rows), heads + 2 * key_heads, qkv.extent(0));
+    Index which = where(h < heads, 0, where(h < heads + key_heads, 1, 2));
+    Index head = h - where(which == 0, 0, heads + (which - 1) * key_heads);
+    Tile before = item(load(past, {b}, {1}));
+    Tile position = before + t * rows + iota({rows}, 0);
+    const auto half_of = [&](int i) { return cast<f32>(reshape(load(qkv, {b, t, 2 * h + i}, {1, rows, half}), {rows, half})); };
+    auto [left, right] = rotate({half_of(0), half_of(1)}, where(which < 2, gather(rotation, position, {0}, {half}), 1.0f),
+                                where(which < 2, gather(rotation, position, {1}, {half}), 0.0f));
+    const auto rows_of = to[which].slice(1, where(which == 0, 0, before),
+                                         where(which == 0, qkv.extent(1), item(load(count, {b}, {1}))));
+    store(rows_of, {b, t, 2 * head}, reshape(cast<A>(left), {1, rows, half}));
+    store(rows_of, {b, t, 2 * head + 1}, reshape(cast<A>(right), {1, rows, half}));
   });
 }
 
 /// Causal attention of the new positions over the cache, which by now includes them, with the online softmax (Dao et
-/// al., 2022): it needs memory for one tile of scores only, whatever the length. q [B,T,C], or wider, keys and values
-/// [B,P,C] -> y [B,T,C].
+/// al., 2022): it needs memory for one tile of scores only, whatever the length. q [B,T,Q], or wider, keys and values
+/// [B,P,K] -> y [B,T,Q]. `group` heads of queries share one of keys.
 template <Element P>
-auto attention(int heads, int head_width, int bm, int bn) {
-  using A = Activation<P>;
+auto attention(int heads, int head_width, int bm, int bn, int group = 1) {
+  using A = Activations<P>;
   const int d = head_width;
   return kernel("attention", [=](In<A, 3> queries, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                  Out<A, 3> y, Scalar<f32> scale) {
     require(queries.extent(2) >= heads * d, "heads side by side");
     auto [m, h, b] = blocks(cdiv(queries.extent(1), bm), heads, queries.extent(0));
+    Index of_keys = group == 1 ? h : h / group;
     Tile start = item(load(past, {b}, {1}));
     Tile length = start + item(load(count, {b}, {1}));
     // The cache beyond `length` was never written: it is read as 0, and 0 * v stays 0.
@@ -199,8 +282,8 @@ auto attention(int heads, int head_width, int bm, int bn) {
     Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
     for (Index j : range(cdiv(reach, bn))) {
       Tile cols = j * bn + iota({1, bn}, 1);
-      Tile k = cast<P>(reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d}));
-      Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
+      Tile k = cast<P>(reshape(load(filled_keys, {b, j, of_keys}, {1, bn, d}), {bn, d}));
+      Tile v = cast<P>(reshape(load(filled_values, {b, j, of_keys}, {1, bn, d}), {bn, d}));
       Tile s = where(cols <= rows, mma(q, transpose(k), zeros<f32>({bm, bn})), -inf);
       Tile hi = maximum(top, max(s, 1));
       // The factor is positive: so the maximum of the scaled scores is the scaled maximum.
@@ -213,25 +296,26 @@ auto attention(int heads, int head_width, int bm, int bn) {
   });
 }
 
-/// Attention of one new position per sequence: only the length masks. qkv [B,1,3C] -> y [B,1,C]. For the CPU; a GPU has
-/// decode_attend.
+/// Attention of one new position per sequence: only the length masks. q [B,1,Q], or wider -> y [B,1,Q]. For the CPU; a
+/// GPU has decode_attend.
 template <Element P>
-auto decode_attention(int heads, int head_width, int bn) {
-  using A = Activation<P>;
+auto decode_attention(int heads, int head_width, int bn, int group = 1) {
+  using A = Activations<P>;
   const int d = head_width;
   return kernel("decode_attention", [=](In<A, 3> qkv, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                         Out<A, 3> y, Scalar<f32> scale) {
-    require(qkv.extent(2) == 3 * heads * d, "queries, keys and values side by side");
+    require(qkv.extent(2) >= heads * d, "heads side by side");
     require(qkv.extent(1) == 1, "one new position per sequence");
     auto [h, b] = blocks(heads, qkv.extent(0));
+    Index of_keys = group == 1 ? h : h / group;
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
     const auto filled_keys = keys.slice(1, 0, length);
     const auto filled_values = values.slice(1, 0, length);
     Tile q = cast<P>(reshape(load(qkv, {b, 0, h}, {1, 1, d}), {1, d}));
     Var top = full<f32>({1, 1}, -1e30), norm = zeros<f32>({1, 1}), acc = zeros<f32>({1, d});
     for (Index j : range(cdiv(length, bn))) {
-      Tile k = cast<P>(reshape(load(filled_keys, {b, j, h}, {1, bn, d}), {bn, d}));
-      Tile v = cast<P>(reshape(load(filled_values, {b, j, h}, {1, bn, d}), {bn, d}));
+      Tile k = cast<P>(reshape(load(filled_keys, {b, j, of_keys}, {1, bn, d}), {bn, d}));
+      Tile v = cast<P>(reshape(load(filled_values, {b, j, of_keys}, {1, bn, d}), {bn, d}));
       Tile s =
           where(j * bn + iota({1, bn}, 1) < length, mma(q, transpose(k), zeros<f32>({1, bn})) * (scale * log2e), -inf);
       Tile hi = maximum(top, max(s, 1)), p = exp2(s - hi), a = exp2(top - hi);
@@ -298,7 +382,7 @@ struct BestTokens {
 /// [B,parts], as greedy_parts has them.
 template <Element P, Element W>
 auto greedy_head(MatmulTiles tiles, int vocab, bool deterministic = false) {
-  using A = Activation<P>;
+  using A = Activations<P>;
   return kernel("greedy_head",
                 [=](In<A, 2> x, In<W, 2> head, Out<f32, 2> logits, Out<i32, 2> tokens, Out<f32, 2> scores) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
@@ -489,19 +573,6 @@ auto fill(int size) {
   return kernel("fill", [=](Out<T, 1> out, Scalar<f32> value) {
     Index block = blocks(cdiv(out.extent(0), size));
     store(out, {block}, broadcast(cast<T>(value), {size}));
-  });
-}
-
-/// Like linear_gelu, with the exact GELU by erf, as in PyTorch; erfc, which is accurate below -4, would spill here.
-/// Only x / 2 is kept of x, because registers are few. (Last in the file, so that the lines above keep their numbers.)
-template <Element P, Element W>
-auto linear_exact_gelu(MatmulTiles tiles, bool deterministic = false) {
-  using A = Activation<P>;
-  return kernel("linear_exact_gelu", [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
-    require(x.extent(1) == w.extent(0), "inner extents agree");
-    auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    Tile half = (matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n})) * 0.5f;
-    store(y, {m, n}, cast<A>(fma(half, erf(half * 1.4142135623730951f), half)));
   });
 }
 

@@ -1,6 +1,8 @@
 // A model in the memory of a device: its weights and its kernels.
 #pragma once
+#include <cmath>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -11,13 +13,14 @@ namespace tessera::internal {
 
 /// The matrices and the vectors of a model have so many elements.
 struct WeightCounts {
-  WeightCounts(const Gpt2Config& config, bool has_own_head) {
-    const std::int64_t width = config.width, inner = config.inner;
-    matrices = (config.vocab * (has_own_head ? 2 : 1) + config.positions) * width;
-    vectors = 2 * width;
-    for (int i = 0; i < config.layers; ++i) {
-#define LAYER_VECTOR(member, file_name, size, initial) vectors += size;
-#define LAYER_MATRIX(member, file_name, rows, columns) matrices += std::int64_t{rows} * (columns);
+  WeightCounts(const TransformerConfig& c, bool has_own_head) {
+    const std::int64_t width = c.width;
+    matrices = std::int64_t{c.vocab} * (has_own_head ? 2 : 1) * width;
+    vectors = (c.norm == Norm::layer ? 2 : 1) * width;
+    if (c.position_encoding == Positions::learned) matrices += c.positions * width;
+    for (int i = 0; i < c.layers; ++i) {
+#define LAYER_VECTOR(member, size, initial, is_stored) vectors += (is_stored) ? (size) : 0;
+#define LAYER_MATRIX(member, rows, columns) matrices += std::int64_t{rows} * (columns);
 #include "model/layer_weights.def"
     }
   }
@@ -30,27 +33,30 @@ void require_memory(const Device& device, std::int64_t bytes, std::string_view w
 /// The weights of a layer; see layer_weights.def.
 template <Element W>
 struct Block {
-#define LAYER_VECTOR(member, file_name, size, initial) Tensor<f32, 1> member;
-#define LAYER_MATRIX(member, file_name, rows, columns) Tensor<W, 2> member;
+#define LAYER_VECTOR(member, size, initial, is_stored) Tensor<f32, 1> member;
+#define LAYER_MATRIX(member, rows, columns) Tensor<W, 2> member;
 #include "model/layer_weights.def"
 };
 
 template <Element P, Element W>
-class TypedNetwork final : public Gpt2::Network {
+class TypedNetwork final : public Model::Network {
  public:
-  TypedNetwork(const Device& device, const Checkpoint& checkpoint, bool batch_invariant, const Gpt2::Progress& progress,
+  TypedNetwork(const Device& device, const Checkpoint& checkpoint, bool batch_invariant, const Model::Progress& progress,
                const FirstUse& first)
-      : TypedNetwork(device, checkpoint.config, batch_invariant, checkpoint.head != checkpoint.wte) {
+      : TypedNetwork(device, checkpoint.config, batch_invariant, checkpoint.head != checkpoint.embedding) {
     const WeightLoader loader(device, checkpoint.file, progress);
-    const auto matrix = [&](const StoredTensor* stored) { return loader.load<W, 2>(*stored); };
-    const auto vector = [&](const StoredTensor* stored) { return loader.load<f32, 1>(*stored); };
-    wte = matrix(checkpoint.wte), wpe = matrix(checkpoint.wpe);
-    head = checkpoint.head == checkpoint.wte ? wte : matrix(checkpoint.head);
-    ln_f_weight = vector(checkpoint.ln_f_weight), ln_f_bias = vector(checkpoint.ln_f_bias);
+    const TransformerConfig& c = config();
+    embedding = loader.load<W, 2>(*checkpoint.embedding);
+    if (checkpoint.positions) positions = loader.load<W, 2>(*checkpoint.positions);
+    head = checkpoint.head == checkpoint.embedding ? embedding : loader.load<W, 2>(*checkpoint.head);
+    const auto vector = [](const StoredTensor* stored) { return stored ? StoredParts{stored} : StoredParts{}; };
+    last_norm = loader.vector(vector(checkpoint.last_norm), c.width, 1);
+    last_norm_bias = loader.vector(vector(checkpoint.last_norm_bias), c.width, 0);
     for (const Checkpoint::Layer& layer : checkpoint.layers) {
       Block<W>& block = blocks.emplace_back();
-#define LAYER_VECTOR(member, file_name, size, initial) block.member = vector(layer.member);
-#define LAYER_MATRIX(member, file_name, rows, columns) block.member = loader.load<W, 2>(*layer.member, along_k_);
+#define LAYER_VECTOR(member, size, initial, is_stored) block.member = loader.vector(layer.member, size, initial);
+#define LAYER_MATRIX(member, rows, columns) \
+  block.member = loader.matrix<W>(layer.member, rows, columns, checkpoint.is_out_in, along_k_);
 #include "model/layer_weights.def"
     }
     begin_warm_up(first);
@@ -58,18 +64,17 @@ class TypedNetwork final : public Gpt2::Network {
     device.stream().synchronize();
   }
 
-  TypedNetwork(const Device& device, const Gpt2Config& config, bool batch_invariant, std::uint64_t seed,
+  TypedNetwork(const Device& device, const TransformerConfig& c, bool batch_invariant, std::uint64_t seed,
                const FirstUse& first)
-      : TypedNetwork(device, config, batch_invariant, false) {
+      : TypedNetwork(device, c, batch_invariant, false) {
     WeightMaker make(device, seed);
-    const std::int64_t width = config.width, inner = config.inner;
-    wte = head = make.matrix<W>(config.vocab, width);
-    wpe = make.matrix<W>(config.positions, width);
-    ln_f_weight = make.vector(width, 1), ln_f_bias = make.vector(width, 0);
-    for (int i = 0; i < config.layers; ++i) {
+    embedding = head = make.matrix<W>(c.vocab, c.width);
+    if (c.position_encoding == Positions::learned) positions = make.matrix<W>(c.positions, c.width);
+    last_norm = make.vector(c.width, 1), last_norm_bias = make.vector(c.width, 0);
+    for (int i = 0; i < c.layers; ++i) {
       Block<W>& block = blocks.emplace_back();
-#define LAYER_VECTOR(member, file_name, size, initial) block.member = make.vector(size, initial);
-#define LAYER_MATRIX(member, file_name, rows, columns) block.member = make.matrix<W>(rows, columns, along_k_);
+#define LAYER_VECTOR(member, size, initial, is_stored) block.member = make.vector(size, initial);
+#define LAYER_MATRIX(member, rows, columns) block.member = make.matrix<W>(rows, columns, along_k_);
 #include "model/layer_weights.def"
     }
     begin_warm_up(first);
@@ -94,12 +99,15 @@ class TypedNetwork final : public Gpt2::Network {
     return by_rows_.template head_for_rows<L>(rows);
   }
 
-  Tensor<W, 2> wte, wpe, head;
-  Tensor<f32, 1> ln_f_weight, ln_f_bias;
+  Tensor<W, 2> embedding, head;
+  // One of the two: the positions' embeddings [P,C], or the cosines and sines of their angles, [P,d].
+  std::optional<Tensor<W, 2>> positions;
+  std::optional<Tensor<f32, 2>> rotation;
+  Tensor<f32, 1> last_norm, last_norm_bias;
   std::vector<Block<W>> blocks;
 
  private:
-  TypedNetwork(const Device& device, const Gpt2Config& config, bool batch_invariant, bool has_own_head)
+  TypedNetwork(const Device& device, const TransformerConfig& config, bool batch_invariant, bool has_own_head)
       : Network(with_memory(device, config, has_own_head), config),
         target_{.gpu = device.info().arch.has_value(),
                 .wgmma = matmul_target(device).has_wgmma(),
@@ -107,6 +115,10 @@ class TypedNetwork final : public Gpt2::Network {
                 .width = config.width,
                 .head_width = config.head_width(),
                 .inner = config.inner,
+                .query_width = config.query_width(),
+                .key_width = config.key_width(),
+                .rotary = config.position_encoding == Positions::rotary,
+                .gated = config.gated,
                 .shared_bytes = device.info().arch ? device.info().arch->shared_bytes() : 0,
                 .spare_registers = has_spare_registers(device),
                 .seen = config.positions / 2,
@@ -119,12 +131,14 @@ class TypedNetwork final : public Gpt2::Network {
         batch_kernels_(has_few_sequences()
                            ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
                            : std::nullopt),
-        by_rows_(device, config, target_, along_k_) {}
+        by_rows_(device, config, target_, along_k_) {
+    if (config.position_encoding == Positions::rotary) rotation = rotation_of(device, config);
+  }
 
   /// Do steps of few sequences have kernels of their own?
   bool has_few_sequences() const { return along_k_ && !target_.batch_invariant; }
 
-  static const Device& with_memory(const Device& device, const Gpt2Config& config, bool has_own_head) {
+  static const Device& with_memory(const Device& device, const TransformerConfig& config, bool has_own_head) {
     const WeightCounts counts(config, has_own_head);
     require_memory(device,
                    counts.matrices * static_cast<std::int64_t>(sizeof(W)) +
@@ -132,6 +146,22 @@ class TypedNetwork final : public Gpt2::Network {
                    "the weights of the model",
                    sizeof(W) > 2 ? "weights in 16 bits take half" : "a smaller model takes less");
     return device;
+  }
+  /// The angle of a pair is its position times base^(-2 i / d); cosines in the first half of the columns.
+  static Tensor<f32, 2> rotation_of(const Device& device, const TransformerConfig& config) {
+    const int half = config.head_width() / 2;
+    std::vector<double> frequencies;
+    for (int i = 0; i < half; ++i)
+      frequencies.push_back(std::pow(config.rotary_base, -static_cast<double>(i) / half));
+    std::vector<float> values;
+    values.reserve(static_cast<std::size_t>(config.positions) * static_cast<std::size_t>(2 * half));
+    for (int position = 0; position < config.positions; ++position) {
+      for (const double frequency : frequencies) values.push_back(static_cast<float>(std::cos(position * frequency)));
+      for (const double frequency : frequencies) values.push_back(static_cast<float>(std::sin(position * frequency)));
+    }
+    const Tensor<f32, 2> result(device, {config.positions, 2 * half});
+    result.copy_from(values);
+    return result;
   }
   static bool has_spare_registers(const Device& device) {
     const auto gpu = matmul_target(device).gpu;

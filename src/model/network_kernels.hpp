@@ -36,7 +36,7 @@ class ByTiles {
 /// The kernels for a number of rows, by tiles that depend on it.
 template <Element P, Element W>
 struct RowKernels {
-  using A = kernels::Activation<P>;
+  using A = kernels::Activations<P>;
   decltype(kernels::layer_norm<A>(0, {})) norm;
   decltype(kernels::linear<P, W>({})) qkv;
   decltype(kernels::linear_qkv<P, W>({})) qkv_to_cache;
@@ -44,6 +44,7 @@ struct RowKernels {
   std::optional<decltype(kernels::linear_append<P, W>({}))> append;
   decltype(kernels::decode_attend<P>(0, 0, {})) attend;
   decltype(kernels::linear_gelu<P, W>({})) up;
+  decltype(kernels::linear<P, W>({})) gate_and_up;  // of an MLP with a gate
   decltype(kernels::linear_residual<P, W>({})) project, down;
   std::optional<decltype(kernels::decode_residual<P, W>(0, 0, 0))> project_few, down_few;  // faster for so few rows
 };
@@ -53,25 +54,39 @@ constexpr int parts_of(int vocab) { return ceil_div(vocab, columns_of_part * til
 /// Columns of logits in memory: rows of a multiple of 128 bytes are written fastest, whatever the vocabulary.
 constexpr int columns_of_logits(int vocab) { return ceil_div(vocab, 64) * 64; }
 
+inline kernels::QkvWidths qkv_widths(const TransformerConfig& config) {
+  return {config.query_width(), config.key_width(), config.head_width()};
+}
+inline kernels::Mlp mlp_of(const TransformerConfig& config) {
+  return {config.activation, config.gated, config.inner};
+}
+/// Heads of queries that share one of keys.
+inline int group_of(const TransformerConfig& config) { return config.heads / config.keys(); }
+
 /// The kernels of a decode step of one sequence.
 template <Element P, Element W>
 struct DecodeKernels {
-  DecodeKernels(const Gpt2Config& config, const DecodeTiles& tiles, const KeyTiles& keys)
+  DecodeKernels(const TransformerConfig& config, const DecodeTiles& tiles, const KeyTiles& keys)
       : parts(tiles.parts),
         head_parts(ceil_div(columns_of_logits(config.vocab), tiles.head * tiles.rounds)),
-        qkv(kernels::decode_qkv<P, W>(config.width, 1, tiles.qkv)),
-        part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, keys)),
+        part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, keys, group_of(config))),
         project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
-        up(config.gelu == Gelu::exact ? kernels::decode_exact_up<P, W>(config.width, 1, tiles.up)
-                                      : kernels::decode_up<P, W>(config.width, 1, tiles.up)),
+        up(kernels::decode_up<P, W>(config.width, 1, tiles.up, mlp_of(config), config.norm)),
         down(kernels::decode_residual<P, W>(config.inner, 1, tiles.down)),
-        head(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds)),
-        greedy_token(kernels::greedy_token(head_parts)) {}
+        head(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm)),
+        greedy_token(kernels::greedy_token(head_parts)) {
+    if (config.position_encoding == Positions::rotary)
+      rotated_qkv = kernels::decode_rotated_qkv<P, W>(config.width, tiles.qkv, qkv_widths(config), config.norm);
+    else
+      qkv = kernels::decode_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), config.norm);
+  }
   int parts, head_parts;  // of the cache, and of the logits
-  decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
+  // One of the two.
+  std::optional<decltype(kernels::decode_qkv<P, W>(0, 0, 0, {}))> qkv;
+  std::optional<decltype(kernels::decode_rotated_qkv<P, W>(0, 0, {}, {}))> rotated_qkv;
   decltype(kernels::decode_part<P>(0, 0, 0, {})) part;
   decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) project;
-  decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
+  decltype(kernels::decode_up<P, W>(0, 0, 0, {})) up;
   decltype(kernels::decode_residual<P, W>(0, 0, 0)) down;
   decltype(kernels::decode_head<P, W>(0, 0, 0, 0)) head;
   decltype(kernels::greedy_token(0)) greedy_token;
@@ -80,18 +95,18 @@ struct DecodeKernels {
 /// The kernels that do not depend on a number of rows.
 template <Element P, Element W>
 struct Kernels {
-  using A = kernels::Activation<P>;
+  using A = kernels::Activations<P>;
 
-  Kernels(const Gpt2Config& config, const TileTarget& target)
-      : embed(kernels::embed<W>(config.width, copy_rows(target))),
-        last_norm(kernels::last_norm<A>(config.width, norm_tiles(target, 1))),
-        append_cache(kernels::append_cache<A>(config.width, copy_rows(target))),
+  Kernels(const TransformerConfig& config, const TileTarget& target)
+      : embed(kernels::embed<W>(config.width, copy_rows(target), config.position_encoding)),
+        last_norm(kernels::last_norm<A>(config.width, norm_tiles(target, 1), config.norm)),
+        append_cache(kernels::append_cache<A>(config.key_width(), copy_rows(target), group_of(config))),
         attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
-                                        attention_tiles(target).keys)),
+                                        attention_tiles(target).keys, group_of(config))),
         attention_of_one(kernels::attention<P>(config.heads, config.head_width(),
                                                target.gpu ? attention_tiles(target).queries : 2,
-                                               attention_tiles(target).keys)),
-        decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), 64)),
+                                               attention_tiles(target).keys, group_of(config))),
+        decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), 64, group_of(config))),
         greedy_parts(kernels::greedy_parts(config.vocab, columns_of_part, tiles_of_part)),
         greedy_token(kernels::greedy_token(parts_of(config.vocab))),
         sample(kernels::sample(config.vocab)),
@@ -99,10 +114,18 @@ struct Kernels {
         sample_candidates(kernels::sample_candidates(config.vocab)),
         mark_seen(kernels::mark_seen(64)),
         log_probability(kernels::log_probability(config.vocab)),
-        fill(kernels::fill<u8>(elements_per_block)) {}
+        fill(kernels::fill<u8>(elements_per_block)) {
+    if (config.position_encoding == Positions::rotary)
+      rotate_append = kernels::rotate_append<A>(config.heads, config.keys(), config.head_width(), copy_rows(target));
+    if (config.gated)
+      multiply_by_gate =
+          kernels::multiply_by_gate<A>(config.activation, config.inner, 1, columns_of_gate(target, config.inner));
+  }
   decltype(kernels::embed<W>(0, 0)) embed;
   decltype(kernels::last_norm<A>(0, {})) last_norm;
   decltype(kernels::append_cache<A>(0, 0)) append_cache;
+  std::optional<decltype(kernels::rotate_append<A>(0, 0, 0, 0))> rotate_append;  // instead, for rotary positions
+  std::optional<decltype(kernels::multiply_by_gate<A>({}, 0, 0, 0))> multiply_by_gate;
   decltype(kernels::attention<P>(0, 0, 0, 0)) attention, attention_of_one;  // of one position, in the same order
   decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;  // on a CPU
   decltype(kernels::greedy_parts(0, 0, 0)) greedy_parts;
@@ -118,31 +141,28 @@ struct Kernels {
 /// The kernels of a decode step of a few sequences that take the place of several of Kernels and RowKernels.
 template <Element P, Element W>
 struct BatchKernels {
-  BatchKernels(const Gpt2Config& config, const DecodeTiles& tiles) {
+  BatchKernels(const TransformerConfig& config, const DecodeTiles& tiles) {
     const int width = config.width, rows = rows_of_block;
-    const bool is_exact = config.gelu == Gelu::exact;
+    const kernels::QkvWidths of_qkv = qkv_widths(config);
+    const kernels::Mlp mlp = mlp_of(config);
     if (tiles.normalizes) {
-      normalizing = {kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv),
-                     is_exact ? kernels::decode_exact_up<P, W>(width, rows, tiles.batch_up)
-                              : kernels::decode_up<P, W>(width, rows, tiles.batch_up)};
+      normalizing = {kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, config.norm),
+                     kernels::decode_up<P, W>(width, rows, tiles.batch_up, mlp, config.norm)};
       return;
     }
-    if (tiles.batch_qkv > 0) qkv = kernels::decode_append<P, W>(width, rows, tiles.batch_qkv);
-    if (tiles.batch_up > 0)
-      up = is_exact
-               ? kernels::decode_linear<P, W>("decode_exact_gelu", width, rows, tiles.batch_up, kernels::exact_gelu)
-               : kernels::decode_linear<P, W>("decode_gelu", width, rows, tiles.batch_up, kernels::tanh_gelu);
+    if (tiles.batch_qkv > 0) qkv = kernels::decode_append<P, W>(width, rows, tiles.batch_qkv, of_qkv);
+    if (tiles.batch_up > 0) up = kernels::decode_linear<P, W>(width, rows, tiles.batch_up, mlp);
   }
   bool appends() const { return normalizing || qkv; }
 
   struct Normalizing {
-    decltype(kernels::decode_qkv<P, W>(0, 0, 0)) qkv;
-    decltype(kernels::decode_up<P, W>(0, 0, 0)) up;
+    decltype(kernels::decode_qkv<P, W>(0, 0, 0, {})) qkv;
+    decltype(kernels::decode_up<P, W>(0, 0, 0, {})) up;
   };
   std::optional<Normalizing> normalizing;
   // Or, if registers do not hold the rows, kernels of rows that another one has normalized; each if it is faster.
-  std::optional<decltype(kernels::decode_append<P, W>(0, 0, 0))> qkv;
-  std::optional<decltype(kernels::decode_linear<P, W>("", 0, 0, 0, kernels::tanh_gelu))> up;
+  std::optional<decltype(kernels::decode_append<P, W>(0, 0, 0, {}))> qkv;
+  std::optional<decltype(kernels::decode_linear<P, W>(0, 0, 0, {}))> up;
 };
 
 /// Makes the kernels for a number of rows, on first use.
@@ -150,24 +170,23 @@ template <Element P, Element W>
 class KernelsByRows {
  public:
   /// `along_k`: the weights [K,N] of layers are contiguous along K.
-  KernelsByRows(const Device& device, const Gpt2Config& config, const TileTarget& target, bool along_k)
+  KernelsByRows(const Device& device, const TransformerConfig& config, const TileTarget& target, bool along_k)
       : device_(device),
         config_(config),
         target_(target),
-        along_k_(along_k),
-        linear_gelu_(
-            made_by(config.gelu == Gelu::exact ? kernels::linear_exact_gelu<P, W> : kernels::linear_gelu<P, W>)) {}
+        along_k_(along_k) {}
 
   RowKernels<P, W> for_rows(std::int64_t rows) {
-    const std::int64_t c = config_.width, inner = config_.inner;
+    const std::int64_t c = config_.width, inner = config_.inner, queries = config_.query_width();
     const auto tiles = [&](std::int64_t n, std::int64_t k, MatmulFamily family = MatmulFamily::plain) {
       return tiles_of(family, rows, n, k, along_k_);
     };
     // A tile has columns of queries, of keys, or of values.
-    MatmulTiles of_qkv = tiles(3 * c, c);
-    const int columns = static_cast<int>(std::gcd(c, of_qkv.n));
+    MatmulTiles of_qkv = tiles(config_.qkv_width(), c);
+    const int columns = static_cast<int>(std::gcd(config_.key_width(), of_qkv.n));
     // Tiles of half the columns may need other instructions than those of a prompt.
-    const bool appends = device_.info().arch && (target_.batch_invariant ? columns : 2 * columns) >= of_qkv.n;
+    const bool appends = device_.info().arch && !target_.rotary &&
+                         (target_.batch_invariant ? columns : 2 * columns) >= of_qkv.n;
     std::lock_guard lock(mutex_);
     std::optional<decltype(kernels::linear_append<P, W>({}))> append;
     if (appends) append = linear_append_[{of_qkv.m, columns, of_qkv.k}];
@@ -181,10 +200,11 @@ class KernelsByRows {
             linear_qkv_[of_qkv],
             std::move(append),
             decode_attend_[key_tiles(target_, rows * config_.heads)],
-            linear_gelu_[tiles(inner, c, MatmulFamily::activated)],
-            linear_residual_[tiles(c, c, MatmulFamily::residual)],
+            linear_activated_[tiles(inner, c, MatmulFamily::activated)],
+            linear_[tiles(config_.up_width(), c)],
+            linear_residual_[tiles(c, queries, MatmulFamily::residual)],
             linear_residual_[tiles(c, inner, MatmulFamily::residual)],
-            few(c),
+            few(queries),
             few(inner)};
   }
 
@@ -214,6 +234,10 @@ class KernelsByRows {
   std::function<K(MatmulTiles)> made_by(K (*make)(MatmulTiles, bool)) const {
     return [=, this](MatmulTiles tiles) { return make(tiles, target_.batch_invariant); };
   }
+  template <class K>
+  std::function<K(MatmulTiles)> by_group(K (*make)(MatmulTiles, int, bool)) const {
+    return [=, this](MatmulTiles tiles) { return make(tiles, group_of(config_), target_.batch_invariant); };
+  }
   MatmulTiles head_tiles(std::int64_t rows) const {
     return tiles_of(MatmulFamily::plain, rows, config_.vocab, config_.width, true);
   }
@@ -230,22 +254,26 @@ class KernelsByRows {
   }
 
   Device device_;
-  Gpt2Config config_;
+  TransformerConfig config_;
   TileTarget target_;
   bool along_k_;
   std::mutex mutex_;
-  using A = kernels::Activation<P>;
+  using A = kernels::Activations<P>;
   ByTiles<decltype(kernels::layer_norm<A>(0, {})), NormTiles> norm_{
-      [this](NormTiles tiles) { return kernels::layer_norm<A>(config_.width, tiles); }};
+      [this](NormTiles tiles) { return kernels::layer_norm<A>(config_.width, tiles, config_.norm); }};
   ByTiles<decltype(RowKernels<P, W>::qkv)> linear_{made_by(kernels::linear<P, W>)};
-  ByTiles<decltype(RowKernels<P, W>::qkv_to_cache)> linear_qkv_{made_by(kernels::linear_qkv<P, W>)};
-  ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{made_by(kernels::linear_append<P, W>)};
-  ByTiles<decltype(RowKernels<P, W>::up)> linear_gelu_;
+  ByTiles<decltype(RowKernels<P, W>::qkv_to_cache)> linear_qkv_{by_group(kernels::linear_qkv<P, W>)};
+  ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{by_group(kernels::linear_append<P, W>)};
+  ByTiles<decltype(RowKernels<P, W>::up)> linear_activated_{[this](MatmulTiles tiles) {
+    return kernels::linear_activated<P, W>(config_.activation, tiles, target_.batch_invariant);
+  }};
   ByTiles<decltype(RowKernels<P, W>::down)> linear_residual_{made_by(kernels::linear_residual<P, W>)};
   ByTiles<decltype(kernels::decode_residual<P, W>(0, 0, 0))> residual_blocks_{
       [](MatmulTiles tiles) { return kernels::decode_residual<P, W>(tiles.k, tiles.m, tiles.n); }};
   ByTiles<decltype(kernels::decode_attend<P>(0, 0, {})), KeyTiles> decode_attend_{
-      [this](KeyTiles tiles) { return kernels::decode_attend<P>(config_.heads, config_.head_width(), tiles); }};
+      [this](KeyTiles tiles) {
+    return kernels::decode_attend<P>(config_.heads, config_.head_width(), tiles, group_of(config_));
+  }};
   ByTiles<decltype(kernels::greedy_head<P, W>({}, 0))> greedy_heads_{
       [this](MatmulTiles tiles) { return kernels::greedy_head<P, W>(tiles, config_.vocab, target_.batch_invariant); }};
   ByTiles<decltype(kernels::greedy_token(0)), int> greedy_tokens_{

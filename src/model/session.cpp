@@ -6,7 +6,7 @@
 
 namespace tessera::internal {
 
-Session::Session(const Gpt2& model, int batch, int capacity)
+Session::Session(const Model& model, int batch, int capacity)
     : state_(model.network_->session(model.network_, batch, capacity)), config_(model.config()) {}
 Session::~Session() = default;
 Session::Session(Session&&) noexcept = default;

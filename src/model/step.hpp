@@ -38,7 +38,7 @@ struct Candidates {
 /// The memory that the steps of a session share on the device, for B sequences of up to P positions.
 template <Element P>
 struct SessionMemory {
-  using A = kernels::Activation<P>;
+  using A = kernels::Activations<P>;
   /// That of the first `batch` sequences.
   SessionMemory first(std::int64_t batch) const {
     const auto of = [&](const auto& tensor) { return tensor.slice(0, 0, batch); };
@@ -55,7 +55,7 @@ struct SessionMemory {
     return part;
   }
 
-  SessionMemory(const Device& device, const Gpt2Config& config, std::int64_t batch, std::int64_t capacity)
+  SessionMemory(const Device& device, const TransformerConfig& config, std::int64_t batch, std::int64_t capacity)
       : past(device, {batch}),
         count(device, {batch}),
         token(device, {batch}),
@@ -64,8 +64,8 @@ struct SessionMemory {
         best_scores(device, {batch, parts_of(config.vocab)}),
         candidates(device, batch, config.vocab) {
     for (int i = 0; i < config.layers; ++i) {
-      keys.emplace_back(device, std::array<std::int64_t, 3>{batch, capacity, config.width});
-      values.emplace_back(device, std::array<std::int64_t, 3>{batch, capacity, config.width});
+      keys.emplace_back(device, std::array<std::int64_t, 3>{batch, capacity, config.key_width()});
+      values.emplace_back(device, std::array<std::int64_t, 3>{batch, capacity, config.key_width()});
     }
   }
   Tensor<i32, 1> past, count;  ///< [B]: positions in the cache, and new ones
@@ -74,7 +74,7 @@ struct SessionMemory {
   Tensor<i32, 2> best_tokens;  ///< of each part of the logits, for one step at a time
   Tensor<f32, 2> best_scores;
   Candidates candidates;                   ///< of a draw, for one step at a time
-  std::vector<Tensor<A, 3>> keys, values;  ///< [B,P,C] of each layer
+  std::vector<Tensor<A, 3>> keys, values;  ///< [B,P,K] of each layer
 };
 
 /// Launches that are often run in the same memory: the second run is recorded as a graph, and each further one is one
@@ -112,7 +112,7 @@ class Repeated {
 /// SessionMemory::token; then the new positions are past. A step of one position does both at once.
 template <Element P, Element W>
 class Step {
-  using A = kernels::Activation<P>;
+  using A = kernels::Activations<P>;
 
  public:
   /// For `positions` new positions of each of the first `batch` sequences.
@@ -214,16 +214,27 @@ class Step {
 
  private:
   void launch_last_norm(const Stream& stream, const Tensor<A, 2>& to) const {
-    launch(stream, of_rows_.norm, x_, network_.ln_f_weight, network_.ln_f_bias, to, config().epsilon);
+    launch(stream, of_rows_.norm, x_, network_.last_norm, network_.last_norm_bias, to, config().epsilon);
   }
   const Device& device() const { return network_.device(); }
-  const Gpt2Config& config() const { return network_.config(); }
-  float scale() const { return 1.0f / std::sqrt(static_cast<float>(config().head_width())); }
+  const TransformerConfig& config() const { return network_.config(); }
+  /// Factor of the scores of a layer.
+  float scale(std::size_t layer) const {
+    const float scale = config().attention_scale != 0 ? config().attention_scale
+                                                      : 1.0f / std::sqrt(static_cast<float>(config().head_width()));
+    return config().scales_by_layer ? scale / static_cast<float>(layer + 1) : scale;
+  }
+  bool is_rotary() const { return config().position_encoding == Positions::rotary; }
+  /// Memory [rows,Q] that nothing else needs meanwhile, if it is as wide; else new memory.
+  Tensor<A, 2> for_queries(const Tensor<A, 2>& memory) const {
+    const std::int64_t width = config().query_width();
+    return memory.extent(1) == width ? memory : Tensor<A, 2>(device(), {memory.extent(0), width});
+  }
 
   Sequence greedy_everywhere(const Everywhere& to) const {
     const auto greedy = network_.greedy_kernels(batch_ * length_);
     Sequence made(device());
-    made.add(of_rows_.norm, x_, network_.ln_f_weight, network_.ln_f_bias, normed_, config().epsilon);
+    made.add(of_rows_.norm, x_, network_.last_norm, network_.last_norm_bias, normed_, config().epsilon);
     made.add(greedy.head, normed_, network_.head, to.logits.all, to.best_tokens, to.best_scores);
     made.add(greedy.token, to.best_tokens, to.best_scores, to.token, to.chosen, std::nullopt, std::nullopt);
     return made;
@@ -239,70 +250,88 @@ class Step {
   /// The layers for any number of positions.
   Sequence of_any() const {
     const auto& kernels = network_.kernels();
-    const std::int64_t width = config().width;
-    const float epsilon = config().epsilon;
-    const BatchKernels<P, W>* const few =
-        length_ == 1 && batch_ <= rows_of_block && network_.batch_kernels() ? &*network_.batch_kernels() : nullptr;
+    const std::int64_t rows = batch_ * length_;
+    const Few few = length_ == 1 && batch_ <= rows_of_block && network_.batch_kernels() ? &*network_.batch_kernels()
+                                                                                        : nullptr;
     // Queries alone, if keys and values go to the cache at once. Those of one position are where the last norm writes
     // behind all layers.
-    const bool appends = tiles_are_of_sequences() || (length_ == 1 && ((few && few->appends()) || of_rows_.append));
-    const Tensor<A, 2> qkv = appends && length_ == 1
-                                 ? memory_.last
-                                 : Tensor<A, 2>(device(), {batch_ * length_, appends ? width : 3 * width});
-    const Tensor<A, 2>& attended = normed_;  // which nothing reads behind QKV
+    const bool appends =
+        !is_rotary() && (tiles_are_of_sequences() || (length_ == 1 && ((few && few->appends()) || of_rows_.append)));
+    const bool separate = appends || is_rotary();
+    const Tensor<A, 2> queries =
+        separate && length_ == 1
+            ? for_queries(memory_.last)
+            : Tensor<A, 2>(device(), {rows, separate ? config().query_width() : config().qkv_width()});
+    const Tensor<A, 2> qkv = is_rotary() ? Tensor<A, 2>(device(), {rows, config().qkv_width()}) : queries;
+    const Tensor<A, 2> gate_and_up = config().gated ? Tensor<A, 2>(device(), {rows, config().up_width()}) : inner_;
+    const Tensor<A, 2> attended = for_queries(normed_);  // which nothing reads behind QKV
 
     Sequence made(device());
-    made.add(kernels.embed, ids_, memory_.past, network_.wte, network_.wpe, by_sequence(x_));
+    made.add(kernels.embed, ids_, memory_.past, network_.embedding, network_.positions, by_sequence(x_),
+             config().embedding_scale);
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
-      const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
+      add_qkv(made, few, i, appends, qkv, queries);
       const auto attend = [&](const auto& kernel) {
-        made.add(kernel, by_sequence(qkv), keys, values, memory_.past, memory_.count, by_sequence(attended), scale());
+        made.add(kernel, by_sequence(queries), memory_.keys[i], memory_.values[i], memory_.past, memory_.count,
+                 by_sequence(attended), scale(i));
       };
-      const auto append = [&](const auto& kernel) {
-        made.add(kernel, normed_, block.attn_weight, block.attn_bias, memory_.past, memory_.count,
-                 std::vector{by_sequence(qkv), keys, values});
-      };
-      if (few && few->normalizing) {
-        made.add(few->normalizing->qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias,
-                 memory_.past, memory_.count, std::vector{by_sequence(qkv), keys, values}, epsilon);
-      } else {
-        made.add(of_rows_.norm, x_, block.ln_1_weight, block.ln_1_bias, normed_, epsilon);
-        if (few && few->qkv) {
-          append(*few->qkv);
-        } else if (tiles_are_of_sequences()) {
-          made.add(of_rows_.qkv_to_cache, by_sequence(normed_), by_thirds(block.attn_weight),
-                   block.attn_bias.reshaped(std::array{std::int64_t{3}, width}), memory_.past, memory_.count,
-                   std::vector{by_sequence(qkv), keys, values});
-        } else if (appends) {
-          append(*of_rows_.append);
-        } else {
-          made.add(of_rows_.qkv, normed_, block.attn_weight, block.attn_bias, qkv);
-          made.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, keys, values);
-        }
-      }
       if (length_ > 1)
         attend(kernels.attention);
       else if (network_.is_batch_invariant())
         attend(kernels.attention_of_one);
       else if (network_.is_on_gpu())
-        made.add(of_rows_.attend, qkv, keys, values, memory_.past, memory_.count, attended, scale());
+        made.add(of_rows_.attend, queries, memory_.keys[i], memory_.values[i], memory_.past, memory_.count, attended,
+                 scale(i));
       else
         attend(kernels.decode_attention);
-      add_residual(made, of_rows_.project_few, of_rows_.project, attended, block.proj_weight, block.proj_bias);
-      if (few && few->normalizing) {
-        made.add(few->normalizing->up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_,
-                 epsilon);
-      } else {
-        made.add(of_rows_.norm, x_, block.ln_2_weight, block.ln_2_bias, normed_, epsilon);
-        if (few && few->up)
-          made.add(*few->up, normed_, block.fc_weight, block.fc_bias, inner_);
-        else
-          made.add(of_rows_.up, normed_, block.fc_weight, block.fc_bias, inner_);
-      }
-      add_residual(made, of_rows_.down_few, of_rows_.down, inner_, block.out_weight, block.out_bias);
+      add_residual(made, of_rows_.project_few, of_rows_.project, attended, block.projection, block.projection_bias);
+      add_up(made, few, block, gate_and_up);
+      add_residual(made, of_rows_.down_few, of_rows_.down, inner_, block.down, block.down_bias);
     }
     return made;
+  }
+
+  using Few = const BatchKernels<P, W>*;  // null: the step has other kernels
+
+  /// Queries, and keys and values in the cache, of the norm of x_.
+  void add_qkv(Sequence& to, Few few, std::size_t layer, bool appends, const Tensor<A, 2>& qkv,
+               const Tensor<A, 2>& queries) const {
+    const auto& kernels = network_.kernels();
+    const Block<W>& block = network_.blocks[layer];
+    const std::vector<Tensor<A, 3>> outputs{by_sequence(queries), memory_.keys[layer], memory_.values[layer]};
+    if (few && few->normalizing)
+      return to.add(few->normalizing->qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
+                    block.qkv_bias, memory_.past, memory_.count, outputs, config().epsilon);
+    to.add(of_rows_.norm, x_, block.attention_norm, block.attention_norm_bias, normed_, config().epsilon);
+    const auto append = [&](const auto& kernel) {
+      to.add(kernel, normed_, block.qkv, block.qkv_bias, memory_.past, memory_.count, outputs);
+    };
+    if (few && few->qkv) return append(*few->qkv);
+    if (tiles_are_of_sequences())
+      return to.add(of_rows_.qkv_to_cache, by_sequence(normed_), by_groups(block.qkv),
+                    block.qkv_bias.reshaped(std::array{block.qkv_bias.size() / config().key_width(),
+                                                       std::int64_t{config().key_width()}}),
+                    memory_.past, memory_.count, outputs);
+    if (appends) return append(*of_rows_.append);
+    to.add(of_rows_.qkv, normed_, block.qkv, block.qkv_bias, qkv);
+    if (is_rotary())
+      to.add(*kernels.rotate_append, by_sequence(qkv), *network_.rotation, memory_.past, memory_.count, outputs);
+    else
+      to.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, memory_.keys[layer],
+             memory_.values[layer]);
+  }
+
+  /// inner_ of the norm of x_: the activated product, or that with the gate.
+  void add_up(Sequence& to, Few few, const Block<W>& block, const Tensor<A, 2>& gate_and_up) const {
+    if (few && few->normalizing)
+      return to.add(few->normalizing->up, x_, block.mlp_norm, block.mlp_norm_bias, block.up, block.up_bias, inner_,
+                    config().epsilon);
+    to.add(of_rows_.norm, x_, block.mlp_norm, block.mlp_norm_bias, normed_, config().epsilon);
+    if (few && few->up) return to.add(*few->up, normed_, block.up, block.up_bias, inner_);
+    if (!config().gated) return to.add(of_rows_.up, normed_, block.up, block.up_bias, inner_);
+    to.add(of_rows_.gate_and_up, normed_, block.up, block.up_bias, gate_and_up);
+    to.add(*network_.kernels().multiply_by_gate, gate_and_up, inner_);
   }
 
   /// x_ += in w + bias, by the first kernel if there is one.
@@ -317,7 +346,7 @@ class Step {
   Sequence ended() const {
     const auto& kernels = network_.kernels();
     Sequence made(device());
-    made.add(kernels.last_norm, by_sequence(x_), memory_.count, network_.ln_f_weight, network_.ln_f_bias, memory_.last,
+    made.add(kernels.last_norm, by_sequence(x_), memory_.count, network_.last_norm, network_.last_norm_bias, memory_.last,
              config().epsilon);
     const auto greedy = network_.greedy_kernels(batch_);
     const Tensor<i32, 2> tokens(device(), {batch_, greedy.parts});
@@ -330,13 +359,13 @@ class Step {
   bool tiles_are_of_sequences() const {
     constexpr std::int64_t rows = 128;
     const std::int64_t padded = (length_ + rows - 1) / rows * rows;
-    return network_.is_on_gpu() && (batch_ == 1 || padded * 8 <= length_ * 9) && length_ > 1;
+    return network_.is_on_gpu() && !is_rotary() && (batch_ == 1 || padded * 8 <= length_ * 9) && length_ > 1;
   }
-  /// A weight [C,3C] as [C,3,C].
-  Tensor<W, 3> by_thirds(const Tensor<W, 2>& weight) const {
-    const std::int64_t width = config().width;
-    if (!network_.is_along_k()) return weight.reshaped(std::array<std::int64_t, 3>{width, 3, width});
-    return weight.permuted({1, 0}).reshaped(std::array<std::int64_t, 3>{3, width, width}).permuted({2, 0, 1});
+  /// A weight [C,Q+2K] as [C,G+2,K].
+  Tensor<W, 3> by_groups(const Tensor<W, 2>& weight) const {
+    const std::int64_t width = config().width, columns = config().key_width(), groups = weight.extent(1) / columns;
+    if (!network_.is_along_k()) return weight.reshaped(std::array{width, groups, columns});
+    return weight.permuted({1, 0}).reshaped(std::array{groups, columns, width}).permuted({2, 0, 1});
   }
   auto by_sequence(const auto& tensor) const { return tensor.reshaped(std::array{batch_, length_, tensor.extent(1)}); }
 
@@ -346,26 +375,31 @@ class Step {
     const DecodeKernels<P, W>& decode = *network_.decode_kernels();
     const std::int64_t parts = decode.parts, heads = config().heads;
     const float epsilon = config().epsilon;
-    const Tensor<A, 2>& q = memory_.last;
+    const Tensor<A, 2> q = for_queries(memory_.last);
     const Tensor<f32, 4> attended(device(), {1, parts, heads, config().head_width()});
     const Tensor<f32, 3> top(device(), {1, parts, heads}), norm(device(), {1, parts, heads});
 
     Sequence made(device());
-    made.add(kernels.embed, ids_, memory_.past, network_.wte, network_.wpe,
-             x_.reshaped(std::array<std::int64_t, 3>{1, 1, config().width}));
+    made.add(kernels.embed, ids_, memory_.past, network_.embedding, network_.positions,
+             x_.reshaped(std::array<std::int64_t, 3>{1, 1, config().width}), config().embedding_scale);
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
-      made.add(decode.qkv, x_, block.ln_1_weight, block.ln_1_bias, block.attn_weight, block.attn_bias, memory_.past,
-               memory_.count, std::vector{by_sequence(q), keys, values}, epsilon);
-      made.add(decode.part, q, keys, values, memory_.past, memory_.count, attended, top, norm, scale());
-      made.add(decode.project, attended, top, norm, block.proj_weight, block.proj_bias, x_);
-      made.add(decode.up, x_, block.ln_2_weight, block.ln_2_bias, block.fc_weight, block.fc_bias, inner_, epsilon);
-      made.add(decode.down, inner_, block.out_weight, block.out_bias, x_);
+      const std::vector outputs{by_sequence(q), keys, values};
+      if (decode.rotated_qkv)
+        made.add(*decode.rotated_qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv, block.qkv_bias,
+                 *network_.rotation, memory_.past, memory_.count, outputs, epsilon);
+      else
+        made.add(*decode.qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv, block.qkv_bias,
+                 memory_.past, memory_.count, outputs, epsilon);
+      made.add(decode.part, q, keys, values, memory_.past, memory_.count, attended, top, norm, scale(i));
+      made.add(decode.project, attended, top, norm, block.projection, block.projection_bias, x_);
+      made.add(decode.up, x_, block.mlp_norm, block.mlp_norm_bias, block.up, block.up_bias, inner_, epsilon);
+      made.add(decode.down, inner_, block.down, block.down_bias, x_);
     }
     const Tensor<i32, 2> tokens(device(), {1, decode.head_parts});
     const Tensor<f32, 2> scores(device(), {1, decode.head_parts});
-    made.add(decode.head, x_, network_.ln_f_weight, network_.ln_f_bias, network_.head, logits_.all, tokens, scores,
+    made.add(decode.head, x_, network_.last_norm, network_.last_norm_bias, network_.head, logits_.all, tokens, scores,
              epsilon);
     made.add(decode.greedy_token, tokens, scores, memory_.token, chosen_, memory_.count, memory_.past);
     return made;

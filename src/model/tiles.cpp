@@ -89,26 +89,34 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     while (columns > 1 && (elements(k, columns) > std::min(wanted, limit) || width % columns != 0)) columns /= 2;
     return columns;
   };
-  // Queries, keys and values are in different tiles, so that columns divide the width.
-  const auto columns = [&](int n) {
-    return best_columns(1, n, most(width, 8, limit), 4, 32,
-                        [&](int wide) { return width % wide == 0 && elements(width, wide) <= limit; });
+  // Queries, keys and values are in different tiles. A tile of a rotated head has the same columns of both halves, and
+  // one of an MLP with a gate has columns of both, so that it has two products.
+  const int query_width = target.query_width > 0 ? target.query_width : width;
+  const int key_width = target.key_width > 0 ? target.key_width : width, qkv_width = query_width + 2 * key_width;
+  const auto divides_qkv = [&](int wide) { return (target.rotary ? target.head_width : key_width) % wide == 0; };
+  const auto columns = [&](int n, int products, const auto& divides) {
+    const int few = products == 1 ? most(width, 8, limit) : 0;
+    return best_columns(1, n, few > 0 && divides(few) ? few : 0, 4, 32, [&](int wide) {
+      return wide % products == 0 && divides(wide) && products * elements(width, wide / products) <= limit;
+    });
   };
   const bool has_rows_in_registers = width <= (target.spare_registers ? 1024 : 768);
   const auto batch_columns = [&](int n) {
-    const int found = best_columns(1, n, 0, 8, has_rows_in_registers ? 32 : 48,
-                                   [&](int wide) { return width % wide == 0 && holds_block(target, width, wide); });
+    const int found = best_columns(1, n, 0, 8, has_rows_in_registers ? 32 : 48, [&](int wide) {
+      return width % wide == 0 && divides_qkv(wide) && holds_block(target, width, wide);
+    });
     // A multiprocessor has shared memory for one such CTA, and a second wave would cost as much as the first.
     return is_half && found > 0 && ceil_div(n, found) <= multiprocessors ? found : 0;
   };
-  const int batch_qkv = batch_columns(3 * width), batch_up = batch_columns(target.inner);
+  const int batch_qkv = target.rotary ? 0 : batch_columns(qkv_width);
+  const int batch_up = target.gated ? 0 : batch_columns(target.inner);
   // Each CTA of the projection combines the parts of attention, so that few are better.
-  int project = std::clamp(std::min(limit, 80) * threads / width, 1, 16);
-  while (width % project != 0 || (project > 1 && elements(width, project) > limit)) --project;
-  const int head = most(width, 16, 64);
-  const int heads = width / std::max(target.head_width, 1);
-  return {.qkv = columns(3 * width),
-          .up = columns(target.inner),
+  int project = std::clamp(std::min(limit, 80) * threads / query_width, 1, 16);
+  while (width % project != 0 || (project > 1 && elements(query_width, project) > limit)) --project;
+  const int head = most(width, 16, 64), products = target.gated ? 2 : 1;
+  return {.qkv = columns(qkv_width, target.rotary ? 2 : 1, divides_qkv),
+          .up = columns(products * target.inner, products,
+                        [&](int wide) { return target.inner % (wide / products) == 0; }) / products,
           .normalizes = has_rows_in_registers && batch_qkv > 0 && batch_up > 0,
           .batch_qkv = batch_qkv,
           .batch_up = batch_up,
@@ -116,7 +124,7 @@ DecodeTiles decode_tiles(const TileTarget& target) {
           .down = most(target.inner, 4, 60),
           .head = head,
           .rounds = head < 16 ? 8 : 12,
-          .parts = std::clamp(100 / heads, 1, 6)};
+          .parts = std::clamp(100 * std::max(target.head_width, 1) / query_width, 1, 6)};
 }
 
 // A thread has 16 bytes of one key or more, and of their values. The fewer CTAs there are, the more keys each has in
@@ -142,7 +150,7 @@ KeyTiles part_key_tiles(const TileTarget& target) {
 bool has_decode_kernels(const TileTarget& target) {
   // Columns of queries must not cross into keys: a width without a suitable divisor has no tiles.
   return target.gpu && target.operands != ElementType::f32 && target.width <= 2048 && target.head_width <= 128 &&
-         decode_tiles(target).qkv >= 4;
+         decode_tiles(target).qkv >= 4 && decode_tiles(target).up > 0;
 }
 
 // Few rows leave most of the GPU idle: the more warps share one, the sooner it is normalized. They have equal parts of
@@ -156,6 +164,8 @@ NormTiles norm_tiles(const TileTarget& target, std::int64_t rows) {
     if (fewer > 0 && target.width % (64 * fewer) == 0) return {.rows = 1, .warps = fewer};
   return {.rows = 1, .warps = warps, .columns = ceil_div(target.width, 128 * warps) * (128 * warps)};
 }
+
+int columns_of_gate(const TileTarget& target, int inner) { return std::min(power_at_least(inner), target.gpu ? 2048 : 4096); }
 
 int copy_rows(const TileTarget& target) {
   return target.gpu ? power_at_most(std::clamp(4096 / target.width, 1, 64)) : 8;

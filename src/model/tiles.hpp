@@ -22,6 +22,9 @@ struct TileTarget {
   bool wgmma = false;      ///< and for the tensor cores of sm_90a
   ElementType operands{};  ///< of matmuls: f32, tf32 or bf16
   int width = 0, head_width = 0, inner = 0;
+  int query_width = 0, key_width = 0;  ///< columns of queries, and of keys and of values; 0: the width
+  bool rotary = false;           ///< are queries and keys rotated?
+  bool gated = false;            ///< has the MLP a gate?
   int shared_bytes = 227 * 1024;  ///< of shared memory that a CTA may have
   bool spare_registers = true;    ///< beside matmuls; ptxas leaves fewer from sm_100 on
   std::int64_t seen = 1024;       ///< mean number of keys that a query sees
@@ -58,9 +61,9 @@ int columns_of_block(const TileTarget& target, std::int64_t rows, int n, int k);
 
 /// Tiles of the kernels of a decode step of few sequences; see decode_kernels.hpp.
 struct DecodeTiles {
-  int qkv, up;              ///< columns of QKV and of the first matmul of the MLP, for one sequence
+  int qkv, up;              ///< columns of QKV and of the MLP's first matmul (and of its gate), for one sequence
   bool normalizes;          ///< do the kernels of several sequences normalize their rows?
-  int batch_qkv, batch_up;  ///< columns of the two for rows_of_block sequences; 0: none
+  int batch_qkv, batch_up;  ///< the same for rows_of_block sequences; 0: none
   int project;              ///< columns of the projection, for one sequence
   int down;                 ///< of the second matmul of the MLP, which has the longest
   int head;                 ///< of the head
@@ -79,6 +82,8 @@ struct NormTiles {
   auto operator<=>(const NormTiles&) const = default;
 };
 NormTiles norm_tiles(const TileTarget& target, std::int64_t rows);
+/// Columns of a tile of multiply_by_gate.
+int columns_of_gate(const TileTarget& target, int inner);
 /// Rows in a tile of a kernel that only copies them.
 int copy_rows(const TileTarget& target);
 

@@ -15,7 +15,7 @@ namespace tessera::internal {
 template <Element P, Element W>
 class TypedState final : public Session::State {
  public:
-  TypedState(std::shared_ptr<const Gpt2::Network> owner, const TypedNetwork<P, W>& network, int batch, int capacity)
+  TypedState(std::shared_ptr<const Model::Network> owner, const TypedNetwork<P, W>& network, int batch, int capacity)
       : State(network.config(), batch, capacity),
         owner_(std::move(owner)),
         network_(with_memory(network, batch, capacity)),
@@ -194,9 +194,9 @@ class TypedState final : public Session::State {
  private:
   static const TypedNetwork<P, W>& with_memory(const TypedNetwork<P, W>& network, std::int64_t batch,
                                                std::int64_t capacity) {
-    const Gpt2Config& config = network.config();
+    const TransformerConfig& config = network.config();
     const std::int64_t bytes =
-        2 * batch * capacity * config.layers * config.width * std::int64_t{sizeof(kernels::Activation<P>)};
+        2 * batch * capacity * config.layers * config.key_width() * std::int64_t{sizeof(kernels::Activations<P>)};
     require_memory(network.device(), bytes, fmt::format("keys and values of {} x {} tokens", batch, capacity),
                    "a session of fewer sequences or positions takes less");
     return network;
@@ -380,7 +380,7 @@ class TypedState final : public Session::State {
     there = values;
   }
 
-  std::shared_ptr<const Gpt2::Network> owner_;
+  std::shared_ptr<const Model::Network> owner_;
   const TypedNetwork<P, W>& network_;
   Stream stream_;
   SessionMemory<P> memory_;

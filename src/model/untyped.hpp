@@ -10,23 +10,23 @@
 #include <vector>
 
 #include "tessera/jit/sequence.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace tessera::internal {
 
 /// The model, independent of its element types.
-class Gpt2::Network {
+class Model::Network {
  public:
-  Network(Device device, Gpt2Config config) : device_(std::move(device)), config_(std::move(config)) {}
+  Network(Device device, TransformerConfig config) : device_(std::move(device)), config_(std::move(config)) {}
   virtual ~Network() = default;
   virtual std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch,
                                                   int capacity) const = 0;
   const Device& device() const { return device_; }
-  const Gpt2Config& config() const { return config_; }
+  const TransformerConfig& config() const { return config_; }
 
  private:
   Device device_;
-  Gpt2Config config_;
+  TransformerConfig config_;
 };
 
 using Tokens = std::span<const std::vector<std::int32_t>>;
@@ -34,7 +34,7 @@ using Tokens = std::span<const std::vector<std::int32_t>>;
 /// The sequences of a session, independent of its element types.
 class Session::State {
  public:
-  State(const Gpt2Config& config, int batch, int capacity) : capacity_(capacity) {
+  State(const TransformerConfig& config, int batch, int capacity) : capacity_(capacity) {
     if (batch < 1) throw Error(fmt::format("a session has at least 1 sequence, not {}", batch));
     if (capacity < 1 || capacity > config.positions)
       throw Error(fmt::format("{} positions are requested; the model supports 1 to {}", capacity, config.positions));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "model/decode_kernels.hpp"
-#include "tessera/model/safetensors.hpp"
+#include "tessera/model/checkpoint.hpp"
 
 namespace tessera::internal {
 
@@ -30,6 +30,11 @@ void copy_transposed(const Tensor<From, 2>& weights, const Tensor<To, 2>& result
   launch(stream, transpose, weights, result.transposed());
 }
 
+inline void fill_with(const Tensor<f32, 1>& weights, float value, const Stream& stream) {
+  static const auto& fill = *new auto(kernels::fill<f32>(elements_per_block));
+  launch(stream, fill, weights, value);
+}
+
 /// Reads weights into device memory and converts them to the requested element type. load() reserves the memory, and
 /// finish() fills it, so that kernels that use it can be compiled meanwhile.
 class WeightLoader {
@@ -42,34 +47,47 @@ class WeightLoader {
     for (const StoredTensor& stored : file.tensors()) size_ += stored.size;
   }
 
-  /// `along_k`: weights [K,N], which are stored row by row, are contiguous along K afterwards.
+  /// A tensor of a file as it is.
   template <Element T, int R>
-  Tensor<T, R> load(const StoredTensor& stored, bool along_k = false) const {
-    typename Tensor<T, R>::Extents extents{};
-    for (std::size_t i = 0; i < R; ++i) extents[i] = static_cast<std::int64_t>(stored.shape[i]);
-    const auto from = [&]<Element From>() -> Tensor<T, R> {
-      if constexpr (R == 2)
-        if (along_k) {
-          const Tensor<T, 2> result = empty_weights<T>(device_, extents, true);
-          fills_.push_back(
-              [=, this, &stored] { copy_transposed(bring<From>(stored).reshaped(extents), result, stream_); });
-          return result;
-        }
-      const Tensor<T, R> result(device_, extents);
-      fills_.push_back([=, this, &stored] { fill<From>(stored, result.reshaped(std::array{result.size()})); });
-      return result;
-    };
-    switch (stored.type) {
-      case StoredType::f32:
-        return from.template operator()<f32>();
-      case StoredType::f16:
-        return from.template operator()<f16>();
-      case StoredType::bf16:
-        return from.template operator()<bf16>();
-      default:
-        throw Error(fmt::format("weight '{}' is {}; supported are F32, F16 and BF16", stored.name,
-                                tessera::internal::name(stored.type)));
+  Tensor<T, R> load(const StoredTensor& stored) const {
+    const Tensor<T, R> result(device_, extents_of<R>(stored));
+    read_later(stored, result);
+    return result;
+  }
+
+  /// A matrix [rows,columns] of parts that are side by side, each stored as [K,N], or as [N,K] if it `is_out_in`; it is
+  /// contiguous along K in memory if it is `along_k`.
+  template <Element T>
+  Tensor<T, 2> matrix(const StoredParts& parts, std::int64_t rows, std::int64_t columns, bool is_out_in,
+                      bool along_k) const {
+    const Tensor<T, 2> result = empty_weights<T>(device_, {rows, columns}, along_k);
+    std::int64_t at = 0;
+    for (const StoredTensor* const part : parts) {
+      const std::array stored = extents_of<2>(*part);
+      const std::int64_t wide = stored[is_out_in ? 0 : 1];
+      const Tensor<T, 2> to = result.slice(1, at, wide);
+      // In memory and in the file it has rows of one kind, or of two.
+      const Tensor<T, 2> in_order = is_out_in ? to.transposed() : to;
+      at += wide;
+      if (is_out_in == along_k)
+        read_later(*part, in_order);
+      else
+        transpose_later(*part, stored, in_order);
     }
+    return result;
+  }
+
+  /// The same for a vector; without parts it is all `initial`.
+  Tensor<f32, 1> vector(const StoredParts& parts, std::int64_t size, float initial) const {
+    const Tensor<f32, 1> result(device_, {size});
+    if (parts.empty()) fills_.push_back([=, this] { fill_with(result, initial, stream_); });
+    std::int64_t at = 0;
+    for (const StoredTensor* const part : parts) {
+      const std::int64_t count = extents_of<1>(*part)[0];
+      read_later(*part, result.slice(0, at, count));
+      at += count;
+    }
+    return result;
   }
 
   /// Reads what was loaded so far, in that order.
@@ -78,6 +96,45 @@ class WeightLoader {
   }
 
  private:
+  template <int R>
+  static std::array<std::int64_t, R> extents_of(const StoredTensor& stored) {
+    std::array<std::int64_t, R> extents{};
+    for (std::size_t i = 0; i < R; ++i) extents[i] = static_cast<std::int64_t>(stored.shape[i]);
+    return extents;
+  }
+
+  /// Calls with_type<From>() for the type in the file.
+  static void dispatch(const StoredTensor& stored, const auto& with_type) {
+    switch (stored.type) {
+      case StoredType::f32:
+        return with_type.template operator()<f32>();
+      case StoredType::f16:
+        return with_type.template operator()<f16>();
+      case StoredType::bf16:
+        return with_type.template operator()<bf16>();
+      default:
+        throw Error(fmt::format("weight '{}' is {}; supported are F32, F16 and BF16", stored.name,
+                                tessera::internal::name(stored.type)));
+    }
+  }
+
+  /// Fills a dense tensor whose elements are in the order of the file.
+  template <Element T, int R>
+  void read_later(const StoredTensor& stored, const Tensor<T, R>& result) const {
+    dispatch(stored, [&]<Element From>() {
+      fills_.push_back([=, this, &stored] { fill<From>(stored, result.reshaped(std::array{result.size()})); });
+    });
+  }
+
+  /// The same for a tensor of these extents that is dense along its columns, not along its rows as the file is.
+  template <Element T>
+  void transpose_later(const StoredTensor& stored, const std::array<std::int64_t, 2>& extents,
+                       const Tensor<T, 2>& result) const {
+    dispatch(stored, [&]<Element From>() {
+      fills_.push_back([=, this, &stored] { copy_transposed(bring<From>(stored).reshaped(extents), result, stream_); });
+    });
+  }
+
   template <Element From>
   Tensor<From, 1> bring(const StoredTensor& stored) const {
     const Tensor<From, 1> weights(device_, {static_cast<std::int64_t>(stored.size / sizeof(From))});
@@ -150,8 +207,7 @@ class WeightMaker {
   Tensor<f32, 1> vector(std::int64_t size, float value) {
     const Tensor<f32, 1> weights(device_, {size});
     fills_.push_back([=, this] {
-      static const auto& fill = *new auto(kernels::fill<f32>(elements_per_block));
-      launch(stream_, fill, weights, value);
+      fill_with(weights, value, stream_);
     });
     return weights;
   }

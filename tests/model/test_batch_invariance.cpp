@@ -13,7 +13,7 @@
 #include "support/small_model.hpp"
 #include "support/support.hpp"
 #include "tessera/model/continuous_batch.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_batch_invariance {
 
@@ -24,7 +24,7 @@ using Logits = std::vector<float>;
 namespace {
 
 /// The logits behind each token of a text, which is alone and grows by one token at a time.
-std::vector<Logits> alone(const Gpt2& model, const Tokens& text) {
+std::vector<Logits> alone(const Model& model, const Tokens& text) {
   Session session(model, 1, model.config().positions);
   std::vector<Logits> all;
   for (const std::int32_t token : text) {
@@ -40,7 +40,7 @@ Logits row_of(const Logits& all, std::size_t row, std::size_t vocab) {
 }
 
 /// Texts in a batch grow by random numbers of tokens. Are all logits those that each text has alone?
-void check_batch(const Gpt2& model, std::size_t batch, std::size_t length, std::mt19937& rng) {
+void check_batch(const Model& model, std::size_t batch, std::size_t length, std::mt19937& rng) {
   const auto vocab = static_cast<std::size_t>(model.config().vocab);
   std::vector<Tokens> texts(batch);
   std::vector<std::vector<Logits>> expected;
@@ -78,14 +78,14 @@ void check_batch(const Gpt2& model, std::size_t batch, std::size_t length, std::
 TEST_CASE("a batch-invariant model computes the same bits in any batch", "[model]") {
   std::mt19937 rng(7);
   for (const Compute type : {Compute::f32, Compute::tf32, Compute::bf16}) {
-    const Gpt2 model(test_device(), small_model(), 5, Computation(type, true));
+    const Model model(test_device(), small_model(), 5, Computation(type, true));
     INFO("type " << static_cast<int>(type));
     for (const std::size_t batch : {1, 2, 7, 20}) check_batch(model, batch, 40, rng);
   }
-  Gpt2Config wide = small_model();  // more columns than a tile has
+  TransformerConfig wide = small_model();  // more columns than a tile has
   wide.width = 300, wide.heads = 3, wide.inner = 1100;
   for (const Compute type : {Compute::f32, Compute::bf16}) {
-    const Gpt2 model(test_device(), wide, 5, Computation(type, true));
+    const Model model(test_device(), wide, 5, Computation(type, true));
     INFO("type " << static_cast<int>(type));
     check_batch(model, 18, 20, rng);
   }
@@ -93,7 +93,7 @@ TEST_CASE("a batch-invariant model computes the same bits in any batch", "[model
 
 TEST_CASE("256 texts that join and leave a batch-invariant batch have the tokens that they have alone",
           "[model][many]") {
-  const Gpt2 model(test_device(), small_model(), 5, Computation(Compute::bf16, true));
+  const Model model(test_device(), small_model(), 5, Computation(Compute::bf16, true));
   constexpr Sampling sampling{.temperature = 1, .top_k = 0, .seed = 4};
   constexpr int capacity = 40, texts = 400;
   std::mt19937 rng(8);
@@ -136,15 +136,15 @@ TEST_CASE("256 texts that join and leave a batch-invariant batch have the tokens
 #ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("emulated kernels of a batch-invariant model compute the same bits in any batch", "[model]") {
   std::mt19937 rng(9);
-  Gpt2Config config = small_model();
+  TransformerConfig config = small_model();
   config.width = 64, config.heads = 1, config.inner = 128, config.layers = 1;
-  const Gpt2 model(emulated_device(), config, 5, Computation(Compute::bf16, true));
+  const Model model(emulated_device(), config, 5, Computation(Compute::bf16, true));
   check_batch(model, 3, 6, rng);
 }
 
 TEST_CASE("kernels of a batch-invariant model are the same for all numbers of rows", "[model]") {
   const Device device = emulated_device();
-  const Gpt2Config config = preset("gpt2");
+  const TransformerConfig config = preset("gpt2");
   const TileTarget target{.gpu = true,
                           .wgmma = true,
                           .operands = ElementType::bf16,

@@ -6,7 +6,7 @@
 #include "support/catch.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_checkpoint {
 
@@ -42,7 +42,7 @@ class ModelFolder {
   const fs::path& path() const { return folder_.path(); }
   fs::path operator/(std::string_view name) const { return folder_ / name; }
 
-  Gpt2Config config(const std::vector<std::pair<std::string, std::string>>& changes) {
+  TransformerConfig config(const std::vector<std::pair<std::string, std::string>>& changes) {
     write_text(folder_ / "config.json", config_with(changes));
     return read_config(path());
   }
@@ -100,7 +100,7 @@ std::span<const std::byte> zeros(std::size_t size) {
 }  // namespace
 
 TEST_CASE("config.json of the models at hand", "[model]") {
-  const Gpt2Config odd = read_config(nano);
+  const TransformerConfig odd = read_config(nano);
   CHECK(odd.vocab == 101);
   CHECK(odd.positions == 37);
   CHECK(odd.width == 48);
@@ -128,7 +128,7 @@ TEST_CASE("optional keys of config.json, and alternative spellings", "[model]") 
   CHECK(folder.config({{"layer_norm_epsilon", "1e-60"}}).epsilon == std::numeric_limits<float>::min());
   CHECK(folder.config({{"layer_norm_epsilon", "1e-300"}}).epsilon == std::numeric_limits<float>::min());
   using Ids = std::vector<std::int32_t>;
-  const Gpt2Config endless = folder.config({{"bos_token_id", "null"}, {"eos_token_id", ""}});
+  const TransformerConfig endless = folder.config({{"bos_token_id", "null"}, {"eos_token_id", ""}});
   CHECK_FALSE(endless.bos);
   CHECK(endless.eos.empty());
   CHECK(folder.config({{"eos_token_id", "null"}}).eos.empty());
@@ -144,9 +144,15 @@ TEST_CASE("optional keys of config.json, and alternative spellings", "[model]") 
   CHECK(folder.config({{"tie_word_embeddings", ""}}).tied);
   CHECK_FALSE(folder.config({{"tie_word_embeddings", "false"}}).tied);
   CHECK(folder.config({{"model_type", ""}, {"activation_function", ""}, {"scale_attn_weights", ""}}).width == 48);
-  CHECK(folder.config({}).gelu == Gelu::tanh);
-  CHECK(folder.config({{"activation_function", "\"gelu_pytorch_tanh\""}}).gelu == Gelu::tanh);
-  CHECK(folder.config({{"activation_function", "\"gelu\""}}).gelu == Gelu::exact);
+  CHECK(folder.config({}).activation == Activation::gelu_tanh);
+  CHECK(folder.config({{"activation_function", "\"gelu_pytorch_tanh\""}}).activation == Activation::gelu_tanh);
+  CHECK(folder.config({{"activation_function", "\"gelu\""}}).activation == Activation::gelu);
+  CHECK(folder.config({{"activation_function", "\"relu\""}}).activation == Activation::relu);
+  CHECK(folder.config({{"activation_function", "\"swish\""}}).activation == Activation::silu);
+  CHECK(folder.config({}).attention_scale == 0);
+  CHECK(folder.config({{"scale_attn_weights", "false"}}).attention_scale == 1);
+  CHECK_FALSE(folder.config({}).scales_by_layer);
+  CHECK(folder.config({{"scale_attn_by_inverse_layer_idx", "true"}}).scales_by_layer);
   CHECK(folder.config({{"reorder_and_upcast_attn", "true"}}).width == 48);
   CHECK(folder.config({{"unknown", R"({"a":[1,2,{"b":null}]})"}}).width == 48);
   CHECK(folder.config({{"vocab_size", "1048576"}}).vocab == 1 << 20);
@@ -186,21 +192,106 @@ TEST_CASE("bad sizes in config.json are rejected by key and value", "[model]") {
 
 TEST_CASE("models that need other arithmetic are rejected by name", "[model]") {
   ModelFolder folder;
-  folder.check_config_refused({{"model_type", "\"llama\""}}, {"model_type is 'llama'", "gpt2"});
+  folder.check_config_refused({{"model_type", "\"bert\""}}, {"model_type is 'bert'", "gpt2 or llama"});
+  folder.check_config_refused({{"model_type", "\"llama\""}}, {"max_position_embeddings is missing"});
   folder.check_config_refused({{"model_type", "null"}}, {"model_type is null"});
   folder.check_config_refused({{"model_type", "2"}}, {"model_type is 2"});
-  for (const std::string name : {"relu", "silu", "gelu_fast", "quick_gelu", "tanh", "", "GELU_NEW"}) {
+  for (const std::string name : {"gelu_fast", "quick_gelu", "tanh", "", "GELU_NEW"}) {
     folder.check_config_refused({{"activation_function", "\"" + name + "\""}},
                                 {"activation_function is '" + name + "'", "gelu_new or gelu_pytorch_tanh or gelu"});
   }
   folder.check_config_refused({{"activation_function", R"("two\nlines")"}}, {"two\\x0alines"});
   folder.check_config_refused({{"activation_function", "null"}}, {"activation_function is null"});
-  folder.check_config_refused({{"scale_attn_by_inverse_layer_idx", "true"}},
-                              {"scale_attn_by_inverse_layer_idx is true"});
-  folder.check_config_refused({{"scale_attn_weights", "false"}}, {"scale_attn_weights is false, it must be true"});
+  folder.check_config_refused({{"scale_attn_by_inverse_layer_idx", "1"}}, {"scale_attn_by_inverse_layer_idx is 1"});
   folder.check_config_refused({{"scale_attn_weights", "1"}}, {"scale_attn_weights is 1"});
   folder.check_config_refused({{"add_cross_attention", "true"}}, {"add_cross_attention is true"});
   folder.check_config_refused({{"tie_word_embeddings", "\"yes\""}}, {"tie_word_embeddings is 'yes'"});
+}
+
+TEST_CASE("config.json of a Llama", "[model]") {
+  const TransformerConfig odd = read_config(root / "tests/data/llama-odd");
+  CHECK((odd.family == Family::llama && odd.norm == Norm::rms && odd.position_encoding == Positions::rotary));
+  CHECK((odd.vocab == 101 && odd.positions == 37 && odd.width == 48 && odd.layers == 2 && odd.inner == 100));
+  CHECK((odd.heads == 4 && odd.keys() == 2 && odd.head_width() == 12 && odd.qkv_width() == 96));
+  CHECK((odd.activation == Activation::silu && odd.gated && odd.up_width() == 200 && odd.rotary_base == 500));
+  CHECK_FALSE((odd.qkv_bias || odd.projection_bias || odd.mlp_bias || odd.tied));
+  CHECK(odd.epsilon == 1e-6f);
+  const TransformerConfig biases = read_config(root / "tests/data/llama-biases");
+  CHECK((biases.qkv_bias && biases.projection_bias && biases.mlp_bias && biases.tied));
+  CHECK((biases.activation == Activation::gelu && biases.head_width() == 16 && biases.query_width() == 64));
+  CHECK(parameter_count(biases) == 61 * 40 + 40 + 2 * (2 * 40 + 40 * 128 + 128 + 64 * 40 + 40 + 40 * 144 + 144 + 72 * 40 + 40));
+
+  TempDir folder;
+  const auto config = nlohmann::json::parse(read_text(root / "tests/data/llama-odd/config.json"));
+  const auto with = [&](std::string_view key, const nlohmann::json& value) {
+    auto changed = config;
+    if (value.is_discarded())
+      changed.erase(std::string(key));
+    else
+      changed[std::string(key)] = value;
+    write_text(folder.path() / "config.json", changed.dump());
+    return read_config(folder.path());
+  };
+  const nlohmann::json absent(nlohmann::json::value_t::discarded);
+  CHECK(with("rope_parameters", absent).rotary_base == 10000);
+  CHECK(with("rope_theta", 7).rotary_base == 500);  // the object counts
+  CHECK(with("head_dim", nullptr).head_width() == 12);
+  CHECK(with("num_key_value_heads", absent).keys() == 4);
+  CHECK(with("rms_norm_eps", absent).epsilon == 1e-6f);
+  const auto refused = [&](std::string_view key, const nlohmann::json& value,
+                           std::initializer_list<std::string_view> parts) {
+    const std::string message = error_of([&] { with(key, value); });
+    INFO(message);
+    CHECK(says(message, {(folder.path() / "config.json").native()}));
+    CHECK(says(message, parts));
+  };
+  refused("hidden_size", absent, {"hidden_size is missing"});
+  refused("intermediate_size", absent, {"intermediate_size is missing"});
+  refused("num_key_value_heads", 3, {"num_attention_heads is 4", "multiple of num_key_value_heads, 3"});
+  refused("num_key_value_heads", 0, {"num_key_value_heads is 0", "an integer from 1"});
+  refused("head_dim", 13, {"width of a head is 13", "even"});
+  refused("hidden_act", "mish", {"hidden_act is 'mish'", "silu"});
+  refused("rms_norm_eps", 0, {"rms_norm_eps is 0"});
+  refused("attention_bias", 1, {"attention_bias is 1", "true or false"});
+  refused("rope_scaling", {{"rope_type", "yarn"}, {"factor", 2}}, {"rope_scaling: rope_type is 'yarn'", "default"});
+  refused("rope_parameters", {{"rope_theta", -1}}, {"rope_parameters: rope_theta is -1"});
+  refused("rope_parameters", 3, {"rope_parameters is 3", "an object"});
+}
+
+TEST_CASE("weights of a Llama are found by its names, in parts", "[model]") {
+  const fs::path stored = root / "tests/data/llama-odd";
+  const Checkpoint model = Checkpoint::open(stored);
+  CHECK(model.is_out_in);
+  CHECK((model.positions == nullptr && model.last_norm_bias == nullptr && model.head != model.embedding));
+  const Checkpoint::Layer& layer = model.layers.at(1);
+  REQUIRE((layer.qkv.size() == 3 && layer.up.size() == 2));
+  CHECK(layer.qkv[1]->name == "model.layers.1.self_attn.k_proj.weight");
+  CHECK(layer.qkv[1]->shape == std::vector<std::uint64_t>{24, 48});
+  CHECK(layer.up[0]->name == "model.layers.1.mlp.gate_proj.weight");
+  CHECK((layer.qkv_bias.empty() && layer.attention_norm_bias.empty()));
+
+  TempDir folder;
+  fs::copy_file(stored / "config.json", folder.path() / "config.json");
+  const auto refusal = [&](auto edit) {
+    const SafeTensors file = SafeTensors::open(stored / "model.safetensors");
+    std::vector<std::vector<std::byte>> bytes;
+    std::vector<TensorBytes> tensors;
+    for (const StoredTensor& t : file.tensors())
+      tensors.push_back({t.name, t.type, t.shape, bytes.emplace_back(file.read(t))});
+    edit(tensors);
+    write_safetensors(folder.path() / "model.safetensors", tensors);
+    return error_of([&] { Checkpoint::open(folder.path()); });
+  };
+  const std::string layer_0 = "model.layers.0.";
+  CHECK(says(refusal([&](auto& t) { std::erase_if(t, [&](const auto& one) { return one.name == layer_0 + "mlp.up_proj.weight"; }); }),
+             {"missing: layers.0.mlp.up_proj.weight"}));
+  CHECK(says(refusal([&](auto& t) { named(t, layer_0 + "self_attn.k_proj.weight").shape = {48, 24}; }),
+             {"layers.0.self_attn.k_proj.weight [48, 24], not [24, 48]"}));
+  CHECK(says(refusal([&](auto& t) { t.push_back({layer_0 + "self_attn.q_proj.bias", StoredType::f32, {48}, zeros(4 * 48)}); }),
+             {"unknown: 'model.layers.0.self_attn.q_proj.bias'"}));
+  CHECK(refusal([&](auto& t) {
+          t.push_back({layer_0 + "self_attn.rotary_emb.inv_freq", StoredType::f32, {6}, zeros(4 * 6)});
+        }) == "(no error)");
 }
 
 TEST_CASE("an invalid config.json is rejected", "[model]") {
@@ -232,13 +323,13 @@ TEST_CASE("an invalid config.json is rejected", "[model]") {
 
 TEST_CASE("check() covers configurations that were never in a file", "[model]") {
   const auto refused = [](auto change, std::initializer_list<std::string_view> parts) {
-    Gpt2Config config = preset("nano");
+    TransformerConfig config = preset("nano");
     change(config);
     const std::string message = error_of([&] { check(config); });
     INFO(message);
     CHECK(says(message, parts));
   };
-  using C = Gpt2Config;
+  using C = TransformerConfig;
   refused([](C& c) { c = {}; }, {"vocab_size is 0"});
   refused([](C& c) { c.vocab = 1 << 21; }, {"vocab_size is 2097152", "from 1 to 1048576"});
   refused([](C& c) { c.positions = -1; }, {"n_positions is -1"});
@@ -251,11 +342,12 @@ TEST_CASE("check() covers configurations that were never in a file", "[model]") 
 }
 
 TEST_CASE("every preset is a valid configuration", "[model]") {
-  CHECK(presets().size() == 10);
+  CHECK(presets().size() == 12);
   for (const Preset& p : presets()) {
     INFO(p.name);
     CHECK(error_of([&] { check(p.config); }) == "(no error)");
     CHECK(preset(p.name).width == p.config.width);
+    if (p.config.family == Family::llama) continue;
     CHECK(p.config.vocab == 50257);
     CHECK(p.config.positions == 1024);
     CHECK(p.config.inner == 4 * p.config.width);
@@ -266,6 +358,9 @@ TEST_CASE("every preset is a valid configuration", "[model]") {
   CHECK(preset("gpt2-large").width == 1280);
   CHECK(preset("gpt2-xl").head_width() == 64);
   CHECK(preset("tile-large").layers == 8);
+  CHECK(parameter_count(preset("smollm2-135m")) == 134515008);  // as transformers counts them
+  CHECK(parameter_count(preset("smollm2-360m")) == 361821120);
+  CHECK(parameter_count(preset("gpt2")) == 124439808);
   const std::string message = error_of([] { preset("gpt3"); });
   CHECK(says(
       message,
@@ -341,11 +436,11 @@ TEST_CASE("the available checkpoints open", "[model]") {
   const auto width = static_cast<std::uint64_t>(model.config.width), inner = 4 * width;
   using Shape = std::vector<std::uint64_t>;
   CHECK(model.layers.size() == static_cast<std::size_t>(model.config.layers));
-  CHECK(model.wte->shape == Shape{static_cast<std::uint64_t>(model.config.vocab), width});
-  CHECK(model.wpe->shape == Shape{static_cast<std::uint64_t>(model.config.positions), width});
-  CHECK(model.head == model.wte);
-  CHECK(model.ln_f_weight->name == "transformer.ln_f.weight");
-  CHECK(model.ln_f_bias->name == "transformer.ln_f.bias");
+  CHECK(model.embedding->shape == Shape{static_cast<std::uint64_t>(model.config.vocab), width});
+  CHECK(model.positions->shape == Shape{static_cast<std::uint64_t>(model.config.positions), width});
+  CHECK(model.head == model.embedding);
+  CHECK(model.last_norm->name == "transformer.ln_f.weight");
+  CHECK(model.last_norm_bias->name == "transformer.ln_f.bias");
   int i = 0;
   for (const Checkpoint::Layer& layer : model.layers) {
     const std::string h = "transformer.h." + std::to_string(i++) + ".";
@@ -354,21 +449,21 @@ TEST_CASE("the available checkpoints open", "[model]") {
       CHECK(t->name == h + name);
       CHECK(t->shape == shape);
     };
-    check(layer.ln_1_weight, "ln_1.weight", {width});
-    check(layer.ln_1_bias, "ln_1.bias", {width});
-    check(layer.attn_weight, "attn.c_attn.weight", {width, 3 * width});
-    check(layer.attn_bias, "attn.c_attn.bias", {3 * width});
-    check(layer.proj_weight, "attn.c_proj.weight", {width, width});
-    check(layer.proj_bias, "attn.c_proj.bias", {width});
-    check(layer.ln_2_weight, "ln_2.weight", {width});
-    check(layer.ln_2_bias, "ln_2.bias", {width});
-    check(layer.fc_weight, "mlp.c_fc.weight", {width, inner});
-    check(layer.fc_bias, "mlp.c_fc.bias", {inner});
-    check(layer.out_weight, "mlp.c_proj.weight", {inner, width});
-    check(layer.out_bias, "mlp.c_proj.bias", {width});
+    check(layer.attention_norm.at(0), "ln_1.weight", {width});
+    check(layer.attention_norm_bias.at(0), "ln_1.bias", {width});
+    check(layer.qkv.at(0), "attn.c_attn.weight", {width, 3 * width});
+    check(layer.qkv_bias.at(0), "attn.c_attn.bias", {3 * width});
+    check(layer.projection.at(0), "attn.c_proj.weight", {width, width});
+    check(layer.projection_bias.at(0), "attn.c_proj.bias", {width});
+    check(layer.mlp_norm.at(0), "ln_2.weight", {width});
+    check(layer.mlp_norm_bias.at(0), "ln_2.bias", {width});
+    check(layer.up.at(0), "mlp.c_fc.weight", {width, inner});
+    check(layer.up_bias.at(0), "mlp.c_fc.bias", {inner});
+    check(layer.down.at(0), "mlp.c_proj.weight", {inner, width});
+    check(layer.down_bias.at(0), "mlp.c_proj.bias", {width});
   }
   const Checkpoint copy = model;  // points into the same file
-  CHECK(copy.layers.at(0).fc_bias == model.layers.at(0).fc_bias);
+  CHECK(copy.layers.at(0).up_bias == model.layers.at(0).up_bias);
 }
 
 TEST_CASE("names with and without prefix are found, old masks are ignored", "[model]") {
@@ -379,9 +474,9 @@ TEST_CASE("names with and without prefix are found, old masks are ignored", "[mo
     tensors.push_back({"transformer.h.11.attn.masked_bias", StoredType::f32, {}, zeros(4)});
   });
   const Checkpoint bare = Checkpoint::open(folder.path());
-  CHECK(bare.wte->name == "wte.weight");
-  CHECK(bare.layers.at(2).out_bias->name == "h.2.mlp.c_proj.bias");
-  CHECK(bare.head == bare.wte);
+  CHECK(bare.embedding->name == "wte.weight");
+  CHECK(bare.layers.at(2).down_bias.at(0)->name == "h.2.mlp.c_proj.bias");
+  CHECK(bare.head == bare.embedding);
 
   folder.edit_weights([](auto& tensors) {
     tensors.push_back({"lm_head.weight", StoredType::bf16, {101, 48}, zeros(2 * 101 * 48)});
@@ -389,7 +484,7 @@ TEST_CASE("names with and without prefix are found, old masks are ignored", "[mo
   const Checkpoint headed = Checkpoint::open(folder.path());
   CHECK(headed.head->name == "lm_head.weight");
   CHECK(headed.head->type == StoredType::bf16);
-  CHECK(headed.wte->type == StoredType::f32);
+  CHECK(headed.embedding->type == StoredType::f32);
 }
 
 TEST_CASE("an untied model without a head is tied, and a warning says so", "[model]") {
@@ -398,7 +493,7 @@ TEST_CASE("an untied model without a head is tied, and a warning says so", "[mod
   const std::string warning = stderr_of([&] {
     const Checkpoint model = Checkpoint::open(folder.path());
     CHECK_FALSE(model.config.tied);
-    CHECK(model.head == model.wte);
+    CHECK(model.head == model.embedding);
   });
   CHECK(says(warning.substr(0, warning.find('\n')), {"tie_word_embeddings is false", "no lm_head.weight"}));
   folder.edit_weights([](auto& tensors) { named(tensors, "transformer.wte.weight").name = "lm_head.weight"; });
@@ -491,17 +586,17 @@ TEST_CASE("a file that is shortened while it is read is an error, and has no eff
   const auto size = fs::file_size(weights);
   const Device device = Device::cpu();
   const std::vector<std::vector<std::int32_t>> text{{1, 2, 3}};
-  const auto logits = [&](const Gpt2& model) {
+  const auto logits = [&](const Model& model) {
     Session session(model, 1, 8);
     session.append(text);
     return session.logits();
   };
-  const std::vector<float> expected = logits(Gpt2(device, Checkpoint::open(nano)));
+  const std::vector<float> expected = logits(Model(device, Checkpoint::open(nano)));
   const Checkpoint checkpoint = Checkpoint::open(folder.path());
-  const Gpt2 before(device, checkpoint);
+  const Model before(device, checkpoint);
   for (const std::uintmax_t left : {size - 1, size / 2, std::uintmax_t{0}}) {
     fs::resize_file(weights, left);
-    const std::string message = error_of([&] { Gpt2(device, checkpoint); });
+    const std::string message = error_of([&] { Model(device, checkpoint); });
     INFO(message);
     CHECK(says(message, {weights.native(), "truncated"}));
     CHECK(logits(before) == expected);
@@ -513,7 +608,7 @@ TEST_CASE("a file that is shortened while it is read is an error, and has no eff
   const Checkpoint again = Checkpoint::open(folder.path());
   write_text(folder / "new", "nothing");
   fs::rename(folder / "new", weights);
-  CHECK(logits(Gpt2(device, again)) == expected);
+  CHECK(logits(Model(device, again)) == expected);
 }
 
 TEST_CASE("settings and weights too large to be meant are rejected unread", "[model]") {

@@ -10,7 +10,7 @@
 #include "support/small_model.hpp"
 #include "support/support.hpp"
 #include "tessera/model/continuous_batch.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_continuous_batch {
 
@@ -29,7 +29,7 @@ struct Result {
 };
 
 /// The text alone, token by token.
-Result alone(const Gpt2& model, const TextRequest& request, int capacity, const Sampling& sampling) {
+Result alone(const Model& model, const TextRequest& request, int capacity, const Sampling& sampling) {
   Session session(model, 1, capacity);
   Result result;
   Tokens next = request.prompt;
@@ -76,7 +76,7 @@ TextRequest random_request(std::mt19937& rng, std::int64_t stream) {
 }  // namespace
 
 TEST_CASE("texts that join and leave a batch have the tokens that they have alone", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   std::mt19937 rng(3);
   for (const Sampling& sampling : {greedy, drawn, penalized})
     for (const int sequences : {1, 3, 8})
@@ -96,7 +96,7 @@ TEST_CASE("texts that join and leave a batch have the tokens that they have alon
 }
 
 TEST_CASE("texts are added and removed between steps", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   std::mt19937 rng(4);
   ContinuousBatch batch(model, drawn, {.sequences = 4, .capacity = 50, .prompt_tokens = 7});
   std::map<std::int64_t, TextRequest> requests;
@@ -141,7 +141,7 @@ TEST_CASE("texts are added and removed between steps", "[model]") {
 }
 
 TEST_CASE("a prompt is read in parts, while other texts go on", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   ContinuousBatch batch(model, greedy, {.sequences = 2, .capacity = 60, .prompt_tokens = 5});
   batch.add({.prompt = {1}, .end_tokens = {}, .new_tokens = 40});
   CHECK(batch.step().size() == 2);  // the token behind the prompt, and the next
@@ -155,7 +155,7 @@ TEST_CASE("a prompt is read in parts, while other texts go on", "[model]") {
 }
 
 TEST_CASE("a full batch queues texts, or refuses them", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   const TextRequest request{.prompt = {1, 2}, .end_tokens = {}, .new_tokens = 3};
   ContinuousBatch queues(model, greedy, {.sequences = 2});
   for (int i = 0; i < 5; ++i) queues.add(request);
@@ -171,7 +171,7 @@ TEST_CASE("a full batch queues texts, or refuses them", "[model]") {
 }
 
 TEST_CASE("a batch rejects what it cannot do, and goes on", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   ContinuousBatch batch(model, greedy, {.sequences = 2, .capacity = 10});
   CHECK_THROWS_WITH(batch.add({.prompt = {}}), ContainsSubstring("the prompt is empty"));
   CHECK_THROWS_WITH(batch.add({.prompt = {1, 61}}), ContainsSubstring("token 61 is not in the vocabulary"));
@@ -190,8 +190,8 @@ TEST_CASE("a batch rejects what it cannot do, and goes on", "[model]") {
 }
 
 TEST_CASE("a sequence that is copied goes on as the other one", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
-  const Gpt2 other(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
+  const Model other(test_device(), small_model(), 5);
   Session from(model, 2, 60), to(model, 3, 30);
   from.append(std::vector<Tokens>{{9, 8}, {1, 2, 3, 4}});
   to.append(std::vector<Tokens>{{5, 6, 7}, {1}, {2, 2}});

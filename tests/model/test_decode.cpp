@@ -12,7 +12,7 @@
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
 #include "support/devices.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_decode {
 
@@ -21,10 +21,18 @@ using Tokens = std::vector<std::int32_t>;
 
 namespace {
 
-Gpt2Config config_of(int width, int heads, Gelu gelu) {
-  Gpt2Config config;
+TransformerConfig config_of(int width, int heads, Activation gelu) {
+  TransformerConfig config;
   config.vocab = 211, config.positions = 320, config.width = width, config.layers = 2, config.heads = heads;
-  config.inner = 4 * width, config.gelu = gelu;
+  config.inner = 4 * width, config.activation = gelu;
+  return config;
+}
+
+/// Rotary positions, an MLP with a gate, norms by the root mean square, and heads of queries that share those of keys.
+TransformerConfig rotary(int width, int heads, int key_heads, int head_size = 0) {
+  TransformerConfig config = config_of(width, heads, Activation::silu);
+  config.key_value_heads = key_heads, config.head_size = head_size, config.inner = 3 * width;
+  config.norm = Norm::rms, config.position_encoding = Positions::rotary, config.gated = true;
   return config;
 }
 
@@ -41,7 +49,7 @@ Tokens text_of(int length) {
 }
 
 /// Logits after a prompt of the first tokens, then one token at a time.
-std::vector<float> step_by_step(const Gpt2& model, const Tokens& text, std::size_t prompt) {
+std::vector<float> step_by_step(const Model& model, const Tokens& text, std::size_t prompt) {
   Session session(model, 1, model.config().positions);
   const auto append = [&](std::size_t from, std::size_t to) {
     const std::vector<Tokens> tokens{
@@ -53,18 +61,18 @@ std::vector<float> step_by_step(const Gpt2& model, const Tokens& text, std::size
   return session.logits();
 }
 
-void compare(const Device& device, const Gpt2Config& config, Compute compute, int length, std::size_t prompt,
+void compare(const Device& device, const TransformerConfig& config, Compute compute, int length, std::size_t prompt,
              double bound) {
-  const Gpt2 model(device, config, 3, compute);
+  const Model model(device, config, 3, compute);
   const Tokens text = text_of(length);
   CHECK(relative_difference(step_by_step(model, text, prompt), step_by_step(model, text, text.size())) <= bound);
-  const Gpt2 reference(Device::cpu(), config, 3, compute);
+  const Model reference(Device::cpu(), config, 3, compute);
   CHECK(relative_difference(step_by_step(model, text, prompt), step_by_step(reference, text, text.size())) <= bound);
 }
 
 /// Sequences of different lengths, some of which get no token in some steps, against each of them alone on the CPU.
-void compare_batch(const Device& device, const Gpt2Config& config, Compute compute, std::size_t batch, double bound) {
-  const Gpt2 model(device, config, 3, compute), reference(Device::cpu(), config, 3, compute);
+void compare_batch(const Device& device, const TransformerConfig& config, Compute compute, std::size_t batch, double bound) {
+  const Model model(device, config, 3, compute), reference(Device::cpu(), config, 3, compute);
   Session session(model, static_cast<int>(batch), 80);
   std::vector<Tokens> texts(batch);
   const auto append = [&](auto length_of) {
@@ -89,8 +97,8 @@ void compare_batch(const Device& device, const Gpt2Config& config, Compute compu
 
 /// Prompts behind others, and beside shorter ones.
 void compare_prompts(const Device& device) {
-  const Gpt2Config config = config_of(48, 3, Gelu::tanh);
-  const Gpt2 model(device, config, 3, Compute::f32), reference(Device::cpu(), config, 3, Compute::f32);
+  const TransformerConfig config = config_of(48, 3, Activation::gelu_tanh);
+  const Model model(device, config, 3, Compute::f32), reference(Device::cpu(), config, 3, Compute::f32);
   const Tokens text = text_of(130);
   const auto part = [&](std::ptrdiff_t from, std::ptrdiff_t to) {
     return Tokens(text.begin() + from, text.begin() + to);
@@ -119,8 +127,8 @@ void compare_prompts(const Device& device) {
 
 /// A sequence that fills the cache gets no token, while the next one does: it must not write behind its own positions.
 void compare_full(const Device& device) {
-  const Gpt2Config config = config_of(64, 2, Gelu::tanh);
-  const Gpt2 model(device, config, 3, Compute::bf16), reference(Device::cpu(), config, 3, Compute::bf16);
+  const TransformerConfig config = config_of(64, 2, Activation::gelu_tanh);
+  const Model model(device, config, 3, Compute::bf16), reference(Device::cpu(), config, 3, Compute::bf16);
   Session session(model, 2, 9);
   const Tokens full = text_of(9), text{5, 6, 7};
   session.append(std::vector<Tokens>{full, {text[0]}});
@@ -208,7 +216,7 @@ void compare_rows(const Device& device, int batch, int k, int n, int rows) {
   on_in.copy_from(as_bf16(in)), on_w.copy_from(as_bf16(w)), on_bias.copy_from(bias), x.copy_from(before);
   const Tensor<bf16, 2> weights = on_w.permuted({1, 0});
   launch(device.stream(), kernels::decode_residual<bf16, bf16>(k, rows, 8), on_in, weights, on_bias, x);
-  launch(device.stream(), kernels::decode_linear<bf16, bf16>("decode_gelu", k, rows, 16, kernels::tanh_gelu), on_in,
+  launch(device.stream(), kernels::decode_linear<bf16, bf16>(k, rows, 16, {}), on_in,
          weights, on_bias, y);
   std::vector<float> sums, activated;
   for (int b = 0; b < batch; ++b)
@@ -264,28 +272,40 @@ void compare_all(const Device& device) {
     compare_rows(device, batch, k, n, rows);
   for (const int length : {1, 33, 128, 131, 290}) compare_parts(device, length, {.keys = 32, .groups = 8});
   compare_parts(device, 131, {.keys = 2, .groups = 1});  // as for wide heads
-  compare(device, config_of(48, 3, Gelu::tanh), Compute::f32, 7, 4, 1e-5);
+  compare(device, config_of(48, 3, Activation::gelu_tanh), Compute::f32, 7, 4, 1e-5);
   // The first step has no earlier keys; and most parts of the cache have none.
-  compare(device, config_of(48, 3, Gelu::tanh), Compute::tf32, 5, 0, 2.5e-3);
-  compare(device, config_of(48, 3, Gelu::exact), Compute::bf16, 7, 4, 2e-2);
+  compare(device, config_of(48, 3, Activation::gelu_tanh), Compute::tf32, 5, 0, 2.5e-3);
+  compare(device, config_of(48, 3, Activation::gelu), Compute::bf16, 7, 4, 2e-2);
   // More keys than one round of tiles has, the last of them in part.
-  compare(device, config_of(64, 1, Gelu::tanh), Compute::bf16, 291, 288, 2e-2);
-  compare_batch(device, config_of(48, 3, Gelu::tanh), Compute::bf16, 3, 2e-2);
-  compare_batch(device, config_of(64, 1, Gelu::exact), Compute::tf32, 5, 2.5e-3);
+  compare(device, config_of(64, 1, Activation::gelu_tanh), Compute::bf16, 291, 288, 2e-2);
+  compare_batch(device, config_of(48, 3, Activation::gelu_tanh), Compute::bf16, 3, 2e-2);
+  compare_batch(device, config_of(64, 1, Activation::gelu), Compute::tf32, 5, 2.5e-3);
   // Every warp has a slice of the row.
-  compare_batch(device, config_of(128, 2, Gelu::exact), Compute::bf16, 4, 2e-2);
+  compare_batch(device, config_of(128, 2, Activation::gelu), Compute::bf16, 4, 2e-2);
   // More rows than one tile has.
-  compare_batch(device, config_of(64, 1, Gelu::tanh), Compute::bf16, 17, 2e-2);
+  compare_batch(device, config_of(64, 1, Activation::gelu_tanh), Compute::bf16, 17, 2e-2);
   compare_appended(device, kernels::linear_append<bf16, bf16>({64, 64, 64}), 70);
   compare_appended(device, kernels::linear_append<bf16, bf16>({16, 32, 64}), 20);
-  compare_appended(device, kernels::decode_append<bf16, bf16>(64, 16, 32), 20);
-  compare_appended(device, kernels::decode_append<bf16, bf16>(64, 1, 8), 3);
+  compare_appended(device, kernels::decode_append<bf16, bf16>(64, 16, 32, {64, 64, 64}), 20);
+  compare_appended(device, kernels::decode_append<bf16, bf16>(64, 1, 8, {64, 64, 64}), 3);
   // Their columns divide no such width.
-  compare_batch(device, config_of(60, 3, Gelu::tanh), Compute::bf16, 2, 2e-2);
+  compare_batch(device, config_of(60, 3, Activation::gelu_tanh), Compute::bf16, 2, 2e-2);
   compare_full(device);
   compare_prompts(device);
+  compare(device, rotary(48, 3, 1), Compute::bf16, 6, 3, 2e-2);
+  compare(device, rotary(64, 4, 2, 24), Compute::tf32, 5, 0, 2.5e-3);
+  compare(device, rotary(48, 4, 4), Compute::f32, 70, 67, 1e-5);
+  compare_batch(device, rotary(64, 4, 2, 32), Compute::bf16, 3, 2e-2);
+  compare_batch(device, rotary(64, 2, 1), Compute::tf32, 17, 2.5e-3);
+  // Heads that share keys without a rotation, in each kernel for queries, keys and values.
+  TransformerConfig sharing = config_of(64, 4, Activation::relu);
+  sharing.key_value_heads = 2;
+  compare(device, sharing, Compute::bf16, 40, 37, 2e-2);
+  compare(device, sharing, Compute::f32, 6, 4, 1e-5);
+  compare_batch(device, sharing, Compute::bf16, 3, 2e-2);
+  compare_batch(device, sharing, Compute::bf16, 17, 2e-2);
   // Columns of a CTA are fewer than 16.
-  compare(device, config_of(24, 3, Gelu::tanh), Compute::bf16, 4, 2, 2e-2);
+  compare(device, config_of(24, 3, Activation::gelu_tanh), Compute::bf16, 4, 2, 2e-2);
 }
 
 }  // namespace
@@ -343,16 +363,17 @@ void check_decode_kernels(int width, int heads, Arch arch) {
                           .shared_bytes = arch.shared_bytes(),
                           .spare_registers = Target::of(arch).registers_more_for_matmuls == 0};
   const DecodeTiles tiles = decode_tiles(target);
-  check(kernels::decode_qkv<P, W>(width, 1, tiles.qkv), 3);
+  const kernels::QkvWidths qkv{width, width, 64};
+  const kernels::Mlp exact{.activation = Activation::gelu};
+  check(kernels::decode_qkv<P, W>(width, 1, tiles.qkv, qkv), 3);
   if (tiles.normalizes) {
-    check(kernels::decode_qkv<P, W>(width, rows_of_block, tiles.batch_qkv), 3, false);
-    check(kernels::decode_up<P, W>(width, rows_of_block, tiles.batch_up), 3, false);
-    check(kernels::decode_exact_up<P, W>(width, rows_of_block, tiles.batch_up), 3, false);
+    check(kernels::decode_qkv<P, W>(width, rows_of_block, tiles.batch_qkv, qkv), 3, false);
+    check(kernels::decode_up<P, W>(width, rows_of_block, tiles.batch_up, {}), 3, false);
+    check(kernels::decode_up<P, W>(width, rows_of_block, tiles.batch_up, exact), 3, false);
   }
-  if (tiles.batch_qkv > 0) check(kernels::decode_append<P, W>(width, rows_of_block, tiles.batch_qkv), 1, false);
+  if (tiles.batch_qkv > 0) check(kernels::decode_append<P, W>(width, rows_of_block, tiles.batch_qkv, qkv), 1, false);
   if (tiles.batch_up > 0)
-    check(kernels::decode_linear<P, W>("decode_gelu", width, rows_of_block, tiles.batch_up, kernels::exact_gelu), 1,
-          false);
+    check(kernels::decode_linear<P, W>(width, rows_of_block, tiles.batch_up, exact), 1, false);
   for (const int rows : {2, 32, 64})
     for (const int k : {width, 4 * width})
       if (const int columns = columns_of_block(target, rows, width, k); columns > 0)
@@ -367,10 +388,58 @@ void check_decode_kernels(int width, int heads, Arch arch) {
   }
   check(kernels::decode_part<P>(heads, 64, tiles.parts, part_key_tiles(target)), -1);
   check(kernels::decode_project<P, W>(heads, 64, tiles.parts, tiles.project), 3);
-  check(kernels::decode_up<P, W>(width, 1, tiles.up), 3);
-  check(kernels::decode_exact_up<P, W>(width, 1, tiles.up), 3);
+  check(kernels::decode_up<P, W>(width, 1, tiles.up, {}), 3);
+  check(kernels::decode_up<P, W>(width, 1, tiles.up, exact), 3);
   check(kernels::decode_residual<P, W>(4 * width, 1, tiles.down), 1);
   check(kernels::decode_head<P, W>(width, 50257, tiles.head, tiles.rounds), -1);
+}
+
+/// The same for a Llama: a gate, rotated heads, of which those of queries share those of keys.
+template <Element P, Element W>
+void check_rotary_kernels(const TransformerConfig& config, Arch arch) {
+  INFO(config.width << " " << name(element_type<P>) << " " << arch.name());
+  const auto check = [&](const auto& kernel, int transposed, bool gemv = true) {
+    const Graph& graph = kernel.executable().graph();
+    Variant variant = dense_variant(graph);
+    if (transposed >= 0) variant.tensors[static_cast<std::size_t>(transposed)].contiguous_axis = 0;
+    INFO(graph.name);
+    CHECK(compile_check(generate(graph, variant, arch), arch) == "");
+    if (gemv) CHECK(is_fast(codegen::make_plan(graph, variant, arch, {}), true));
+  };
+  using A = kernels::Activations<P>;
+  const TileTarget target{.gpu = true,
+                          .operands = element_type<P>,
+                          .width = config.width,
+                          .head_width = config.head_width(),
+                          .inner = config.inner,
+                          .query_width = config.query_width(),
+                          .key_width = config.key_width(),
+                          .rotary = true,
+                          .gated = true};
+  const DecodeTiles tiles = decode_tiles(target);
+  REQUIRE(has_decode_kernels(target));
+  const kernels::Mlp mlp = mlp_of(config);
+  check(kernels::decode_rotated_qkv<P, W>(config.width, tiles.qkv, qkv_widths(config), config.norm), 3);
+  check(kernels::decode_up<P, W>(config.width, 1, tiles.up, mlp, config.norm), 3);
+  check(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, part_key_tiles(target), group_of(config)),
+        -1);
+  check(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project), 3);
+  check(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm), -1);
+  check(kernels::rotate_append<A>(config.heads, config.keys(), config.head_width(), copy_rows(target)), -1, false);
+  check(kernels::multiply_by_gate<A>(config.activation, config.inner, 1, columns_of_gate(target, config.inner)), -1,
+        false);
+}
+
+TEST_CASE("kernels of a Llama's decode steps compile to gemvs in registers, without spills", "[generate]") {
+  for (const auto& [width, heads, keys, inner] :
+       {std::tuple{576, 9, 3, 1536}, {960, 15, 5, 2560}, {2048, 32, 8, 8192}}) {  // SmolLM2 135M and 360M, Llama 3.2 1B
+    TransformerConfig config = rotary(width, heads, keys);
+    config.inner = inner, config.vocab = 49152;
+    for (const Arch arch : test_archs()) {
+      check_rotary_kernels<bf16, bf16>(config, arch);
+      check_rotary_kernels<tf32, f32>(config, arch);
+    }
+  }
 }
 
 TEST_CASE("kernels of decode steps compile to gemvs in registers, without spills", "[generate]") {
@@ -382,11 +451,11 @@ TEST_CASE("kernels of decode steps compile to gemvs in registers, without spills
   }
 }
 
-TEST_CASE("decode steps differ by the model's GELU", "[model]") {
-  const auto logits = [](Gelu gelu) {
-    return step_by_step(Gpt2(decode_device(), config_of(48, 3, gelu), 3, Compute::tf32), text_of(2), 0);
+TEST_CASE("decode steps differ by the model's activation", "[model]") {
+  const auto logits = [](Activation gelu) {
+    return step_by_step(Model(decode_device(), config_of(48, 3, gelu), 3, Compute::tf32), text_of(2), 0);
   };
-  CHECK(logits(Gelu::exact) != logits(Gelu::tanh));
+  CHECK(logits(Activation::gelu) != logits(Activation::gelu_tanh));
 }
 
 TEST_CASE("tiles of decode steps divide the width", "[model]") {
@@ -395,7 +464,8 @@ TEST_CASE("tiles of decode steps divide the width", "[model]") {
         .gpu = true, .operands = ElementType::bf16, .width = width, .head_width = 1, .inner = 4 * width};
     const DecodeTiles tiles = decode_tiles(target);
     INFO(width);
-    for (const int columns : {tiles.qkv, tiles.up, tiles.project}) CHECK((columns >= 1 && width % columns == 0));
+    for (const int columns : {tiles.qkv, tiles.project}) CHECK((columns >= 1 && width % columns == 0));
+    CHECK((tiles.up >= 1 && target.inner % tiles.up == 0));
     if (tiles.normalizes) CHECK((tiles.batch_qkv > 0 && tiles.batch_up > 0));
     for (const int columns : {tiles.batch_qkv, tiles.batch_up})
       if (columns > 0) CHECK((columns >= 8 && width % columns == 0));

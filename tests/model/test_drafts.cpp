@@ -11,7 +11,7 @@
 #include "support/small_model.hpp"
 #include "support/support.hpp"
 #include "tessera/model/draft_model.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 #include "tessera/model/prompt_lookup.hpp"
 
 namespace test_drafts {
@@ -31,7 +31,7 @@ double difference(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 /// A text that is continued token by token.
-Tokens plain_text(const Gpt2& model, Tokens text, std::size_t length, const Sampling& sampling) {
+Tokens plain_text(const Model& model, Tokens text, std::size_t length, const Sampling& sampling) {
   Session session(model, 1, 60);
   Tokens next = text;
   while (text.size() < length) {
@@ -45,7 +45,7 @@ Tokens plain_text(const Gpt2& model, Tokens text, std::size_t length, const Samp
 }  // namespace
 
 TEST_CASE("the token after each position is the one that a sample there chooses", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   const std::vector<Tokens> first{{1, 2, 3}, {4}, {5, 6}}, second{{7, 8, 9, 10}, {11, 12}, {}};
   const std::vector<std::int64_t> streams{3, 1, 2};
   for (const Sampling& sampling : {greedy, drawn}) {
@@ -78,7 +78,7 @@ TEST_CASE("the token after each position is the one that a sample there chooses"
 }
 
 TEST_CASE("tokens after each position need logits, and no penalty", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   Session session(model, 1, 20);
   CHECK(says(error_of([&] { session.sample_all(greedy); }), {"no logits yet"}));
   session.append(std::vector<Tokens>{{1, 2}});
@@ -88,7 +88,7 @@ TEST_CASE("tokens after each position need logits, and no penalty", "[model]") {
 }
 
 TEST_CASE("a text that is shortened continues as if it had never been longer", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   Session session(model, 2, 20), fresh(model, 2, 20);
   session.append(std::vector<Tokens>{{1, 2, 3, 4, 5, 6}, {7, 8}});
   session.sample(penalized);  // marks the tokens
@@ -112,7 +112,7 @@ TEST_CASE("a text that is shortened continues as if it had never been longer", "
 }
 
 TEST_CASE("drafts, right or wrong, do not change a text", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   std::mt19937 random(3);
   for (const Sampling& sampling : {greedy, drawn}) {
     const Tokens expected = plain_text(model, {1, 2, 3}, 50, sampling);
@@ -146,7 +146,7 @@ TEST_CASE("emulated draws among few candidates are those of the CPU", "[emulated
   const Sampling few{.temperature = 1, .top_k = 20, .top_p = 0.9f, .seed = 4, .min_p = 0.01f};
   const Sampling rare{.temperature = 1, .top_k = 20, .repetition_penalty = 3, .seed = 4};
   const auto texts = [&](const Device& device) {
-    const Gpt2 model(device, small_model(), 5);
+    const Model model(device, small_model(), 5);
     Session session(model, 2, 20);
     session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
     std::vector<Tokens> chosen{session.sample(few), session.sample(rare)};
@@ -217,7 +217,7 @@ TEST_CASE("drafts are verified while that is faster", "[model]") {
 }
 
 TEST_CASE("a draft model drafts what it would continue a text with, however the text changes", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   for (const Sampling& sampling : {greedy, drawn}) {
     DraftModel drafter(model, 1000);  // the model has 60 positions
     const auto expect = [&](const Tokens& text, std::size_t count) {
@@ -245,7 +245,7 @@ TEST_CASE("a draft model drafts what it would continue a text with, however the 
 }
 
 TEST_CASE("a draft model drafts as many tokens as it has room for", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5);
+  const Model model(test_device(), small_model(), 5);
   DraftModel drafter(model, 10);
   for (std::size_t length : {7, 9, 10, 11, 12, 3}) {
     const Tokens text(length, 4);

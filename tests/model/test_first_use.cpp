@@ -10,7 +10,7 @@
 #include "jit/cuda/cuda_backend.hpp"
 #include "support/catch.hpp"
 #include "support/support.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_first_use {
 
@@ -48,8 +48,8 @@ class CountingGpu {
   std::mutex mutex_;
 };
 
-Gpt2Config two_layers() {
-  Gpt2Config config;
+TransformerConfig two_layers() {
+  TransformerConfig config;
   config.vocab = 512, config.positions = 64, config.width = 128, config.layers = 2, config.heads = 2;
   config.inner = 4 * config.width;
   return config;
@@ -70,7 +70,7 @@ TEST_CASE("a session that is warmed up compiles nothing more", "[model]") {
       for (const float temperature : {0.0f, 1.0f}) {
         CountingGpu gpu;
         const Sampling sampling{.temperature = temperature};
-        const Gpt2 model(gpu.device, two_layers(), 1, compute);
+        const Model model(gpu.device, two_layers(), 1, compute);
         Session session(model, batch, 40);
         const int before = gpu.compiled;
         const std::size_t launched = gpu.fake.launches.size();
@@ -93,7 +93,7 @@ TEST_CASE("a session that is warmed up compiles nothing more", "[model]") {
 TEST_CASE("a model that knows its first use compiles what another one does, each kernel once", "[model]") {
   const auto compiled_by = [](const FirstUse& first) {
     CountingGpu gpu;
-    const Gpt2 model(gpu.device, two_layers(), 1, Compute::bf16, first);
+    const Model model(gpu.device, two_layers(), 1, Compute::bf16, first);
     Session session(model, 1, 64);
     use(session, 1, 20, Sampling());
     return gpu.compiled.load();
@@ -105,7 +105,7 @@ TEST_CASE("a model that knows its first use compiles what another one does, each
 
 TEST_CASE("a first use that is impossible leaves the model as it is", "[model]") {
   CountingGpu gpu;
-  const Gpt2 model(gpu.device, two_layers(), 1, Compute::bf16, {.batch = 1, .lengths = {65, 1}});
+  const Model model(gpu.device, two_layers(), 1, Compute::bf16, {.batch = 1, .lengths = {65, 1}});
   Session session(model, 1, 64);
   use(session, 1, 20, Sampling());
   CHECK(session.length(0) == 21);
@@ -114,7 +114,7 @@ TEST_CASE("a first use that is impossible leaves the model as it is", "[model]")
 TEST_CASE("a model may end while its kernels are compiled", "[model]") {
   for (int i = 0; i < 5; ++i) {
     CountingGpu gpu;
-    { const Gpt2 model(gpu.device, two_layers(), 1, Compute::bf16, {.batch = 1, .lengths = {20, 1}}); }
+    { const Model model(gpu.device, two_layers(), 1, Compute::bf16, {.batch = 1, .lengths = {20, 1}}); }
     const int compiled = gpu.compiled;
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     CHECK(gpu.compiled == compiled);
@@ -122,7 +122,7 @@ TEST_CASE("a model may end while its kernels are compiled", "[model]") {
 }
 
 TEST_CASE("on the CPU a warmed-up session computes the same", "[model]") {
-  const Gpt2 model(Device::cpu(), two_layers(), 1, Compute::f32, {.batch = 1, .lengths = {3, 1}});
+  const Model model(Device::cpu(), two_layers(), 1, Compute::f32, {.batch = 1, .lengths = {3, 1}});
   Session warm(model, 1, 8), other(model, 1, 8);
   warm.warm_up(std::array{3, 1});
   const std::vector<Tokens> tokens{{1, 2, 3}};

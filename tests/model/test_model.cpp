@@ -1,4 +1,4 @@
-// GPT-2 against golden data computed in double precision by another implementation.
+// Models against golden data computed in double precision by another implementation.
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -11,7 +11,7 @@
 #include "support/devices.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_model {
 
@@ -193,7 +193,7 @@ void append_one(Session& session, std::int32_t token) {
   session.append(tokens);
 }
 
-Tokens generate(const Gpt2& model, const Tokens& prompt, std::size_t length, const Sampling& sampling = {}) {
+Tokens generate(const Model& model, const Tokens& prompt, std::size_t length, const Sampling& sampling = {}) {
   Session session(model, 1, static_cast<int>(length));
   session.append(std::vector<Tokens>{prompt});
   Tokens text = prompt;
@@ -207,10 +207,10 @@ Tokens generate(const Gpt2& model, const Tokens& prompt, std::size_t length, con
 }  // namespace
 
 TEST_CASE("logits of awkward shapes equal the golden ones", "[model]") {
-  const Golden golden(GENERATE(as<std::string>(), "nano-odd", "mini-192"));
+  const Golden golden(GENERATE(as<std::string>(), "nano-odd", "mini-192", "llama-odd", "llama-biases"));
   INFO(golden.folder);
   const auto all_logits = [&](Compute compute) {
-    const Gpt2 model(test_device(), golden.checkpoint, compute);
+    const Model model(test_device(), golden.checkpoint, compute);
     Session session(model, static_cast<int>(golden.prompts.size()), static_cast<int>(golden.prompts[0].size()));
     session.append(golden.prompts);
     return session.all_logits();
@@ -224,11 +224,55 @@ TEST_CASE("with the exact GELU, logits equal those computed with it", "[model]")
   Golden golden("nano-odd");
   const auto expected = values<float>(SafeTensors::open(golden.folder / "golden-gelu.safetensors"), "logits");
   CHECK(largest_difference(golden.logits, expected) > 2e-4);
-  golden.checkpoint.config.gelu = Gelu::exact;
-  const Gpt2 model(test_device(), golden.checkpoint);
+  golden.checkpoint.config.activation = Activation::gelu;
+  const Model model(test_device(), golden.checkpoint);
   Session session(model, static_cast<int>(golden.prompts.size()), static_cast<int>(golden.prompts[0].size()));
   session.append(golden.prompts);
   CHECK(largest_difference(session.all_logits(), expected) <= 2e-5);
+}
+
+TEST_CASE("logits equal those with another activation, and scores of another scale in each layer", "[model]") {
+  Golden golden("nano-odd");
+  const auto expected = values<float>(SafeTensors::open(golden.folder / "golden-scales.safetensors"), "logits");
+  CHECK(largest_difference(golden.logits, expected) > 2e-4);
+  golden.checkpoint.config.activation = Activation::relu;
+  golden.checkpoint.config.attention_scale = 1;
+  const auto logits = [&] {
+    const Model model(test_device(), golden.checkpoint);
+    Session session(model, static_cast<int>(golden.prompts.size()), static_cast<int>(golden.prompts[0].size()));
+    session.append(golden.prompts);
+    return session.all_logits();
+  };
+  CHECK(largest_difference(logits(), expected) > 2e-4);
+  golden.checkpoint.config.scales_by_layer = true;
+  CHECK(largest_difference(logits(), expected) <= 2e-5);
+}
+
+TEST_CASE("the token's embedding has a factor", "[model]") {
+  const Golden golden("llama-odd");
+  TempDir folder;
+  std::filesystem::copy_file(golden.folder / "config.json", folder.path() / "config.json");
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<TensorBytes> tensors;
+  for (const StoredTensor& stored : golden.checkpoint.file.tensors()) {
+    std::vector<float> halved(stored.size / sizeof(float));
+    golden.checkpoint.file.read(stored, std::as_writable_bytes(std::span(halved)));
+    if (stored.name == "model.embed_tokens.weight")
+      for (float& value : halved) value /= 2;
+    const auto raw = std::as_bytes(std::span(halved));
+    tensors.push_back({stored.name, stored.type, stored.shape, bytes.emplace_back(raw.begin(), raw.end())});
+  }
+  write_safetensors(folder.path() / "model.safetensors", tensors);
+  Checkpoint checkpoint = Checkpoint::open(folder.path());
+  const auto logits = [&](float scale) {
+    checkpoint.config.embedding_scale = scale;
+    const Model model(test_device(), checkpoint);
+    Session session(model, static_cast<int>(golden.prompts.size()), static_cast<int>(golden.prompts[0].size()));
+    session.append(golden.prompts);
+    return session.all_logits();
+  };
+  CHECK(largest_difference(logits(1), golden.logits) > 2e-4);
+  CHECK(largest_difference(logits(2), golden.logits) <= 2e-5);
 }
 
 TEST_CASE("token embedding and head are tied as transformers 5 ties them", "[model]") {
@@ -262,8 +306,8 @@ TEST_CASE("token embedding and head are tied as transformers 5 ties them", "[mod
     const std::string warning = stderr_of([&] { checkpoint = Checkpoint::open(folder.path()); });
     if (c.warns) CHECK(says(warning.substr(0, warning.find('\n')), {"tie_word_embeddings", head, wte}));
     if (!c.warns) CHECK(warning.empty());
-    CHECK((checkpoint->head == checkpoint->wte) == !c.left_out.empty());
-    const Gpt2 model(test_device(), *checkpoint);
+    CHECK((checkpoint->head == checkpoint->embedding) == !c.left_out.empty());
+    const Model model(test_device(), *checkpoint);
     Session session(model, 1, 5);
     session.append(std::vector<Tokens>{values<std::int32_t>(golden, "ids")});
     CHECK(largest_difference(session.all_logits(), values<float>(golden, c.logits)) <= 2e-5);
@@ -280,7 +324,7 @@ TEST_CASE("logits are products of hidden states with the head", "[model]") {
   const auto width = static_cast<std::size_t>(checkpoint.config.width);
   const std::vector<std::vector<std::int32_t>> tokens{{1, 2, 3, 4, 5}, {6, 7}};
   for (const Compute compute : {Compute::f32, Compute::tf32, Compute::bf16}) {
-    Session session(Gpt2(test_device(), checkpoint, compute), 2, 10);
+    Session session(Model(test_device(), checkpoint, compute), 2, 10);
     const Tensor<f32, 2> wide(test_device(), {10, checkpoint.config.width});
     const Tensor<bf16, 2> narrow(test_device(), {10, checkpoint.config.width});
     CHECK(says(error_of([&] { session.hidden_states(wide); }), {"no logits"}));
@@ -319,7 +363,7 @@ TEST_CASE("a head that equals the token embedding is not stored twice", "[model]
   write_safetensors(folder / "model.safetensors", tensors);
   CHECK(stderr_of([&] {
           const Checkpoint checkpoint = Checkpoint::open(folder.path());
-          CHECK(checkpoint.head == checkpoint.wte);
+          CHECK(checkpoint.head == checkpoint.embedding);
         }).empty());
 }
 
@@ -334,7 +378,7 @@ TEST_CASE("heads may have any width", "[model]") {
       if (cases.skip()) continue;
       INFO("width " << width << ", " << heads << " heads, compute " << static_cast<int>(compute));
       const OneLayer one(width, heads);
-      const Gpt2 model(test_device(), one.checkpoint(), compute);
+      const Model model(test_device(), one.checkpoint(), compute);
       Session session(model, 1, OneLayer::positions);
       session.append(std::vector<Tokens>{{ids.begin(), ids.end() - 2}});
       std::vector<float> logits = session.all_logits();
@@ -355,7 +399,7 @@ TEST_CASE("heads may have any width", "[model]") {
 TEST_CASE("the same input gives the same bits, every time", "[model]") {
   const Golden golden("nano-odd");
   for (const Compute compute : {Compute::f32, Compute::tf32, Compute::bf16}) {
-    const Gpt2 model(test_device(), golden.checkpoint, compute);
+    const Model model(test_device(), golden.checkpoint, compute);
     const auto run = [&] {
       Session session(model, static_cast<int>(golden.prompts.size()), static_cast<int>(golden.prompts[0].size()));
       session.append(golden.prompts);
@@ -373,7 +417,7 @@ TEST_CASE("a prompt and two steps of the smallest model", "[model][sanitize][emu
   const Golden golden("nano-odd");
   const Tokens& tokens = golden.prompts[0];
   const std::size_t prompt = 5, vocab = golden.logits.size() / golden.prompts.size() / tokens.size();
-  const Gpt2 model(test_device(), golden.checkpoint);
+  const Model model(test_device(), golden.checkpoint);
   Session session(model, 1, 8);
   session.append(std::vector<Tokens>{Tokens(tokens.begin(), tokens.begin() + prompt)});
   CHECK(largest_difference(session.all_logits(), std::span(golden.logits).first(prompt * vocab)) <= 2e-5);
@@ -391,19 +435,19 @@ TEST_CASE("the smallest model writes eight tokens", "[model][emulated]") {
   const Tokens prompt = golden.greedy_prompt();
   const std::size_t length = prompt.size() + 8;
   REQUIRE(length <= golden.greedy.size());
-  CHECK(generate(Gpt2(test_device(), golden.checkpoint), prompt, length) ==
+  CHECK(generate(Model(test_device(), golden.checkpoint), prompt, length) ==
         Tokens(golden.greedy.begin(), golden.greedy.begin() + static_cast<std::ptrdiff_t>(length)));
 }
 
 TEST_CASE("greedy ids equal the golden ones", "[model][long]") {
-  const Golden golden(GENERATE(as<std::string>(), "nano-odd", "mini-192"));
+  const Golden golden(GENERATE(as<std::string>(), "nano-odd", "mini-192", "llama-odd", "llama-biases"));
   INFO(golden.folder);
-  CHECK(generate(Gpt2(test_device(), golden.checkpoint), golden.greedy_prompt(), golden.greedy.size()) ==
+  CHECK(generate(Model(test_device(), golden.checkpoint), golden.greedy_prompt(), golden.greedy.size()) ==
         golden.greedy);
 }
 
 TEST_CASE("the shipped model writes one token", "[model]") {
-  const Gpt2 model(test_device(), Checkpoint::open(root / "samples/models/storyteller-6m"));
+  const Model model(test_device(), Checkpoint::open(root / "samples/models/storyteller-6m"));
   const auto golden = nlohmann::json::parse(read_text(root / "tests/data/storyteller-golden.json")).at("cases").at(0);
   const auto prompt = golden.at("prompt_ids").get<Tokens>(), text = golden.at("greedy_ids").get<Tokens>();
   CHECK(generate(model, prompt, prompt.size() + 1) ==
@@ -411,7 +455,7 @@ TEST_CASE("the shipped model writes one token", "[model]") {
 }
 
 TEST_CASE("greedy text of the shipped model equals every golden case", "[model][long]") {
-  const Gpt2 model(test_device(), Checkpoint::open(root / "samples/models/storyteller-6m"));
+  const Model model(test_device(), Checkpoint::open(root / "samples/models/storyteller-6m"));
   const auto cases = nlohmann::json::parse(read_text(root / "tests/data/storyteller-golden.json")).at("cases");
   REQUIRE(cases.size() == 5);
   for (const auto& golden : cases) {
@@ -431,8 +475,8 @@ TEST_CASE("greedy text of the shipped model equals every golden case", "[model][
 }
 
 TEST_CASE("cached decode equals recomputation", "[model][long]") {
-  const Golden golden(GENERATE(as<std::string>(), "nano-odd", "mini-192"));
-  const Gpt2 model(test_device(), golden.checkpoint);
+  const Golden golden(GENERATE(as<std::string>(), "nano-odd", "mini-192", "llama-odd"));
+  const Model model(test_device(), golden.checkpoint);
   const Tokens& tokens = golden.prompts[1];
   Session cached(model, 1, static_cast<int>(tokens.size()));
   for (std::size_t t = 0; t < tokens.size(); ++t) {
@@ -447,7 +491,7 @@ TEST_CASE("cached decode equals recomputation", "[model][long]") {
 
 TEST_CASE("a prompt may be appended in parts", "[model]") {
   const Golden golden("mini-192");
-  const Gpt2 model(test_device(), golden.checkpoint);
+  const Model model(test_device(), golden.checkpoint);
   const Tokens& tokens = golden.prompts[0];
   Session parts(model, 1, 64);
   for (const auto& [begin, end] : {std::pair{0, 5}, {5, 6}, {6, 40}, {40, 64}})
@@ -456,7 +500,7 @@ TEST_CASE("a prompt may be appended in parts", "[model]") {
 }
 
 TEST_CASE("a batch of different lengths gives each prompt's own result", "[model][long]") {
-  const Gpt2 model(test_device(), Checkpoint::open(root / "samples/models/storyteller-6m"));
+  const Model model(test_device(), Checkpoint::open(root / "samples/models/storyteller-6m"));
   const std::vector<Tokens> prompts{
       {2916, 580, 259, 557}, {33}, {2, 2098, 509, 316, 537, 789, 260, 44, 416}, Tokens(40, 12)};
   std::vector<Tokens> alone;
@@ -478,7 +522,7 @@ TEST_CASE("a batch of different lengths gives each prompt's own result", "[model
 
 TEST_CASE("a sequence without new tokens stays as it is", "[model]") {
   const Golden golden("nano-odd");
-  const Gpt2 model(test_device(), golden.checkpoint);
+  const Model model(test_device(), golden.checkpoint);
   Session session(model, 2, 37);
   session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
   session.append(std::vector<Tokens>{{}, {6}});
@@ -494,7 +538,7 @@ TEST_CASE("a sequence without new tokens stays as it is", "[model]") {
 TEST_CASE("loading a model reports its progress", "[model]") {
   const Golden golden("nano-odd");
   std::vector<double> parts;
-  const Gpt2 model(test_device(), golden.checkpoint, Compute::f32, [&](double part) { parts.push_back(part); });
+  const Model model(test_device(), golden.checkpoint, Compute::f32, [&](double part) { parts.push_back(part); });
   CHECK(parts.size() >= 12 * static_cast<std::size_t>(model.config().layers));
   CHECK(parts.front() > 0);
   CHECK(std::is_sorted(parts.begin(), parts.end()));
@@ -504,7 +548,7 @@ TEST_CASE("loading a model reports its progress", "[model]") {
 
 TEST_CASE("a cleared sequence is a new one, and the others stay", "[model]") {
   const Golden golden("nano-odd");
-  const Gpt2 model(test_device(), golden.checkpoint);
+  const Model model(test_device(), golden.checkpoint);
   constexpr Sampling penalized{.repetition_penalty = 100};
   Session session(model, 2, 37);
   session.append(std::vector<Tokens>{Tokens(30, 7), {4, 5}});
@@ -527,7 +571,7 @@ TEST_CASE("a cleared sequence is a new one, and the others stay", "[model]") {
 
 TEST_CASE("a sample depends on seed and stream, not on the sequences beside it", "[model]") {
   const Golden golden("nano-odd");
-  const Gpt2 model(test_device(), golden.checkpoint);
+  const Model model(test_device(), golden.checkpoint);
   const Sampling hot{.temperature = 100, .seed = 3};
   Session session(model, 3, 37);
   session.append(std::vector<Tokens>{{1, 2, 3}, {1, 2, 3}, {1, 2, 3}});
@@ -551,7 +595,7 @@ TEST_CASE("min-p is from 0 to 1", "[model]") {
 
 TEST_CASE("log probabilities are those of a softmax", "[model]") {
   const Golden golden("mini-192");
-  const Gpt2 model(test_device(), golden.checkpoint);
+  const Model model(test_device(), golden.checkpoint);
   Session session(model, 1, 64);
   const std::size_t vocab = 257, rows = 64;
   Tokens targets(rows);
@@ -574,11 +618,11 @@ TEST_CASE("any head width from 8 to 256 and any length", "[model]") {
     SUCCEED("too many weights to make in the emulator, or under sanitizers");
     return;
   }
-  Gpt2Config config;
+  TransformerConfig config;
   config.vocab = 211, config.positions = 200, config.width = heads * head_width, config.layers = 2,
   config.heads = heads;
   config.inner = 4 * config.width;
-  const Gpt2 model(test_device(), config, 7);
+  const Model model(test_device(), config, 7);
   Tokens tokens(test_device_name() != "emulated" ? 200 : head_width > 128 ? 40 : 70);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>(i * 37 % 211);
   Session whole(model, 1, 200), steps(model, 1, 200);
@@ -589,10 +633,10 @@ TEST_CASE("any head width from 8 to 256 and any length", "[model]") {
 }
 
 TEST_CASE("presets are made from a seed, the same each time", "[model]") {
-  const Gpt2Config config = preset("nano");
+  const TransformerConfig config = preset("nano");
   const std::vector<Tokens> prompt{{464, 1234, 50256}};
   const auto logits = [&](std::uint64_t seed, Compute compute) {
-    Session session(Gpt2(test_device(), config, seed, compute), 1, 8);
+    Session session(Model(test_device(), config, seed, compute), 1, 8);
     session.append(prompt);
     return session.logits();
   };
@@ -608,7 +652,7 @@ TEST_CASE("presets are made from a seed, the same each time", "[model]") {
 
 TEST_CASE("sessions reject invalid calls, and stay unchanged", "[model]") {
   const Golden golden("nano-odd");
-  const Gpt2 model(test_device(), golden.checkpoint);
+  const Model model(test_device(), golden.checkpoint);
   CHECK(says(error_of([&] { Session(model, 0, 10); }), {"at least 1"}));
   CHECK(says(error_of([&] { Session(model, 1, 38); }), {"38", "37"}));
   Session session(model, 1, 20);

@@ -8,7 +8,7 @@
 #include "model/tiles.hpp"
 #include "support/catch.hpp"
 #include "support/devices.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_model_devices {
 
@@ -17,14 +17,14 @@ using Tokens = std::vector<std::int32_t>;
 
 namespace {
 
-Gpt2Config small() {
-  Gpt2Config config;
+TransformerConfig small() {
+  TransformerConfig config;
   config.vocab = 211, config.positions = 40, config.width = 48, config.layers = 2, config.heads = 3;
   config.inner = 4 * config.width;
   return config;
 }
 
-std::vector<float> logits_of(const Gpt2& model, const std::vector<Tokens>& texts) {
+std::vector<float> logits_of(const Model& model, const std::vector<Tokens>& texts) {
   Session session(model, static_cast<int>(texts.size()), 40);
   session.append(texts);
   return session.logits();
@@ -39,7 +39,7 @@ double relative_difference(const std::vector<float>& a, const std::vector<float>
 }  // namespace
 
 TEST_CASE("a sampled token is appended like any other", "[model]") {
-  const Gpt2 model(test_device(), small(), 3);
+  const Model model(test_device(), small(), 3);
   Session session(model, 2, 40);
   std::vector<Tokens> texts{{1, 2, 3}, {4, 5}};
   session.append(texts);
@@ -68,10 +68,10 @@ TEST_CASE("a sampled token is appended like any other", "[model]") {
 }
 
 TEST_CASE("chunks of any length are appended to sequences of any length", "[model][emulated]") {
-  Gpt2Config config = small();
+  TransformerConfig config = small();
   const bool many = test_device_name() == "cpu" || test_device_name().starts_with("cuda");
   config.positions = many ? 150 : 40;
-  const Gpt2 model(test_device(), config, 11);
+  const Model model(test_device(), config, 11);
   std::mt19937 random(1);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
   for (int round = 0; round < (!many ? 1 : sanitized ? 3 : 25); ++round) {
@@ -116,9 +116,9 @@ TEST_CASE("chunks of any length are appended to sequences of any length", "[mode
 TEST_CASE("tf32 converts matmul operands, and nothing else", "[model]") {
   CHECK(parse_compute("tf32") == Compute::tf32);
   const std::vector<Tokens> texts{{1, 2, 3, 4, 5, 6, 7}};
-  const auto exact = logits_of(Gpt2(test_device(), small(), 3), texts);
+  const auto exact = logits_of(Model(test_device(), small(), 3), texts);
   const double difference =
-      relative_difference(logits_of(Gpt2(test_device(), small(), 3, Compute::tf32), texts), exact);
+      relative_difference(logits_of(Model(test_device(), small(), 3, Compute::tf32), texts), exact);
   CHECK(difference > 1e-5);
   CHECK(difference <= 2.5e-3);
 }

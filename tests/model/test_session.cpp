@@ -11,7 +11,7 @@
 #include "support/small_model.hpp"
 #include "support/support.hpp"
 #include "tessera/model/continuous_batch.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_session {
 
@@ -102,8 +102,8 @@ class FailingBackend final : public DeviceBackend, public std::enable_shared_fro
   FailingStream stream_{*this, failure};
 };
 
-Gpt2Config small() {
-  Gpt2Config config;
+TransformerConfig small() {
+  TransformerConfig config;
   config.vocab = 61, config.positions = 40, config.width = 16, config.layers = 2, config.heads = 2;
   config.inner = 4 * config.width;
   return config;
@@ -115,7 +115,7 @@ const std::string_view no_logits = "no logits, since the last append failed";
 }  // namespace
 
 TEST_CASE("a token that follows a step without its sequence is read", "[model]") {
-  const Gpt2 model(test_device(), small_model(), 5, Computation(Compute::f32, true));
+  const Model model(test_device(), small_model(), 5, Computation(Compute::f32, true));
   Session session(model, 3, 40);
   session.append(std::vector<Tokens>{{1, 2}, {3, 4}, {5, 6}});
   // A step of the first sequence alone, sampled, then one of all.
@@ -146,7 +146,7 @@ TEST_CASE("a token that follows a step without its sequence is read", "[model]")
 TEST_CASE("a step that fails anywhere leaves the text as it was", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   Failure& failure = backend->failure;
-  const Gpt2 model(Device(backend), small(), 5);
+  const Model model(Device(backend), small(), 5);
   const std::vector<Tokens> first{{1, 2, 3}, {4, 5}};
   // Steps of one token and of several, with another length than the previous one and with the same, with one sequence
   // left out; and appending a sampled token.
@@ -207,7 +207,7 @@ TEST_CASE("a step that fails anywhere leaves the text as it was", "[model]") {
 TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   Failure& failure = backend->failure;
-  const Gpt2 model(Device(backend), small(), 5);
+  const Model model(Device(backend), small(), 5);
   const std::vector<Tokens> first{{1, 2, 3}, {4, 5}}, next{{6}, {7}};
   const auto begin = [&] {
     Session session(model, 2, 40);
@@ -241,7 +241,7 @@ TEST_CASE("a failure to sample or to read logits leaves a session as it was", "[
 }
 
 TEST_CASE("logits of all positions are also written to a tensor of the caller", "[model]") {
-  const Gpt2 model(test_device(), small(), 5);
+  const Model model(test_device(), small(), 5);
   Session session(model, 2, 40);
   const Tensor<f32, 2> logits(model.device(), {6, small().vocab});
   CHECK(says(error_of([&] { session.all_logits(logits); }), {"no logits yet"}));
@@ -266,7 +266,7 @@ TEST_CASE("logits of all positions are also written to a tensor of the caller", 
 
 TEST_CASE("a sequence is cleared without the device", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
-  const Gpt2 model(Device(backend), small(), 5);
+  const Model model(Device(backend), small(), 5);
   Session session(model, 2, 40), fresh(model, 2, 40);
   session.append(std::vector<Tokens>{{1, 2, 3}, {4, 5}});
   session.sample(penalized);
@@ -282,7 +282,7 @@ TEST_CASE("a sequence is cleared without the device", "[model]") {
 TEST_CASE("a copy of a sequence that fails leaves it empty", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   Failure& failure = backend->failure;
-  const Gpt2 model(Device(backend), small(), 5);
+  const Model model(Device(backend), small(), 5);
   const std::vector<Tokens> first{{1, 2, 3}, {4, 5}}, next{{7}, {8}};
   int failures = 0;
   for (int n = 0;; ++n) {
@@ -308,7 +308,7 @@ TEST_CASE("a copy of a sequence that fails leaves it empty", "[model]") {
 TEST_CASE("a step of a batch that fails anywhere loses no token", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   Failure& failure = backend->failure;
-  const Gpt2 model(Device(backend), small(), 5);
+  const Model model(Device(backend), small(), 5);
   // All tokens, in the order of texts; one of the calls fails, and the step is tried again.
   const auto tokens = [&](int call) {
     ContinuousBatch batch(model, penalized, {.sequences = 3, .capacity = 40, .prompt_tokens = 4});
@@ -341,7 +341,7 @@ TEST_CASE("a step of a batch that fails anywhere loses no token", "[model]") {
 TEST_CASE("a model or session that needs more memory than is free is refused before anything is allocated", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   const Device device(backend);
-  Gpt2Config config = small();
+  TransformerConfig config = small();
   config.vocab = 5000, config.width = 160, config.inner = 640, config.positions = 900;
   // The bytes that an error says are needed.
   const auto needed = [&](const auto& make) {
@@ -354,9 +354,9 @@ TEST_CASE("a model or session that needs more memory than is free is refused bef
     return std::stod(message.substr(message.find(" take ") + 6)) * 1e6;
   };
   for (const Compute compute : {Compute::f32, Compute::bf16}) {
-    const double weights = needed([&] { Gpt2(device, config, 5, compute); });
+    const double weights = needed([&] { Model(device, config, 5, compute); });
     backend->allocated = 0;
-    const Gpt2 model(device, config, 5, compute);
+    const Model model(device, config, 5, compute);
     CHECK(std::abs(static_cast<double>(backend->allocated) - weights) < 0.05 * weights);
     const double cache = needed([&] { Session(model, 7, 900); });
     CHECK(std::abs(cache - 2.0 * 7 * 900 * 160 * 2 * (compute == Compute::bf16 ? 2 : 4)) < 1e5);
@@ -371,10 +371,10 @@ TEST_CASE("a session or model that cannot be made is an error", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
   Failure& failure = backend->failure;
   const std::function<void()> makes[] = {
-      [&] { Gpt2(Device(backend), small(), 5); },
-      [&] { Session(Gpt2(Device(backend), small(), 5), 2, 40); },
+      [&] { Model(Device(backend), small(), 5); },
+      [&] { Session(Model(Device(backend), small(), 5), 2, 40); },
       [&] {
-    Gpt2(Device(backend), Checkpoint::open(std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/data/nano-odd"));
+    Model(Device(backend), Checkpoint::open(std::filesystem::path(TESSERA_SOURCE_DIR) / "tests/data/nano-odd"));
       },
   };
   for (const auto& make : makes) {
@@ -391,7 +391,7 @@ TEST_CASE("a session or model that cannot be made is an error", "[model]") {
 }
 
 TEST_CASE("a step that is computed ahead changes no result", "[model]") {
-  const Gpt2 model(test_device(), small(), 5);
+  const Model model(test_device(), small(), 5);
   const Sampling drawn{.temperature = 1, .seed = 3}, greedy{.temperature = 0};
   std::mt19937 random(7);
   const auto below = [&](int n) { return static_cast<std::int32_t>(random() % static_cast<unsigned>(n)); };
@@ -448,7 +448,7 @@ TEST_CASE("a step that is computed ahead changes no result", "[model]") {
 }
 
 TEST_CASE("each sample of a step is that of its own settings", "[model]") {
-  const Gpt2 model(test_device(), small(), 5);
+  const Model model(test_device(), small(), 5);
   for (const bool ahead : {false, true}) {
     Session session(model, 2, 24);
     session.run_ahead(ahead);
@@ -468,7 +468,7 @@ TEST_CASE("each sample of a step is that of its own settings", "[model]") {
 }
 
 TEST_CASE("a token that is sampled again behind a step ahead is the one that is appended", "[model]") {
-  const Gpt2 model(test_device(), small(), 5);
+  const Model model(test_device(), small(), 5);
   int different = 0;
   for (std::int32_t first = 0; first < 20; ++first) {
     Session ahead(model, 2, 24), plain(model, 2, 24);
@@ -491,7 +491,7 @@ TEST_CASE("a token that is sampled again behind a step ahead is the one that is 
 
 TEST_CASE("a failure of a step that is computed ahead is one of the append that needs it, if at all", "[model]") {
   const auto backend = std::make_shared<FailingBackend>();
-  const Gpt2 model(Device(backend), small(), 5);
+  const Model model(Device(backend), small(), 5);
   const auto begin = [&](bool ahead) {
     Session session(model, 2, 40);
     session.run_ahead(ahead);

@@ -8,7 +8,7 @@
 #include "support/devices.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_shards {
 
@@ -68,7 +68,7 @@ class Sharded {
 };
 
 std::vector<float> logits(const fs::path& folder) {
-  const Gpt2 model(test_device(), Checkpoint::open(folder));
+  const Model model(test_device(), Checkpoint::open(folder));
   Session session(model, 1, 8);
   session.append(std::vector<std::vector<std::int32_t>>{{3, 1, 4, 1, 5, 9, 2, 6}});
   return session.all_logits();

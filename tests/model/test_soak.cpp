@@ -13,7 +13,7 @@
 #include "support/devices.hpp"
 #include "support/support.hpp"
 #include "tessera/model/continuous_batch.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_soak {
 
@@ -41,7 +41,7 @@ struct Known {
   TextRequest request;
   Tokens tokens;
 };
-std::vector<Known> known_texts(const Gpt2& model, const Sampling& sampling, int count, int capacity) {
+std::vector<Known> known_texts(const Model& model, const Sampling& sampling, int count, int capacity) {
   std::mt19937 rng(11);
   const auto below = [&](int n) { return static_cast<int>(rng() % static_cast<unsigned>(n)); };
   Session session(model, 1, capacity);
@@ -67,10 +67,10 @@ TEST_CASE("a soak of texts that join, leave and are cancelled shows no wrong tok
           "[model]") {
   const char* const given = std::getenv("TESSERA_SOAK_SECONDS");
   const double seconds = given ? std::atof(given) : 1;
-  Gpt2Config config;
+  TransformerConfig config;
   config.vocab = 211, config.positions = 128, config.width = 64, config.layers = 2, config.heads = 2;
   config.inner = 4 * config.width;
-  const Gpt2 model(test_device(), config, 5, Computation(Compute::bf16, true));
+  const Model model(test_device(), config, 5, Computation(Compute::bf16, true));
   constexpr Sampling sampling{.temperature = 0.9f, .top_k = 0, .seed = 3};
   constexpr int capacity = 120;
   const std::vector<Known> known = known_texts(model, sampling, 40, capacity);

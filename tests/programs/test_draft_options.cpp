@@ -10,7 +10,7 @@
 #include "support/catch.hpp"
 #include "support/running.hpp"
 #include "support/support.hpp"
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_lookup {
 
@@ -80,9 +80,9 @@ TEST_CASE("drafts by --lookup with -i: answers as without", "[programs]") {
 }
 
 TEST_CASE("drafts by --lookup: a text goes on after any number of tokens, or an end", "[programs]") {
-  Gpt2Config config;
+  TransformerConfig config;
   config.vocab = 61, config.positions = 100, config.width = 16, config.layers = 2, config.heads = 2, config.inner = 64;
-  const Gpt2 model(Device::cpu(), config, 5);
+  const Model model(Device::cpu(), config, 5);
   const std::vector<std::size_t> texts{0};
   // The tokens of some steps, of which all from `ends_from` on may choose an end token; then of a text that goes on.
   const auto tokens = [&](std::size_t lookup, int steps, int ends_from, std::int32_t end) {

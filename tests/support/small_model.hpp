@@ -4,8 +4,8 @@
 
 namespace tessera::internal {
 
-inline Gpt2Config small_model() {
-  Gpt2Config config;
+inline TransformerConfig small_model() {
+  TransformerConfig config;
   config.vocab = 61, config.positions = 60, config.width = 16, config.layers = 2, config.heads = 2;
   config.inner = 4 * config.width;
   return config;

@@ -27,7 +27,7 @@ class Table {
 
   /// Kernels with activations of type A.
   template <Element A>
-  void add_activations(const Gpt2Config& config, std::string_view type) {
+  void add_activations(const TransformerConfig& config, std::string_view type) {
     const int width = config.width;
     const auto named = [&](std::string_view kernel) { return fmt::format("{}-{}", kernel, type); };
     add(named("embed"), [=] { return kernels::embed<A>(width, 8); });
@@ -35,13 +35,16 @@ class Table {
     add(named("layer_norm-few"), [] { return kernels::layer_norm<A>(1600, {.rows = 1, .warps = 8, .columns = 2048}); });
     add(named("last_norm"), [=] { return kernels::last_norm<A>(width, {.rows = 1, .warps = 4}); });
     add(named("append_cache"), [=] { return kernels::append_cache<A>(width, 8); });
+    add(named("rms_norm"), [=] { return kernels::layer_norm<A>(width, {.rows = 1}, Norm::rms); });
+    add(named("rotate_append"), [] { return kernels::rotate_append<A>(9, 3, 64, 8); });
+    add(named("multiply_by_gate"), [] { return kernels::multiply_by_gate<A>(Activation::silu, 1536, 1, 2048); });
     add(named("random_weights"), [] { return kernels::random_weights<A>(4096); });
   }
 
   /// Kernels with matmuls of type P, and weights of the activations' type.
   template <Element P>
-  void add_products(const Gpt2Config& config, std::string_view type) {
-    using W = kernels::Activation<P>;
+  void add_products(const TransformerConfig& config, std::string_view type) {
+    using W = kernels::Activations<P>;
     const int width = config.width, heads = config.heads, head_width = config.head_width(), vocab = config.vocab;
     const TileTarget gpu{.gpu = true, .operands = element_type<P>, .width = width, .head_width = head_width, .inner = 4 * width};
     for (const int m : {1, 16, 64, 128}) {
@@ -50,7 +53,7 @@ class Table {
       const auto product = [&](std::string_view kernel) { return fmt::format("{}-{}-{}", kernel, m, type); };
       add(product("linear"), [=] { return kernels::linear<P, W>(tiles); });
       add(product("linear_gelu"), [=] { return kernels::linear_gelu<P, W>(tiles); });
-      if (m == 1 || m == 64) add(product("linear_exact_gelu"), [=] { return kernels::linear_exact_gelu<P, W>(tiles); });
+      if (m == 1 || m == 64) add(product("linear_exact_gelu"), [=] { return kernels::linear_activated<P, W>(Activation::gelu, tiles); });
       add(product("linear_residual"), [=] { return kernels::linear_residual<P, W>(tiles); });
       add(product("lm_head"), [=] { return kernels::lm_head<P, W>(head); });
     }
@@ -65,31 +68,38 @@ class Table {
       kernels.back().unlike_dense = [=](Variant& variant) { variant.tensors[weights].contiguous_axis = 0; };
     };
     const DecodeTiles tiles = decode_tiles(gpu);
-    add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.qkv); });
+    const kernels::QkvWidths qkv{width, width, head_width};
+    add_decode("decode_qkv", 3, [=] { return kernels::decode_qkv<P, W>(width, 1, tiles.qkv, qkv); });
     add(named("decode_part"),
         [=] { return kernels::decode_part<P>(heads, head_width, tiles.parts, part_key_tiles(gpu)); });
     add_decode("decode_residual", 1, [=] { return kernels::decode_residual<P, W>(4 * width, 1, tiles.down); });
     add_decode("decode_project", 3,
                [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });
     add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, vocab, tiles.head, tiles.rounds); });
-    add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.up); });
+    add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.up, {}); });
+    add_decode("decode_rotated_qkv", 3,
+               [=] { return kernels::decode_rotated_qkv<P, W>(width, 8, {width, width / 3, head_width}, Norm::rms); });
+    add_decode("decode_up-gated", 3, [=] {
+      return kernels::decode_up<P, W>(width, 1, 8, {.activation = Activation::silu, .gated = true, .inner = 4 * width},
+                                      Norm::rms);
+    });
     if (tiles.batch_up == 0) return;
     constexpr int rows = rows_of_block;
-    add_decode("decode_qkv-rows", 3, [=] { return kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv); });
+    add_decode("decode_qkv-rows", 3, [=] { return kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv, qkv); });
     add(named("decode_attend-rows"), [=] { return kernels::decode_attend<P>(heads, head_width, key_tiles(gpu, 1)); });
     add_decode("decode_residual-rows", 1,
                [=] { return kernels::decode_residual<P, W>(width, rows, columns_of_block(gpu, rows, width, width)); });
     add_decode("decode_residual-wide-rows", 1, [=] {
       return kernels::decode_residual<P, W>(4 * width, rows, columns_of_block(gpu, rows, width, 4 * width));
     });
-    add_decode("decode_append-rows", 1, [=] { return kernels::decode_append<P, W>(1600, rows, 40); });
+    add_decode("decode_append-rows", 1, [=] { return kernels::decode_append<P, W>(1600, rows, 40, {1600, 1600, 64}); });
     add(named("greedy_head"), [=] { return kernels::greedy_head<P, W>({64, 128, 64}, vocab); });
     add(named("greedy_head-wide"), [=] { return kernels::greedy_head<P, W>({128, 96, 64}, vocab); });
     add_decode("linear_append", 1, [=] { return kernels::linear_append<P, W>({64, 64, 64}); });
     add_decode("decode_gelu-rows", 1, [=] {
-      return kernels::decode_linear<P, W>("decode_gelu", 1600, rows, tiles.batch_up, kernels::tanh_gelu);
+      return kernels::decode_linear<P, W>(1600, rows, tiles.batch_up, {});
     });
-    add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, rows, tiles.batch_up); });
+    add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, rows, tiles.batch_up, {}); });
   }
 
   /// Matmuls that only sm_90a has.
@@ -112,7 +122,7 @@ class Table {
       add_one("linear_cast-" + of, [=] { return kernels::linear_cast(tiles); });
       add_one("linear_norm-" + of, [=] { return kernels::linear_norm(tiles); });
       if (tiles.m < 256)  // erf spills 20 bytes there; choose() uses these only for rows of 128, which no model has
-        add_one("linear_exact_gelu-" + of, [=] { return kernels::linear_exact_gelu<bf16, bf16>(tiles); });
+        add_one("linear_exact_gelu-" + of, [=] { return kernels::linear_activated<bf16, bf16>(Activation::gelu, tiles); });
     }
     const auto shared = [](SplitK split_k) { return [=](Variant& variant) { variant.split_k = split_k; }; };
     const auto multicast = [](Variant& variant) { variant.multicast = true; };
@@ -192,7 +202,7 @@ class Table {
 };
 
 std::vector<NamedKernel> make_table() {
-  const Gpt2Config config = preset("gpt2");
+  const TransformerConfig config = preset("gpt2");
   const int vocab = config.vocab;
   Table table;
   table.add_activations<f32>(config, "f32");

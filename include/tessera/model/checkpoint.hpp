@@ -9,33 +9,39 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
+/// The tensors of a file that are one weight of a model, side by side along its columns; none: the file has no such
+/// weight.
+using StoredParts = std::vector<const StoredTensor*>;
+
 /// A model folder in the Hugging Face layout, opened and checked: all weights exist, with the shapes below, each of
-/// type F32, F16 or BF16. C = width, I = inner; matrices are [in, out]: y = x w + b. Weights are read from `file`.
+/// type F32, F16 or BF16. C = width, Q = query_width(), K = key_width(), I = inner; matrices are [in, out]: y = x w + b,
+/// or [out, in] in files of a family that stores them so. Weights are read from `file`.
 struct Checkpoint {
   /// One transformer layer.
   struct Layer {
-    const StoredTensor *ln_1_weight, *ln_1_bias;  ///< [C], [C]
-    const StoredTensor *attn_weight, *attn_bias;  ///< [C, 3 C], [3 C]: query, key, value side by side
-    const StoredTensor *proj_weight, *proj_bias;  ///< [C, C], [C]
-    const StoredTensor *ln_2_weight, *ln_2_bias;  ///< [C], [C]
-    const StoredTensor *fc_weight, *fc_bias;      ///< [C, I], [I]
-    const StoredTensor *out_weight, *out_bias;    ///< [I, C], [C]
+    StoredParts attention_norm, attention_norm_bias;  ///< [C], [C]
+    StoredParts qkv, qkv_bias;                        ///< [C, Q + 2 K], [Q + 2 K]: queries, keys, values
+    StoredParts projection, projection_bias;          ///< [Q, C], [C]
+    StoredParts mlp_norm, mlp_norm_bias;              ///< [C], [C]
+    StoredParts up, up_bias;                          ///< [C, I], [I], or gate and up, [C, 2 I], [2 I]
+    StoredParts down, down_bias;                      ///< [I, C], [C]
   };
 
-  Gpt2Config config;
+  TransformerConfig config;
   GenerationDefaults defaults;
   SafeTensors file;
-  const StoredTensor* wte = nullptr;                                ///< [vocab, C]
-  const StoredTensor* wpe = nullptr;                                ///< [positions, C]
-  const StoredTensor *ln_f_weight = nullptr, *ln_f_bias = nullptr;  ///< [C], [C]
-  const StoredTensor* head = nullptr;  ///< [vocab, C]: lm_head.weight, or wte if they are the same
+  const StoredTensor* embedding = nullptr;                                ///< [vocab, C]
+  const StoredTensor* positions = nullptr;                                ///< [positions, C]; none for rotary ones
+  const StoredTensor *last_norm = nullptr, *last_norm_bias = nullptr;     ///< [C], [C]
+  const StoredTensor* head = nullptr;  ///< [vocab, C]: lm_head.weight, or the embedding if they are the same
+  bool is_out_in = false;              ///< are matrices [out, in] in the file?
   std::vector<Layer> layers;
 
   /// Opens config.json, the weights and, if it exists, generation_config.json in `folder`. Weights are in
   /// model.safetensors or, if it does not exist, in the files that model.safetensors.index.json names (shards). Names
-  /// may have the prefix "transformer.". As in transformers 5, a model whose config.json has tie_word_embeddings may
+  /// may have the prefix of their family, such as "transformer.". As in transformers 5, a model whose config.json has tie_word_embeddings may
   /// store the token embedding only as lm_head.weight; if both exist and differ, both are used and a warning names the
-  /// key. The causal masks in old files (attn.bias, attn.masked_bias) are ignored.
+  /// key. Tensors of old files that are no weights (causal masks, rotary_emb.inv_freq) are ignored.
   /// Error that names the file if anything is missing or wrong; one message lists all weights that are missing,
   /// unknown, of another shape or of an unsupported type.
   static Checkpoint open(const std::filesystem::path& folder);

@@ -1,5 +1,5 @@
-// The configuration of a GPT-2 model, apart from its weights: sizes and defaults, from a Hugging Face folder or by
-// name.
+// The description of a transformer, apart from its weights: its parts, sizes and defaults, from a Hugging Face folder or
+// by name.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -12,40 +12,76 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// The activation of the MLP, GELU (Hendrycks and Gimpel, 2016): exact, or its tanh approximation, which GPT-2 uses.
-enum class Gelu : std::uint8_t { tanh, exact };
+/// Which names the keys of config.json and the tensors of the weights have; see src/model/families.cpp.
+enum class Family : std::uint8_t { gpt2, llama };
 
-/// The sizes of a GPT-2 model. Comments and messages use the keys of config.json.
-struct Gpt2Config {
-  std::int32_t vocab = 0;           ///< vocab_size: tokens, up to 2^20
-  std::int32_t positions = 0;       ///< n_positions: tokens of context, up to 2^20
-  std::int32_t width = 0;           ///< n_embd: width of the residual stream, up to 2^15
-  std::int32_t layers = 0;          ///< n_layer: up to 2^10
-  std::int32_t heads = 0;           ///< n_head: divides width
-  std::int32_t inner = 0;           ///< n_inner: width of the MLP, up to 2^17
-  float epsilon = 1e-5f;            ///< layer_norm_epsilon: in (0, 1)
-  Gelu gelu = Gelu::tanh;           ///< activation_function: gelu_new or gelu_pytorch_tanh, or gelu
+/// Of a row x: layer, (x - mean) / sqrt(variance + epsilon) weight + bias (Ba et al., 2016), or rms,
+/// x / sqrt(mean of x^2 + epsilon) weight (Zhang and Sennrich, 2019).
+enum class Norm : std::uint8_t { layer, rms };
+
+/// How a model knows positions: by an embedding that is added to that of the token, or by rotating queries and keys
+/// (RoPE, Su et al., 2021): elements i and i + d / 2 of a head, of width d, at position p by the angle
+/// p rotary_base^(-2 i / d).
+enum class Positions : std::uint8_t { learned, rotary };
+
+/// The activation of the MLP: GELU (Hendrycks and Gimpel, 2016), exact or by its tanh approximation, x sigmoid(x), or
+/// max(x, 0).
+enum class Activation : std::uint8_t { gelu_tanh, gelu, silu, relu };
+
+/// A decoder-only transformer with norms in front of attention and of the MLP. Sizes and flags are data: models of every
+/// family have the same kernels. Comments name the keys of config.json, GPT-2's and Llama's if they differ.
+struct TransformerConfig {
+  Family family = Family::gpt2;      ///< model_type
+  std::int32_t vocab = 0;            ///< vocab_size: tokens, up to 2^20
+  std::int32_t positions = 0;        ///< n_positions, max_position_embeddings: tokens of context, up to 2^20
+  std::int32_t width = 0;            ///< n_embd, hidden_size: width of the residual stream, up to 2^15
+  std::int32_t layers = 0;           ///< n_layer, num_hidden_layers: up to 2^10
+  std::int32_t heads = 0;            ///< n_head, num_attention_heads: of queries, up to 2^12
+  std::int32_t inner = 0;            ///< n_inner, intermediate_size: width of the MLP, up to 2^17
+  std::int32_t key_value_heads = 0;  ///< num_key_value_heads: divides heads, each for as many queries; 0: heads
+  std::int32_t head_size = 0;        ///< head_dim: width of a head; 0: width / heads
+
+  Norm norm = Norm::layer;
+  float epsilon = 1e-5f;  ///< layer_norm_epsilon, rms_norm_eps: in (0, 1)
+  Positions position_encoding = Positions::learned;
+  double rotary_base = 10000;  ///< rope_theta
+  Activation activation = Activation::gelu_tanh;  ///< activation_function, hidden_act
+  /// Is the MLP down(activation(gate(x)) up(x)) (GLU, Shazeer, 2020), not down(activation(up(x)))?
+  bool gated = false;
+  bool qkv_bias = true, projection_bias = true, mlp_bias = true;  ///< attention_bias (the first two), mlp_bias
+
+  float attention_scale = 0;    ///< factor of the scores; 0: 1 / sqrt(head_width())
+  bool scales_by_layer = false;  ///< scale_attn_by_inverse_layer_idx: divided by the number of the layer, from 1
+  float embedding_scale = 1;    ///< factor of the token's embedding
+  bool tied = true;             ///< tie_word_embeddings: head and token embedding are one matrix
+
   std::optional<std::int32_t> bos;  ///< bos_token_id
   std::vector<std::int32_t> eos;    ///< eos_token_id: one, or several
-  bool tied = true;                 ///< tie_word_embeddings: head and token embedding are one matrix
 
   /// Width of one attention head.
-  std::int32_t head_width() const { return width / heads; }
+  std::int32_t head_width() const { return head_size > 0 ? head_size : width / heads; }
+  std::int32_t keys() const { return key_value_heads > 0 ? key_value_heads : heads; }  ///< heads of keys, and of values
+  std::int32_t query_width() const { return heads * head_width(); }
+  std::int32_t key_width() const { return keys() * head_width(); }  ///< of keys, and of values
+  std::int32_t qkv_width() const { return query_width() + 2 * key_width(); }
+  std::int32_t up_width() const { return gated ? 2 * inner : inner; }  ///< of the MLP's first matmul
 };
 
-/// Error that names key, value and the allowed range, unless every size is in its range (so that a product of any three
-/// fits 63 bits) and heads divides the width. bos and eos may be outside of the vocabulary: no logit belongs to such a
-/// token.
-void check(const Gpt2Config& config);
-/// Error that names the first token that is not in the vocabulary.
-void check_vocabulary(std::span<const std::int32_t> ids, const Gpt2Config& config);
+/// The number of weights, with those of the head if it is a matrix of its own.
+std::int64_t parameter_count(const TransformerConfig& config);
 
-/// Reads `folder`/config.json and checks it. Required keys are vocab_size, n_positions (or n_ctx), n_embd, n_layer and
-/// n_head; the others have the defaults of transformers (n_inner: 4 n_embd). Unknown keys are ignored. Error that names
-/// file, key and value for settings that need different arithmetic: another model_type, an activation_function that is
-/// not a GELU, scale_attn_weights false, scale_attn_by_inverse_layer_idx, add_cross_attention. (reorder_and_upcast_attn
-/// only changes precision, and is accepted.)
-Gpt2Config read_config(const std::filesystem::path& folder);
+/// Error that names key, value and the allowed range, unless every size is in its range (so that a product of any three
+/// fits 63 bits), heads divides the width or there is a head_size, and the heads of keys divide those of queries. bos
+/// and eos may be outside of the vocabulary: no logit belongs to such a token.
+void check(const TransformerConfig& config);
+/// Error that names the first token that is not in the vocabulary.
+void check_vocabulary(std::span<const std::int32_t> ids, const TransformerConfig& config);
+
+/// Reads `folder`/config.json and checks it, by the names of its model_type, gpt2 (the default) or llama. Required are
+/// the sizes; the others have the defaults of transformers (n_inner: 4 n_embd). Unknown keys are ignored. Error that
+/// names file, key and value for what no kernel computes: another model_type or activation, add_cross_attention, a
+/// rope_type other than default. (reorder_and_upcast_attn only changes precision, and is accepted.)
+TransformerConfig read_config(const std::filesystem::path& folder);
 
 /// Sampling defaults of a model, as far as they are given.
 struct GenerationDefaults {
@@ -65,14 +101,15 @@ GenerationDefaults read_generation_config(const std::filesystem::path& folder);
 /// A model without weights.
 struct Preset {
   std::string_view name;
-  Gpt2Config config;
+  TransformerConfig config;
 };
 
-/// The four GPT-2 models of OpenAI and small relatives, all with its vocabulary and context of 1024.
+/// The four GPT-2 models of OpenAI and small relatives, all with its vocabulary and context of 1024, and two Llamas,
+/// SmolLM2 (Ben Allal et al., 2025).
 const std::vector<Preset>& presets();
 
 /// The preset of that name; Error that lists the names if it does not exist.
-Gpt2Config preset(std::string_view name);
+TransformerConfig preset(std::string_view name);
 
 }  // namespace internal
 }  // namespace tessera

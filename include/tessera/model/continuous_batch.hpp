@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
@@ -48,7 +48,7 @@ class ContinuousBatch {
   };
 
   /// Error as Session, for a sampling that check() rejects, or for options that are not positive.
-  ContinuousBatch(const Gpt2& model, const Sampling& sampling, const Options& options);
+  ContinuousBatch(const Model& model, const Sampling& sampling, const Options& options);
 
   /// Takes a text, and returns its number: 0, 1, ... Error, without any change, if the prompt is empty, has tokens that
   /// are not in the vocabulary, or is longer than the capacity, if no new token is requested, or if the batch is full
@@ -84,7 +84,7 @@ class ContinuousBatch {
 
   Sampling sampling_;
   Options options_;
-  Gpt2Config config_;
+  TransformerConfig config_;
   Session session_, prompts_;                   // the second has one sequence
   std::vector<std::int32_t> read_;              // the tokens of prompts_
   std::deque<Text> waiting_;                    // the prompt of the first may be read in part

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/session.hpp"
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
@@ -15,7 +15,7 @@ namespace [[gnu::visibility("default")]] internal {
 class DraftModel {
  public:
   /// For texts of up to `capacity` tokens, or as many as the model has positions for.
-  DraftModel(const Gpt2& model, int capacity);
+  DraftModel(const Model& model, int capacity);
 
   /// Computes all of a text but its last token, as far as it differs from that of the last call. draft() does so, too.
   void read(std::span<const std::int32_t> text);

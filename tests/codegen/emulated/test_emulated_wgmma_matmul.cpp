@@ -46,7 +46,7 @@ std::vector<T> some(std::int64_t count, unsigned seed) {
 
 /// The representation in memory of operands that are multiplied as T.
 template <class T>
-using Held = kernels::Activation<T>;
+using Held = kernels::Activations<T>;
 
 template <class T>
 auto biased(MatmulTiles tiles) {

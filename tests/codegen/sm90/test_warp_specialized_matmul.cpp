@@ -455,7 +455,7 @@ TEST_CASE("warp-specialized matmul: functions of the accumulators, and of their 
   const MatmulTiles tiles{64, 128, 64};
   const auto k = kernel("masked", [=](In<f16, 2> x, In<f16, 2> w, Out<f32, 2> y) {
     auto [m, n] = blocks(cdiv(y.extent(0), tiles.m), cdiv(y.extent(1), tiles.n));
-    const Tile value = kernels::gelu(kernels::matmul<f16>(x, w, m, n, tiles));
+    const Tile value = gelu_tanh(kernels::matmul<f16>(x, w, m, n, tiles));
     const Tile rows = m * tiles.m + iota({tiles.m, 1}, 0), columns = n * tiles.n + iota({1, tiles.n}, 1);
     store(y, {m, n}, where(columns <= rows, value, 7.0f));
   });

@@ -1,6 +1,8 @@
-#include "tessera/model/gpt2.hpp"
+#include "tessera/model/model.hpp"
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "model/typed_session.hpp"
 
@@ -15,6 +17,11 @@ void require_memory(const Device& device, std::int64_t bytes, std::string_view w
                                   remedy));
 }
 
+std::int64_t parameter_count(const TransformerConfig& config) {
+  const WeightCounts counts(config, !config.tied);
+  return counts.matrices + counts.vectors;
+}
+
 Compute parse_compute(std::string_view text) {
   if (text == "f32") return Compute::f32;
   if (text == "tf32") return Compute::tf32;
@@ -26,17 +33,19 @@ namespace {
 
 // The common element type of all matrices; f32, to which they are converted, if they differ.
 StoredType common_type(const Checkpoint& checkpoint) {
-  for (const StoredTensor* stored : {checkpoint.wpe, checkpoint.head})
-    if (stored->type != checkpoint.wte->type) return StoredType::f32;
+  const StoredType type = checkpoint.embedding->type;
+  std::vector<const StoredTensor*> matrices{checkpoint.head};
+  if (checkpoint.positions) matrices.push_back(checkpoint.positions);
   for (const Checkpoint::Layer& layer : checkpoint.layers)
-    for (const StoredTensor* stored : {layer.attn_weight, layer.proj_weight, layer.fc_weight, layer.out_weight})
-      if (stored->type != checkpoint.wte->type) return StoredType::f32;
-  return checkpoint.wte->type;
+    for (const StoredParts* const weight : {&layer.qkv, &layer.projection, &layer.up, &layer.down})
+      matrices.insert(matrices.end(), weight->begin(), weight->end());
+  const bool is_one = std::ranges::all_of(matrices, [&](const StoredTensor* stored) { return stored->type == type; });
+  return is_one ? type : StoredType::f32;
 }
 
 }  // namespace
 
-Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Computation computation, const Progress& progress,
+Model::Model(const Device& device, const Checkpoint& checkpoint, Computation computation, const Progress& progress,
            const FirstUse& first) {
   const bool invariant = computation.batch_invariant;
   const auto make = [&]<Element P>() -> std::shared_ptr<const Network> {
@@ -62,7 +71,7 @@ Gpt2::Gpt2(const Device& device, const Checkpoint& checkpoint, Computation compu
   }
 }
 
-Gpt2::Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Computation computation,
+Model::Model(const Device& device, const TransformerConfig& config, std::uint64_t seed, Computation computation,
            const FirstUse& first) {
   check(config);
   const bool invariant = computation.batch_invariant;
@@ -79,7 +88,7 @@ Gpt2::Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, C
   }
 }
 
-const Gpt2Config& Gpt2::config() const { return network_->config(); }
-const Device& Gpt2::device() const { return network_->device(); }
+const TransformerConfig& Model::config() const { return network_->config(); }
+const Device& Model::device() const { return network_->device(); }
 
 }  // namespace tessera::internal

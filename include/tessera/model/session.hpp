@@ -1,73 +1,16 @@
-// GPT-2: a model on a device, and sequences that grow in it. All computation is in the kernels of kernels.hpp.
+// Sequences that grow in a model. All computation is in the kernels of kernels.hpp.
 #pragma once
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "tessera/api/tensor.hpp"
-#include "tessera/model/checkpoint.hpp"
+#include "tessera/model/model.hpp"
 #include "tessera/model/sampling.hpp"
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
-
-/// The element type of matmul operands; accumulators are f32. With tf32, activations are f32 in memory; with bf16,
-/// activations and weights are bf16. Otherwise weights keep their type in memory.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // GCC takes a scoped name to hide the type of that name
-enum class Compute : std::uint8_t { f32, tf32, bf16 };
-#pragma GCC diagnostic pop
-/// "f32", "tf32" or "bf16"; Error otherwise.
-Compute parse_compute(std::string_view text);
-
-/// How a model computes.
-struct Computation {
-  Computation(Compute of = Compute::f32, bool invariant = false) : type(of), batch_invariant(invariant) {}
-  Compute type;
-  /// The logits of a text have the same bits whatever else is in the batch, and however the text was divided into calls
-  /// of append(). Steps take longer: sums have the order that suits many rows. With tf32 and weights of 16 bits,
-  /// all_logits() may differ from logits() in the last bits.
-  bool batch_invariant;
-};
-
-class Session;
-
-/// The first steps that a model will be used for.
-struct FirstUse {
-  int batch = 1;  ///< sequences of the session
-  /// Tokens of the longest sequence in each append(), in order: {128, 1} for a prompt of 128 and further tokens.
-  std::vector<int> lengths;
-  std::optional<Sampling> sampling = Sampling();  ///< follows the first append(); none: no token is sampled
-};
-
-/// A model ready to run: weights on a device, kernels traced. Immutable; sessions may share it.
-class Gpt2 {
- public:
-  /// Called while weights are read, with the part of the file read so far: increasing, above 0 and at most 1.
-  using Progress = std::function<void(double)>;
-
-  /// Reads the weights of a checkpoint into memory of the device; the file is not needed afterwards. On a GPU the
-  /// kernels of `first`, if it has lengths, are compiled meanwhile, by threads of the model that may work on after the
-  /// constructor returns and stop when the model ends. A session waits only for the kernels that it needs, and reports
-  /// their errors.
-  Gpt2(const Device& device, const Checkpoint& checkpoint, Computation = {}, const Progress& = {},
-       const FirstUse& first = {});
-  /// Random weights: matrices with standard deviation 0.02, norms the identity. Same seed, same model.
-  Gpt2(const Device& device, const Gpt2Config& config, std::uint64_t seed, Computation = {},
-       const FirstUse& first = {});
-
-  const Gpt2Config& config() const;
-  const Device& device() const;
-
-  class Network;
-
- private:
-  friend class Session;
-  std::shared_ptr<const Network> network_;
-};
 
 /// A batch of sequences with their keys and values: prompts of different lengths first, then one token each at a time.
 ///
@@ -77,7 +20,7 @@ class Gpt2 {
 class Session {
  public:
   /// Space for `batch` sequences of up to `capacity` positions; Error if the model has fewer.
-  Session(const Gpt2& model, int batch, int capacity);
+  Session(const Model& model, int batch, int capacity);
   ~Session();
   Session(Session&&) noexcept;
 
@@ -152,7 +95,7 @@ class Session {
   std::size_t index_of(int sequence) const;
 
   std::unique_ptr<State> state_;
-  Gpt2Config config_;
+  TransformerConfig config_;
   std::vector<std::size_t> appended_;  // tokens of each sequence with logits, 0 for others; empty: there are no logits
   bool failed_ = false;         // the last append() failed
 };

@@ -1,0 +1,56 @@
+// The names that families of models have in files: keys of config.json, tensors of the weights. A family whose parts
+// TransformerConfig has is one description here.
+#pragma once
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "model/settings.hpp"
+#include "tessera/model/config.hpp"
+
+namespace tessera::internal {
+
+struct FamilyNames {
+  struct Size {
+    std::string_view key;
+    std::int32_t TransformerConfig::*member;
+    std::int32_t most;
+  };
+  struct OldName {
+    std::string_view key, old;
+  };
+  /// The tensors of a layer's weights, behind the layer's prefix: several are side by side along the columns.
+  struct Layer {
+    using Parts = std::vector<std::string_view>;
+#define LAYER_VECTOR(member, size, initial, is_stored) Parts member = {};
+#define LAYER_MATRIX(member, rows, columns) Parts member = {};
+#include "model/layer_weights.def"
+  };
+
+  Family family;
+  std::string_view model_type;
+  std::vector<Size> sizes;
+  std::vector<OldName> old_names;   ///< keys that older files have instead
+  std::int32_t inner_of_width;      ///< the MLP's width, of the model's, where no key says it; 0: a key must
+  std::string_view epsilon;         ///< key of the norms' epsilon
+  /// Reads the parts of the model, but its sizes; Error for what no kernel computes.
+  void (*read)(const Settings& file, TransformerConfig& config);
+
+  std::string_view prefix;          ///< which all tensors but the head may have
+  std::string_view embedding, positions, last_norm, last_norm_bias;
+  std::string_view layer;           ///< prefix of a layer's tensors, with its number for {}
+  bool is_out_in;                   ///< are matrices stored as [out, in]?
+  std::vector<std::string_view> ignored;  ///< endings of a layer's tensors that are not weights
+  Layer weights;
+
+  /// The key of a size.
+  std::string_view key(std::int32_t TransformerConfig::*member) const;
+  /// Of a key; empty if it has none.
+  std::string_view old_name(std::string_view key) const;
+};
+
+const FamilyNames& names_of(Family family);
+/// Those of a file's model_type, GPT-2's if it has none; Error if it is unknown.
+const FamilyNames& names_of(const Settings& file);
+
+}  // namespace tessera::internal

@@ -1,0 +1,56 @@
+// A JSON object in a file, read key by key.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <initializer_list>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tessera::internal {
+
+constexpr std::int32_t min_token = std::numeric_limits<std::int32_t>::min();
+constexpr std::int32_t max_token = std::numeric_limits<std::int32_t>::max();
+
+/// "an integer from 1 to 7".
+std::string integers(std::int32_t least, std::int32_t most);
+
+/// Each error names file, key, value and what is expected.
+class Settings {
+ public:
+  explicit Settings(const std::filesystem::path& path);
+
+  const std::string& file() const { return file_; }
+  bool has(std::string_view key) const { return values_.contains(key); }
+  bool is(std::string_view key, std::string_view text) const { return has(key) && values_[key] == text; }
+  /// Present, and not null.
+  bool sets(std::string_view key) const { return has(key) && !values_[key].is_null(); }
+  /// The object at a key; its errors name the key, too.
+  Settings at(std::string_view key) const;
+
+  std::int32_t integer(std::string_view key, std::int32_t least, std::int32_t most) const;
+  /// One integer or an array of them.
+  std::vector<std::int32_t> integers_at(std::string_view key, std::int32_t least, std::int32_t most) const;
+  double number(std::string_view key) const;
+  bool boolean(std::string_view key) const;
+  std::string text(std::string_view key) const;
+  /// Requires a string that is one of `allowed`.
+  void require_one_of(std::string_view key, std::initializer_list<std::string_view> allowed) const;
+  void require_flag(std::string_view key, bool required) const;
+  /// True unless it is null, false, the number `off`, or empty.
+  bool turns_on(std::string_view key, double off) const;
+  [[noreturn]] void refuse(std::string_view key, std::string_view expected) const;
+
+ private:
+  Settings(std::string file, nlohmann::json values) : file_(std::move(file)), values_(std::move(values)) {}
+  const nlohmann::json& value(std::string_view key, std::string_view expected) const;
+  std::int32_t integer(std::string_view key, const nlohmann::json& found, std::int32_t least, std::int32_t most) const;
+  [[noreturn]] void refuse(std::string_view key, const nlohmann::json& found, std::string_view expected) const;
+
+  std::string file_;
+  nlohmann::json values_;
+};
+
+}  // namespace tessera::internal
