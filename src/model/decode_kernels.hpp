@@ -102,6 +102,7 @@ auto linear_append(MatmulTiles tiles, int group = 1, bool deterministic = false)
   return kernel("linear_append",
                 [=](In<A, 2> x, In<W, 2> w, In<f32, 1> bias, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
     require(x.extent(1) == w.extent(0), "inner extents agree");
+    if (group > 1) require(w.extent(1) % ((group + 2) * tiles.n) == 0, "tiles divide the columns of keys");
     Index parts = cdiv(w.extent(1), (group + 2) * tiles.n);
     auto [m, n] = blocks(cdiv(x.extent(0), tiles.m), (group + 2) * parts);
     store_qkv<A>(cast<A>(matmul<P>(x, w, m, n, tiles, deterministic) + load(bias, {n}, {tiles.n})), to, past, count, m,

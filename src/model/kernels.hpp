@@ -140,6 +140,7 @@ auto linear_qkv(MatmulTiles tiles, int group = 1, bool deterministic = false) {
   return kernel("linear_qkv",
                 [=](In<A, 3> x, In<W, 3> w, In<f32, 2> bias, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
     require(x.extent(2) == w.extent(0), "inner extents agree");
+    if (group > 1) require(w.extent(2) % tiles.n == 0, "tiles divide the columns of keys");
     if (deterministic) hints({.deterministic = true});
     Index across = cdiv(w.extent(2), tiles.n);
     auto [t, n, b] = blocks(cdiv(x.extent(1), tiles.m), (group + 2) * across, x.extent(0));

@@ -39,12 +39,13 @@ struct RowKernels {
   using A = kernels::Activations<P>;
   decltype(kernels::layer_norm<A>(0, {})) norm;
   decltype(kernels::linear<P, W>({})) qkv;
-  decltype(kernels::linear_qkv<P, W>({})) qkv_to_cache;
+  // For tiles of rows of one sequence, unless they do not divide the columns of keys.
+  std::optional<decltype(kernels::linear_qkv<P, W>({}))> qkv_to_cache;
   // For one position of each sequence, on a GPU.
   std::optional<decltype(kernels::linear_append<P, W>({}))> append;
   decltype(kernels::decode_attend<P>(0, 0, {})) attend;
   decltype(kernels::linear_gelu<P, W>({})) up;
-  decltype(kernels::linear<P, W>({})) gate_and_up;  // of an MLP with a gate
+  std::optional<decltype(kernels::linear<P, W>({}))> gate_and_up;  // of an MLP with a gate
   decltype(kernels::linear_residual<P, W>({})) project, down;
   std::optional<decltype(kernels::decode_residual<P, W>(0, 0, 0))> project_few, down_few;  // faster for so few rows
 };
@@ -188,8 +189,15 @@ class KernelsByRows {
     const bool appends = device_.info().arch && !target_.rotary &&
                          (target_.batch_invariant ? columns : 2 * columns) >= of_qkv.n;
     std::lock_guard lock(mutex_);
+    std::optional<decltype(kernels::linear_qkv<P, W>({}))> qkv_to_cache;
+    if (group_of(config_) == 1)
+      qkv_to_cache = linear_qkv_[of_qkv];
+    else if (2 * columns >= of_qkv.n)
+      qkv_to_cache = linear_qkv_[{of_qkv.m, columns, of_qkv.k}];
     std::optional<decltype(kernels::linear_append<P, W>({}))> append;
     if (appends) append = linear_append_[{of_qkv.m, columns, of_qkv.k}];
+    std::optional<decltype(kernels::linear<P, W>({}))> gate_and_up;
+    if (config_.gated) gate_and_up = linear_[tiles(config_.up_width(), c)];
     const auto few = [&](std::int64_t k) {
       const MatmulTiles block{rows_of_block, columns_of_block(target_, rows, static_cast<int>(c), static_cast<int>(k)),
                               static_cast<int>(k)};
@@ -197,11 +205,11 @@ class KernelsByRows {
     };
     return {norm_[norm_tiles(target_, rows)],
             linear_[of_qkv],
-            linear_qkv_[of_qkv],
+            std::move(qkv_to_cache),
             std::move(append),
             decode_attend_[key_tiles(target_, rows * config_.heads)],
             linear_activated_[tiles(inner, c, MatmulFamily::activated)],
-            linear_[tiles(config_.up_width(), c)],
+            std::move(gate_and_up),
             linear_residual_[tiles(c, queries, MatmulFamily::residual)],
             linear_residual_[tiles(c, inner, MatmulFamily::residual)],
             few(queries),
@@ -262,7 +270,7 @@ class KernelsByRows {
   ByTiles<decltype(kernels::layer_norm<A>(0, {})), NormTiles> norm_{
       [this](NormTiles tiles) { return kernels::layer_norm<A>(config_.width, tiles, config_.norm); }};
   ByTiles<decltype(RowKernels<P, W>::qkv)> linear_{made_by(kernels::linear<P, W>)};
-  ByTiles<decltype(RowKernels<P, W>::qkv_to_cache)> linear_qkv_{by_group(kernels::linear_qkv<P, W>)};
+  ByTiles<decltype(kernels::linear_qkv<P, W>({}))> linear_qkv_{by_group(kernels::linear_qkv<P, W>)};
   ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{by_group(kernels::linear_append<P, W>)};
   ByTiles<decltype(RowKernels<P, W>::up)> linear_activated_{[this](MatmulTiles tiles) {
     return kernels::linear_activated<P, W>(config_.activation, tiles, target_.batch_invariant);

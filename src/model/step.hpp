@@ -309,7 +309,7 @@ class Step {
     };
     if (few && few->qkv) return append(*few->qkv);
     if (tiles_are_of_sequences())
-      return to.add(of_rows_.qkv_to_cache, by_sequence(normed_), by_groups(block.qkv),
+      return to.add(*of_rows_.qkv_to_cache, by_sequence(normed_), by_groups(block.qkv),
                     block.qkv_bias.reshaped(std::array{block.qkv_bias.size() / config().key_width(),
                                                        std::int64_t{config().key_width()}}),
                     memory_.past, memory_.count, outputs);
@@ -330,7 +330,7 @@ class Step {
     to.add(of_rows_.norm, x_, block.mlp_norm, block.mlp_norm_bias, normed_, config().epsilon);
     if (few && few->up) return to.add(*few->up, normed_, block.up, block.up_bias, inner_);
     if (!config().gated) return to.add(of_rows_.up, normed_, block.up, block.up_bias, inner_);
-    to.add(of_rows_.gate_and_up, normed_, block.up, block.up_bias, gate_and_up);
+    to.add(*of_rows_.gate_and_up, normed_, block.up, block.up_bias, gate_and_up);
     to.add(*network_.kernels().multiply_by_gate, gate_and_up, inner_);
   }
 
@@ -359,7 +359,7 @@ class Step {
   bool tiles_are_of_sequences() const {
     constexpr std::int64_t rows = 128;
     const std::int64_t padded = (length_ + rows - 1) / rows * rows;
-    return network_.is_on_gpu() && !is_rotary() && (batch_ == 1 || padded * 8 <= length_ * 9) && length_ > 1;
+    return network_.is_on_gpu() && !is_rotary() && of_rows_.qkv_to_cache && (batch_ == 1 || padded * 8 <= length_ * 9) && length_ > 1;
   }
   /// A weight [C,Q+2K] as [C,G+2,K].
   Tensor<W, 3> by_groups(const Tensor<W, 2>& weight) const {
