@@ -16,7 +16,7 @@
 
 #include "common/declared.hpp"
 #include "common/program.hpp"
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 #include "tessera/graph/error.hpp"
 
 #ifndef TESSERA_VERSION

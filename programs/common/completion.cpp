@@ -5,7 +5,7 @@
 #include <cctype>
 
 #include "common/declared.hpp"
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {

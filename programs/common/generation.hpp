@@ -8,8 +8,8 @@
 #include "common/draft_gain.hpp"
 #include "common/timings.hpp"
 #include "tessera/model/draft_model.hpp"
-#include "tessera/model/session.hpp"
 #include "tessera/model/prompt_lookup.hpp"
+#include "tessera/model/session.hpp"
 
 namespace tessera::internal {
 

@@ -16,7 +16,7 @@
 
 #include "common/progress.hpp"
 #include "jit/options/files.hpp"
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 #include "tessera/model/hub.hpp"
 #include "tessera/model/utf8.hpp"
 

@@ -9,8 +9,8 @@
 
 #include "c/handles.hpp"
 #include "tessera/model/checkpoint.hpp"
-#include "tessera/model/session.hpp"
 #include "tessera/model/hub.hpp"
+#include "tessera/model/session.hpp"
 #include "tessera/model/tokenizer.hpp"
 
 using namespace tessera::internal;

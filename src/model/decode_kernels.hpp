@@ -51,13 +51,14 @@ auto decode_qkv(int width, int rows, int columns, const QkvWidths& of, Norm norm
   });
 }
 
-/// The same for one row, with queries and keys rotated (see rotate_append). A CTA has `columns` / 2 columns of each half of a head.
+/// The same for one row, with queries and keys rotated (see rotate_append). A CTA has `columns` / 2 columns of each
+/// half of a head.
 template <Element P, Element W>
 auto decode_rotated_qkv(int width, int columns, const QkvWidths& of, Norm norm) {
   using A = Activations<P>;
-  return kernel("decode_rotated_qkv", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w,
-                                          In<f32, 1> bias, In<f32, 2> rotation, In<i32, 1> past, In<i32, 1> count,
-                                          List<Out<A, 3>, 3> to, Scalar<f32> epsilon) {
+  return kernel("decode_rotated_qkv",
+                [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, In<f32, 2> rotation,
+                    In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to, Scalar<f32> epsilon) {
     require(w.extent(1) == of.all(), "queries, keys and values side by side");
     const int wide = columns / 2, parts = of.head / 2 / wide;  // tiles of a half
     auto [b, n] = blocks(x.extent(0), of.all() / columns);
@@ -116,9 +117,9 @@ struct Attended {
   Tile<f32, 3> sums, top, norm;
 };
 
-/// The query of head h of sequence b over the keys and values of head h / group, in tiles of `keys` positions: `part`, part + parts, ... Key i of a tile
-/// belongs to group i mod `groups`, and each group, a few lanes of a warp, has an online softmax of its own: so warps
-/// exchange nothing until the end.
+/// The query of head h of sequence b over the keys and values of head h / group, in tiles of `keys` positions: `part`,
+/// part + parts, ... Key i of a tile belongs to group i mod `groups`, and each group, a few lanes of a warp, has an
+/// online softmax of its own: so warps exchange nothing until the end.
 template <Element A>
 Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values, const Index& length, const Index& b,
                 const Index& h, const Index& part, int d, int group, int parts, const KeyTiles& tiles,

@@ -1,8 +1,8 @@
-// Every kernel of a transformer, written in the language. Nothing here depends on a device, and nothing elsewhere in the
-// model computes.
+// Every kernel of a transformer, written in the language. Nothing here depends on a device, and nothing elsewhere in
+// the model computes.
 //
-// Shapes: B sequences, T new positions each (padded to the longest), C wide, H heads of d, V tokens, P positions. Q = H d
-// columns of queries; K columns of keys, and of values, which have G times fewer heads: Q = G K.
+// Shapes: B sequences, T new positions each (padded to the longest), C wide, H heads of d, V tokens, P positions. Q = H
+// d columns of queries; K columns of keys, and of values, which have G times fewer heads: Q = G K.
 //   P   element type of the operands of matmuls: f32, tf32 or bf16; accumulators are f32
 //   A   element type of activations in memory: P, or f32 for tf32, which is never stored in memory
 //   W   element type of the weights in memory
@@ -24,8 +24,8 @@ namespace tessera::internal::kernels {
 template <Element P>
 using Activations = std::conditional_t<std::same_as<P, tf32>, f32, P>;
 
-/// The activation of the MLP. Of the exact GELU, by erf, only x / 2 is kept of x, because registers are few: erfc, which
-/// is accurate below -4, would spill in matmuls.
+/// The activation of the MLP. The exact GELU, by erf, keeps only x / 2, because registers are few: erfc, which is
+/// accurate below -4, would spill in matmuls.
 inline Tile<f32, 2> activated(Activation activation, TileExpr auto const& e) {
   Tile x = e;
   if (activation == Activation::gelu_tanh) return gelu_tanh(x);
@@ -34,7 +34,7 @@ inline Tile<f32, 2> activated(Activation activation, TileExpr auto const& e) {
   Tile half = x * 0.5f;
   return fma(half, erf(half * 1.4142135623730951f), half);
 }
-/// Of kernels with an activation: "linear_gelu".
+/// The name of a kernel with an activation: "linear_gelu".
 inline std::string name_with(std::string_view name, Activation activation) {
   constexpr std::string_view names[] = {"gelu", "exact_gelu", "silu", "relu"};
   return std::string(name) + "_" + std::string(names[static_cast<std::size_t>(activation)]);
@@ -84,7 +84,8 @@ auto embed(int width, int rows, Positions kind = Positions::learned) {
 /// y [rows,C] = norm of x.
 template <Element A>
 auto layer_norm(int width, NormTiles tiles, Norm norm = Norm::layer) {
-  return kernel(norm == Norm::rms ? "rms_norm" : "layer_norm", [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y, Scalar<f32> epsilon) {
+  return kernel(norm == Norm::rms ? "rms_norm" : "layer_norm",
+                [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y, Scalar<f32> epsilon) {
     require(x.extent(1) == width, "rows as wide as the kernel was made for");
     if (tiles.warps > 0) hints({.warps = tiles.warps});
     const int columns = std::max(tiles.columns, width);
@@ -240,8 +241,8 @@ inline HeadHalves rotate(const HeadHalves& x, const Tile<f32, 2>& cosine, const 
 /// then the sines.
 template <Element A>
 auto rotate_append(int heads, int key_heads, int d, int rows) {
-  return kernel("rotate_append", [=](In<A, 3> qkv, In<f32, 2> rotation, In<i32, 1> past, In<i32, 1> count,
-                                     List<Out<A, 3>, 3> to) {
+  return kernel("rotate_append",
+                [=](In<A, 3> qkv, In<f32, 2> rotation, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
     require(qkv.extent(2) == (heads + 2 * key_heads) * d, "queries, keys and values side by side");
     const int half = d / 2;
     auto [t, h, b] = blocks(cdiv(qkv.extent(1), rows), heads + 2 * key_heads, qkv.extent(0));
@@ -249,11 +250,14 @@ auto rotate_append(int heads, int key_heads, int d, int rows) {
     Index head = h - where(which == 0, 0, heads + (which - 1) * key_heads);
     Tile before = item(load(past, {b}, {1}));
     Tile position = before + t * rows + iota({rows}, 0);
-    const auto half_of = [&](int i) { return cast<f32>(reshape(load(qkv, {b, t, 2 * h + i}, {1, rows, half}), {rows, half})); };
-    auto [left, right] = rotate({half_of(0), half_of(1)}, where(which < 2, gather(rotation, position, {0}, {half}), 1.0f),
-                                where(which < 2, gather(rotation, position, {1}, {half}), 0.0f));
-    const auto rows_of = to[which].slice(1, where(which == 0, 0, before),
-                                         where(which == 0, qkv.extent(1), item(load(count, {b}, {1}))));
+    const auto half_of = [&](int i) {
+      return cast<f32>(reshape(load(qkv, {b, t, 2 * h + i}, {1, rows, half}), {rows, half}));
+    };
+    auto [left, right] =
+        rotate({half_of(0), half_of(1)}, where(which < 2, gather(rotation, position, {0}, {half}), 1.0f),
+               where(which < 2, gather(rotation, position, {1}, {half}), 0.0f));
+    const auto rows_of =
+        to[which].slice(1, where(which == 0, 0, before), where(which == 0, qkv.extent(1), item(load(count, {b}, {1}))));
     store(rows_of, {b, t, 2 * head}, reshape(cast<A>(left), {1, rows, half}));
     store(rows_of, {b, t, 2 * head + 1}, reshape(cast<A>(right), {1, rows, half}));
   });

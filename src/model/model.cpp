@@ -46,7 +46,7 @@ StoredType common_type(const Checkpoint& checkpoint) {
 }  // namespace
 
 Model::Model(const Device& device, const Checkpoint& checkpoint, Computation computation, const Progress& progress,
-           const FirstUse& first) {
+             const FirstUse& first) {
   const bool invariant = computation.batch_invariant;
   const auto make = [&]<Element P>() -> std::shared_ptr<const Network> {
     switch (common_type(checkpoint)) {
@@ -72,7 +72,7 @@ Model::Model(const Device& device, const Checkpoint& checkpoint, Computation com
 }
 
 Model::Model(const Device& device, const TransformerConfig& config, std::uint64_t seed, Computation computation,
-           const FirstUse& first) {
+             const FirstUse& first) {
   check(config);
   const bool invariant = computation.batch_invariant;
   switch (computation.type) {

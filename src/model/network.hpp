@@ -41,8 +41,8 @@ struct Block {
 template <Element P, Element W>
 class TypedNetwork final : public Model::Network {
  public:
-  TypedNetwork(const Device& device, const Checkpoint& checkpoint, bool batch_invariant, const Model::Progress& progress,
-               const FirstUse& first)
+  TypedNetwork(const Device& device, const Checkpoint& checkpoint, bool batch_invariant,
+               const Model::Progress& progress, const FirstUse& first)
       : TypedNetwork(device, checkpoint.config, batch_invariant, checkpoint.head != checkpoint.embedding) {
     const WeightLoader loader(device, checkpoint.file, progress);
     const TransformerConfig& c = config();
@@ -151,8 +151,7 @@ class TypedNetwork final : public Model::Network {
   static Tensor<f32, 2> rotation_of(const Device& device, const TransformerConfig& config) {
     const int half = config.head_width() / 2;
     std::vector<double> frequencies;
-    for (int i = 0; i < half; ++i)
-      frequencies.push_back(std::pow(config.rotary_base, -static_cast<double>(i) / half));
+    for (int i = 0; i < half; ++i) frequencies.push_back(std::pow(config.rotary_base, -static_cast<double>(i) / half));
     std::vector<float> values;
     values.reserve(static_cast<std::size_t>(config.positions) * static_cast<std::size_t>(2 * half));
     for (int position = 0; position < config.positions; ++position) {

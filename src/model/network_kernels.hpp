@@ -58,9 +58,7 @@ constexpr int columns_of_logits(int vocab) { return ceil_div(vocab, 64) * 64; }
 inline kernels::QkvWidths qkv_widths(const TransformerConfig& config) {
   return {config.query_width(), config.key_width(), config.head_width()};
 }
-inline kernels::Mlp mlp_of(const TransformerConfig& config) {
-  return {config.activation, config.gated, config.inner};
-}
+inline kernels::Mlp mlp_of(const TransformerConfig& config) { return {config.activation, config.gated, config.inner}; }
 /// Heads of queries that share one of keys.
 inline int group_of(const TransformerConfig& config) { return config.heads / config.keys(); }
 
@@ -172,10 +170,7 @@ class KernelsByRows {
  public:
   /// `along_k`: the weights [K,N] of layers are contiguous along K.
   KernelsByRows(const Device& device, const TransformerConfig& config, const TileTarget& target, bool along_k)
-      : device_(device),
-        config_(config),
-        target_(target),
-        along_k_(along_k) {}
+      : device_(device), config_(config), target_(target), along_k_(along_k) {}
 
   RowKernels<P, W> for_rows(std::int64_t rows) {
     const std::int64_t c = config_.width, inner = config_.inner, queries = config_.query_width();
@@ -186,8 +181,8 @@ class KernelsByRows {
     MatmulTiles of_qkv = tiles(config_.qkv_width(), c);
     const int columns = static_cast<int>(std::gcd(config_.key_width(), of_qkv.n));
     // Tiles of half the columns may need other instructions than those of a prompt.
-    const bool appends = device_.info().arch && !target_.rotary &&
-                         (target_.batch_invariant ? columns : 2 * columns) >= of_qkv.n;
+    const bool appends =
+        device_.info().arch && !target_.rotary && (target_.batch_invariant ? columns : 2 * columns) >= of_qkv.n;
     std::lock_guard lock(mutex_);
     std::optional<decltype(kernels::linear_qkv<P, W>({}))> qkv_to_cache;
     if (group_of(config_) == 1)
@@ -278,8 +273,7 @@ class KernelsByRows {
   ByTiles<decltype(RowKernels<P, W>::down)> linear_residual_{made_by(kernels::linear_residual<P, W>)};
   ByTiles<decltype(kernels::decode_residual<P, W>(0, 0, 0))> residual_blocks_{
       [](MatmulTiles tiles) { return kernels::decode_residual<P, W>(tiles.k, tiles.m, tiles.n); }};
-  ByTiles<decltype(kernels::decode_attend<P>(0, 0, {})), KeyTiles> decode_attend_{
-      [this](KeyTiles tiles) {
+  ByTiles<decltype(kernels::decode_attend<P>(0, 0, {})), KeyTiles> decode_attend_{[this](KeyTiles tiles) {
     return kernels::decode_attend<P>(config_.heads, config_.head_width(), tiles, group_of(config_));
   }};
   ByTiles<decltype(kernels::greedy_head<P, W>({}, 0))> greedy_heads_{

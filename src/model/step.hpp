@@ -251,8 +251,8 @@ class Step {
   Sequence of_any() const {
     const auto& kernels = network_.kernels();
     const std::int64_t rows = batch_ * length_;
-    const Few few = length_ == 1 && batch_ <= rows_of_block && network_.batch_kernels() ? &*network_.batch_kernels()
-                                                                                        : nullptr;
+    const Few few =
+        length_ == 1 && batch_ <= rows_of_block && network_.batch_kernels() ? &*network_.batch_kernels() : nullptr;
     // Queries alone, if keys and values go to the cache at once. Those of one position are where the last norm writes
     // behind all layers.
     const bool appends =
@@ -310,8 +310,8 @@ class Step {
     if (few && few->qkv) return append(*few->qkv);
     if (tiles_are_of_sequences())
       return to.add(*of_rows_.qkv_to_cache, by_sequence(normed_), by_groups(block.qkv),
-                    block.qkv_bias.reshaped(std::array{block.qkv_bias.size() / config().key_width(),
-                                                       std::int64_t{config().key_width()}}),
+                    block.qkv_bias.reshaped(
+                        std::array{block.qkv_bias.size() / config().key_width(), std::int64_t{config().key_width()}}),
                     memory_.past, memory_.count, outputs);
     if (appends) return append(*of_rows_.append);
     to.add(of_rows_.qkv, normed_, block.qkv, block.qkv_bias, qkv);
@@ -346,8 +346,8 @@ class Step {
   Sequence ended() const {
     const auto& kernels = network_.kernels();
     Sequence made(device());
-    made.add(kernels.last_norm, by_sequence(x_), memory_.count, network_.last_norm, network_.last_norm_bias, memory_.last,
-             config().epsilon);
+    made.add(kernels.last_norm, by_sequence(x_), memory_.count, network_.last_norm, network_.last_norm_bias,
+             memory_.last, config().epsilon);
     const auto greedy = network_.greedy_kernels(batch_);
     const Tensor<i32, 2> tokens(device(), {batch_, greedy.parts});
     const Tensor<f32, 2> scores(device(), {batch_, greedy.parts});
@@ -359,7 +359,8 @@ class Step {
   bool tiles_are_of_sequences() const {
     constexpr std::int64_t rows = 128;
     const std::int64_t padded = (length_ + rows - 1) / rows * rows;
-    return network_.is_on_gpu() && !is_rotary() && of_rows_.qkv_to_cache && (batch_ == 1 || padded * 8 <= length_ * 9) && length_ > 1;
+    return network_.is_on_gpu() && !is_rotary() && of_rows_.qkv_to_cache &&
+           (batch_ == 1 || padded * 8 <= length_ * 9) && length_ > 1;
   }
   /// A weight [C,Q+2K] as [C,G+2,K].
   Tensor<W, 3> by_groups(const Tensor<W, 2>& weight) const {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/model/utf8.hpp"
 

@@ -116,7 +116,8 @@ DecodeTiles decode_tiles(const TileTarget& target) {
   const int head = most(width, 16, 64), products = target.gated ? 2 : 1;
   return {.qkv = columns(qkv_width, target.rotary ? 2 : 1, divides_qkv),
           .up = columns(products * target.inner, products,
-                        [&](int wide) { return target.inner % (wide / products) == 0; }) / products,
+                        [&](int wide) { return target.inner % (wide / products) == 0; }) /
+                products,
           .normalizes = has_rows_in_registers && batch_qkv > 0 && batch_up > 0,
           .batch_qkv = batch_qkv,
           .batch_up = batch_up,
@@ -165,7 +166,9 @@ NormTiles norm_tiles(const TileTarget& target, std::int64_t rows) {
   return {.rows = 1, .warps = warps, .columns = ceil_div(target.width, 128 * warps) * (128 * warps)};
 }
 
-int columns_of_gate(const TileTarget& target, int inner) { return std::min(power_at_least(inner), target.gpu ? 2048 : 4096); }
+int columns_of_gate(const TileTarget& target, int inner) {
+  return std::min(power_at_least(inner), target.gpu ? 2048 : 4096);
+}
 
 int copy_rows(const TileTarget& target) {
   return target.gpu ? power_at_most(std::clamp(4096 / target.width, 1, 64)) : 8;

@@ -23,8 +23,8 @@ struct TileTarget {
   ElementType operands{};  ///< of matmuls: f32, tf32 or bf16
   int width = 0, head_width = 0, inner = 0;
   int query_width = 0, key_width = 0;  ///< columns of queries, and of keys and of values; 0: the width
-  bool rotary = false;           ///< are queries and keys rotated?
-  bool gated = false;            ///< has the MLP a gate?
+  bool rotary = false;                 ///< are queries and keys rotated?
+  bool gated = false;                  ///< has the MLP a gate?
   int shared_bytes = 227 * 1024;  ///< of shared memory that a CTA may have
   bool spare_registers = true;    ///< beside matmuls; ptxas leaves fewer from sm_100 on
   std::int64_t seen = 1024;       ///< mean number of keys that a query sees

@@ -13,7 +13,7 @@
 #include <tuple>
 #include <utility>
 
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/model/utf8.hpp"
 

@@ -206,9 +206,7 @@ class WeightMaker {
   }
   Tensor<f32, 1> vector(std::int64_t size, float value) {
     const Tensor<f32, 1> weights(device_, {size});
-    fills_.push_back([=, this] {
-      fill_with(weights, value, stream_);
-    });
+    fills_.push_back([=, this] { fill_with(weights, value, stream_); });
     return weights;
   }
   void finish() {

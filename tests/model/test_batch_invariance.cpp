@@ -160,7 +160,7 @@ TEST_CASE("kernels of a batch-invariant model are the same for all numbers of ro
     CHECK_FALSE((of_rows.project_few || of_rows.down_few));
     return std::vector{
         text(of_rows.norm), text(of_rows.qkv),     text(*of_rows.qkv_to_cache), text(of_rows.up),
-        text(of_rows.down), text(of_rows.project), text(greedy.head),          text(kernels.head_for_rows<f32>(rows))};
+        text(of_rows.down), text(of_rows.project), text(greedy.head),           text(kernels.head_for_rows<f32>(rows))};
   };
   const auto one = texts(1);
   for (std::size_t i = 1; i < one.size(); ++i) CHECK(one[i].find("deterministic") != std::string::npos);

@@ -219,7 +219,8 @@ TEST_CASE("config.json of a Llama", "[model]") {
   const TransformerConfig biases = read_config(root / "tests/data/llama-biases");
   CHECK((biases.qkv_bias && biases.projection_bias && biases.mlp_bias && biases.tied));
   CHECK((biases.activation == Activation::gelu && biases.head_width() == 16 && biases.query_width() == 64));
-  CHECK(parameter_count(biases) == 61 * 40 + 40 + 2 * (2 * 40 + 40 * 128 + 128 + 64 * 40 + 40 + 40 * 144 + 144 + 72 * 40 + 40));
+  CHECK(parameter_count(biases) ==
+        61 * 40 + 40 + 2 * (2 * 40 + 40 * 128 + 128 + 64 * 40 + 40 + 40 * 144 + 144 + 72 * 40 + 40));
 
   TempDir folder;
   const auto config = nlohmann::json::parse(read_text(root / "tests/data/llama-odd/config.json"));
@@ -238,8 +239,8 @@ TEST_CASE("config.json of a Llama", "[model]") {
   CHECK(with("head_dim", nullptr).head_width() == 12);
   CHECK(with("num_key_value_heads", absent).keys() == 4);
   CHECK(with("rms_norm_eps", absent).epsilon == 1e-6f);
-  const auto refused = [&](std::string_view key, const nlohmann::json& value,
-                           std::initializer_list<std::string_view> parts) {
+  const auto refused =
+      [&](std::string_view key, const nlohmann::json& value, std::initializer_list<std::string_view> parts) {
     const std::string message = error_of([&] { with(key, value); });
     INFO(message);
     CHECK(says(message, {(folder.path() / "config.json").native()}));
@@ -283,11 +284,17 @@ TEST_CASE("weights of a Llama are found by its names, in parts", "[model]") {
     return error_of([&] { Checkpoint::open(folder.path()); });
   };
   const std::string layer_0 = "model.layers.0.";
-  CHECK(says(refusal([&](auto& t) { std::erase_if(t, [&](const auto& one) { return one.name == layer_0 + "mlp.up_proj.weight"; }); }),
+  CHECK(says(refusal([&](auto& t) {
+               std::erase_if(t, [&](const auto& one) { return one.name == layer_0 + "mlp.up_proj.weight"; });
+             }),
              {"missing: layers.0.mlp.up_proj.weight"}));
-  CHECK(says(refusal([&](auto& t) { named(t, layer_0 + "self_attn.k_proj.weight").shape = {48, 24}; }),
+  CHECK(says(refusal([&](auto& t) {
+               named(t, layer_0 + "self_attn.k_proj.weight").shape = {48, 24};
+             }),
              {"layers.0.self_attn.k_proj.weight [48, 24], not [24, 48]"}));
-  CHECK(says(refusal([&](auto& t) { t.push_back({layer_0 + "self_attn.q_proj.bias", StoredType::f32, {48}, zeros(4 * 48)}); }),
+  CHECK(says(refusal([&](auto& t) {
+               t.push_back({layer_0 + "self_attn.q_proj.bias", StoredType::f32, {48}, zeros(4 * 48)});
+             }),
              {"unknown: 'model.layers.0.self_attn.q_proj.bias'"}));
   CHECK(refusal([&](auto& t) {
           t.push_back({layer_0 + "self_attn.rotary_emb.inv_freq", StoredType::f32, {6}, zeros(4 * 6)});

@@ -73,7 +73,8 @@ void compare(const Device& device, const TransformerConfig& config, Compute comp
 }
 
 /// Sequences of different lengths, some of which get no token in some steps, against each of them alone on the CPU.
-void compare_batch(const Device& device, const TransformerConfig& config, Compute compute, std::size_t batch, double bound) {
+void compare_batch(const Device& device, const TransformerConfig& config, Compute compute, std::size_t batch,
+                   double bound) {
   const Model model(device, config, 3, compute), reference(Device::cpu(), config, 3, compute);
   Session session(model, static_cast<int>(batch), 80);
   std::vector<Tokens> texts(batch);
@@ -218,8 +219,7 @@ void compare_rows(const Device& device, int batch, int k, int n, int rows) {
   on_in.copy_from(as_bf16(in)), on_w.copy_from(as_bf16(w)), on_bias.copy_from(bias), x.copy_from(before);
   const Tensor<bf16, 2> weights = on_w.permuted({1, 0});
   launch(device.stream(), kernels::decode_residual<bf16, bf16>(k, rows, 8), on_in, weights, on_bias, x);
-  launch(device.stream(), kernels::decode_linear<bf16, bf16>(k, rows, 16, {}), on_in,
-         weights, on_bias, y);
+  launch(device.stream(), kernels::decode_linear<bf16, bf16>(k, rows, 16, {}), on_in, weights, on_bias, y);
   std::vector<float> sums, activated;
   for (int b = 0; b < batch; ++b)
     for (int j = 0; j < n; ++j) {
@@ -375,8 +375,7 @@ void check_decode_kernels(int width, int heads, Arch arch) {
     check(kernels::decode_up<P, W>(width, rows_of_block, tiles.batch_up, exact), 3, false);
   }
   if (tiles.batch_qkv > 0) check(kernels::decode_append<P, W>(width, rows_of_block, tiles.batch_qkv, qkv), 1, false);
-  if (tiles.batch_up > 0)
-    check(kernels::decode_linear<P, W>(width, rows_of_block, tiles.batch_up, exact), 1, false);
+  if (tiles.batch_up > 0) check(kernels::decode_linear<P, W>(width, rows_of_block, tiles.batch_up, exact), 1, false);
   for (const int rows : {2, 32, 64})
     for (const int k : {width, 4 * width})
       if (const int columns = columns_of_block(target, rows, width, k); columns > 0)
@@ -424,8 +423,9 @@ void check_rotary_kernels(const TransformerConfig& config, Arch arch) {
   const kernels::Mlp mlp = mlp_of(config);
   check(kernels::decode_rotated_qkv<P, W>(config.width, tiles.qkv, qkv_widths(config), config.norm), 3);
   check(kernels::decode_up<P, W>(config.width, 1, tiles.up, mlp, config.norm), 3);
-  check(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, part_key_tiles(target), group_of(config)),
-        -1);
+  check(
+      kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, part_key_tiles(target), group_of(config)),
+      -1);
   check(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project), 3);
   check(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm), -1);
   check(kernels::rotate_append<A>(config.heads, config.keys(), config.head_width(), copy_rows(target)), -1, false);

@@ -11,8 +11,8 @@
 #include "support/small_model.hpp"
 #include "support/support.hpp"
 #include "tessera/model/draft_model.hpp"
-#include "tessera/model/session.hpp"
 #include "tessera/model/prompt_lookup.hpp"
+#include "tessera/model/session.hpp"
 
 namespace test_drafts {
 

@@ -10,7 +10,7 @@
 #include <limits>
 #include <optional>
 
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 #include "support/catch.hpp"
 #include "support/support.hpp"
 #include "tessera/model/safetensors.hpp"

@@ -53,7 +53,8 @@ class Table {
       const auto product = [&](std::string_view kernel) { return fmt::format("{}-{}-{}", kernel, m, type); };
       add(product("linear"), [=] { return kernels::linear<P, W>(tiles); });
       add(product("linear_gelu"), [=] { return kernels::linear_gelu<P, W>(tiles); });
-      if (m == 1 || m == 64) add(product("linear_exact_gelu"), [=] { return kernels::linear_activated<P, W>(Activation::gelu, tiles); });
+      if (m == 1 || m == 64)
+        add(product("linear_exact_gelu"), [=] { return kernels::linear_activated<P, W>(Activation::gelu, tiles); });
       add(product("linear_residual"), [=] { return kernels::linear_residual<P, W>(tiles); });
       add(product("lm_head"), [=] { return kernels::lm_head<P, W>(head); });
     }
@@ -77,8 +78,9 @@ class Table {
                [=] { return kernels::decode_project<P, W>(heads, head_width, tiles.parts, tiles.project); });
     add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, vocab, tiles.head, tiles.rounds); });
     add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.up, {}); });
-    add_decode("decode_rotated_qkv", 3,
-               [=] { return kernels::decode_rotated_qkv<P, W>(width, 8, {width, width / 3, head_width}, Norm::rms); });
+    add_decode("decode_rotated_qkv", 3, [=] {
+      return kernels::decode_rotated_qkv<P, W>(width, 8, {width, width / 3, head_width}, Norm::rms);
+    });
     add_decode("decode_up-gated", 3, [=] {
       return kernels::decode_up<P, W>(width, 1, 8, {.activation = Activation::silu, .gated = true, .inner = 4 * width},
                                       Norm::rms);
@@ -96,9 +98,7 @@ class Table {
     add(named("greedy_head"), [=] { return kernels::greedy_head<P, W>({64, 128, 64}, vocab); });
     add(named("greedy_head-wide"), [=] { return kernels::greedy_head<P, W>({128, 96, 64}, vocab); });
     add_decode("linear_append", 1, [=] { return kernels::linear_append<P, W>({64, 64, 64}); });
-    add_decode("decode_gelu-rows", 1, [=] {
-      return kernels::decode_linear<P, W>(1600, rows, tiles.batch_up, {});
-    });
+    add_decode("decode_gelu-rows", 1, [=] { return kernels::decode_linear<P, W>(1600, rows, tiles.batch_up, {}); });
     add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, rows, tiles.batch_up, {}); });
   }
 
@@ -122,7 +122,8 @@ class Table {
       add_one("linear_cast-" + of, [=] { return kernels::linear_cast(tiles); });
       add_one("linear_norm-" + of, [=] { return kernels::linear_norm(tiles); });
       if (tiles.m < 256)  // erf spills 20 bytes there; choose() uses these only for rows of 128, which no model has
-        add_one("linear_exact_gelu-" + of, [=] { return kernels::linear_activated<bf16, bf16>(Activation::gelu, tiles); });
+        add_one("linear_exact_gelu-" + of,
+                [=] { return kernels::linear_activated<bf16, bf16>(Activation::gelu, tiles); });
     }
     const auto shared = [](SplitK split_k) { return [=](Variant& variant) { variant.split_k = split_k; }; };
     const auto multicast = [](Variant& variant) { variant.multicast = true; };

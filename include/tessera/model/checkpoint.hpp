@@ -14,8 +14,8 @@ namespace [[gnu::visibility("default")]] internal {
 using StoredParts = std::vector<const StoredTensor*>;
 
 /// A model folder in the Hugging Face layout, opened and checked: all weights exist, with the shapes below, each of
-/// type F32, F16 or BF16. C = width, Q = query_width(), K = key_width(), I = inner; matrices are [in, out]: y = x w + b,
-/// or [out, in] in files of a family that stores them so. Weights are read from `file`.
+/// type F32, F16 or BF16. C = width, Q = query_width(), K = key_width(), I = inner; matrices are [in, out]: y = x w +
+/// b, or [out, in] in files of a family that stores them so. Weights are read from `file`.
 struct Checkpoint {
   /// One transformer layer.
   struct Layer {
@@ -30,20 +30,20 @@ struct Checkpoint {
   TransformerConfig config;
   GenerationDefaults defaults;
   SafeTensors file;
-  const StoredTensor* embedding = nullptr;                                ///< [vocab, C]
-  const StoredTensor* positions = nullptr;                                ///< [positions, C]; none for rotary ones
-  const StoredTensor *last_norm = nullptr, *last_norm_bias = nullptr;     ///< [C], [C]
+  const StoredTensor* embedding = nullptr;                             ///< [vocab, C]
+  const StoredTensor* positions = nullptr;                             ///< [positions, C]; none for rotary ones
+  const StoredTensor *last_norm = nullptr, *last_norm_bias = nullptr;  ///< [C], [C]
   const StoredTensor* head = nullptr;  ///< [vocab, C]: lm_head.weight, or the embedding if they are the same
   bool is_out_in = false;              ///< are matrices [out, in] in the file?
   std::vector<Layer> layers;
 
   /// Opens config.json, the weights and, if it exists, generation_config.json in `folder`. Weights are in
   /// model.safetensors or, if it does not exist, in the files that model.safetensors.index.json names (shards). Names
-  /// may have the prefix of their family, such as "transformer.". As in transformers 5, a model whose config.json has tie_word_embeddings may
-  /// store the token embedding only as lm_head.weight; if both exist and differ, both are used and a warning names the
-  /// key. Tensors of old files that are no weights (causal masks, rotary_emb.inv_freq) are ignored.
-  /// Error that names the file if anything is missing or wrong; one message lists all weights that are missing,
-  /// unknown, of another shape or of an unsupported type.
+  /// may have the prefix of their family, such as "transformer.". As in transformers 5, a model whose config.json has
+  /// tie_word_embeddings may store the token embedding only as lm_head.weight; if both exist and differ, both are used
+  /// and a warning names the key. Tensors of old files that are no weights (causal masks, rotary_emb.inv_freq) are
+  /// ignored. Error that names the file if anything is missing or wrong; one message lists all weights that are
+  /// missing, unknown, of another shape or of an unsupported type.
   static Checkpoint open(const std::filesystem::path& folder);
 };
 

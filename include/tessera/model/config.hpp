@@ -1,5 +1,5 @@
-// The description of a transformer, apart from its weights: its parts, sizes and defaults, from a Hugging Face folder or
-// by name.
+// The description of a transformer, apart from its weights: its parts, sizes and defaults, from a Hugging Face folder
+// or by name.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -12,10 +12,10 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// Which names the keys of config.json and the tensors of the weights have; see src/model/families.cpp.
+/// The names that keys of config.json and tensors of weights have: see src/model/files/families.cpp.
 enum class Family : std::uint8_t { gpt2, llama };
 
-/// Of a row x: layer, (x - mean) / sqrt(variance + epsilon) weight + bias (Ba et al., 2016), or rms,
+/// The norm of a row x: layer, (x - mean) / sqrt(variance + epsilon) weight + bias (Ba et al., 2016), or rms,
 /// x / sqrt(mean of x^2 + epsilon) weight (Zhang and Sennrich, 2019).
 enum class Norm : std::uint8_t { layer, rms };
 
@@ -28,8 +28,8 @@ enum class Positions : std::uint8_t { learned, rotary };
 /// max(x, 0).
 enum class Activation : std::uint8_t { gelu_tanh, gelu, silu, relu };
 
-/// A decoder-only transformer with norms in front of attention and of the MLP. Sizes and flags are data: models of every
-/// family have the same kernels. Comments name the keys of config.json, GPT-2's and Llama's if they differ.
+/// A decoder-only transformer with norms in front of attention and of the MLP. Sizes and flags are data: models of
+/// every family have the same kernels. Comments name the keys of config.json, GPT-2's and Llama's if they differ.
 struct TransformerConfig {
   Family family = Family::gpt2;      ///< model_type
   std::int32_t vocab = 0;            ///< vocab_size: tokens, up to 2^20
@@ -44,16 +44,16 @@ struct TransformerConfig {
   Norm norm = Norm::layer;
   float epsilon = 1e-5f;  ///< layer_norm_epsilon, rms_norm_eps: in (0, 1)
   Positions position_encoding = Positions::learned;
-  double rotary_base = 10000;  ///< rope_theta
+  double rotary_base = 10000;                     ///< rope_theta
   Activation activation = Activation::gelu_tanh;  ///< activation_function, hidden_act
   /// Is the MLP down(activation(gate(x)) up(x)) (GLU, Shazeer, 2020), not down(activation(up(x)))?
   bool gated = false;
   bool qkv_bias = true, projection_bias = true, mlp_bias = true;  ///< attention_bias (the first two), mlp_bias
 
-  float attention_scale = 0;    ///< factor of the scores; 0: 1 / sqrt(head_width())
+  float attention_scale = 0;     ///< factor of the scores; 0: 1 / sqrt(head_width())
   bool scales_by_layer = false;  ///< scale_attn_by_inverse_layer_idx: divided by the number of the layer, from 1
-  float embedding_scale = 1;    ///< factor of the token's embedding
-  bool tied = true;             ///< tie_word_embeddings: head and token embedding are one matrix
+  float embedding_scale = 1;     ///< factor of the token's embedding
+  bool tied = true;              ///< tie_word_embeddings: head and token embedding are one matrix
 
   std::optional<std::int32_t> bos;  ///< bos_token_id
   std::vector<std::int32_t> eos;    ///< eos_token_id: one, or several

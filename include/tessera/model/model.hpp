@@ -54,10 +54,10 @@ class Model {
   /// constructor returns and stop when the model ends. A session waits only for the kernels that it needs, and reports
   /// their errors.
   Model(const Device& device, const Checkpoint& checkpoint, Computation = {}, const Progress& = {},
-       const FirstUse& first = {});
+        const FirstUse& first = {});
   /// Random weights: matrices with standard deviation 0.02, norms the identity. Same seed, same model.
   Model(const Device& device, const TransformerConfig& config, std::uint64_t seed, Computation = {},
-       const FirstUse& first = {});
+        const FirstUse& first = {});
 
   const TransformerConfig& config() const;
   const Device& device() const;

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-#include "model/families.hpp"
-#include "model/input_file.hpp"
-#include "model/settings.hpp"
+#include "model/files/families.hpp"
+#include "model/files/input_file.hpp"
+#include "model/files/settings.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -179,11 +179,18 @@ GenerationDefaults read_generation_config(const std::filesystem::path& folder) {
 
 const std::vector<Preset>& presets() {
   static const auto& all = *new std::vector<Preset>{
-      gpt2_like("nano", 3, 48, 3),        gpt2_like("micro", 4, 128, 4),          gpt2_like("mini", 6, 192, 6),
-      gpt2_like("gpt2", 12, 768, 12),     gpt2_like("gpt2-medium", 24, 1024, 16), gpt2_like("gpt2-large", 36, 1280, 20),
-      gpt2_like("gpt2-xl", 48, 1600, 25), gpt2_like("tile-small", 4, 64, 4),      gpt2_like("tile-medium", 6, 128, 4),
+      gpt2_like("nano", 3, 48, 3),
+      gpt2_like("micro", 4, 128, 4),
+      gpt2_like("mini", 6, 192, 6),
+      gpt2_like("gpt2", 12, 768, 12),
+      gpt2_like("gpt2-medium", 24, 1024, 16),
+      gpt2_like("gpt2-large", 36, 1280, 20),
+      gpt2_like("gpt2-xl", 48, 1600, 25),
+      gpt2_like("tile-small", 4, 64, 4),
+      gpt2_like("tile-medium", 6, 128, 4),
       gpt2_like("tile-large", 8, 256, 8),
-      smollm2("smollm2-135m", 30, 576, 9, 3, 1536), smollm2("smollm2-360m", 32, 960, 15, 5, 2560),
+      smollm2("smollm2-135m", 30, 576, 9, 3, 1536),
+      smollm2("smollm2-360m", 32, 960, 15, 5, 2560),
   };
   return all;
 }

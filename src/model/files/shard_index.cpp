@@ -1,4 +1,4 @@
-#include "model/shard_index.hpp"
+#include "model/files/shard_index.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {

@@ -1,4 +1,4 @@
-#include "model/families.hpp"
+#include "model/files/families.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,8 @@ constexpr std::pair<std::string_view, Activation> activations[] = {
 void read_activation(const Settings& file, std::string_view key, Config& config) {
   if (!file.has(key)) return;
   file.require_one_of(key, {"gelu_new", "gelu_pytorch_tanh", "gelu", "silu", "swish", "relu"});
-  config.activation = std::ranges::find(activations, file.text(key), &std::pair<std::string_view, Activation>::first)->second;
+  config.activation =
+      std::ranges::find(activations, file.text(key), &std::pair<std::string_view, Activation>::first)->second;
 }
 
 // Radford et al., 2019.
@@ -41,7 +42,7 @@ const FamilyNames gpt2{
   if (file.has("scale_attn_weights") && !file.boolean("scale_attn_weights")) config.attention_scale = 1;
   if (file.has("scale_attn_by_inverse_layer_idx"))
     config.scales_by_layer = file.boolean("scale_attn_by_inverse_layer_idx");
-},
+    },
     .prefix = "transformer.",
     .embedding = "wte.weight",
     .positions = "wpe.weight",
@@ -62,7 +63,7 @@ const FamilyNames gpt2{
                 .up_bias = {"mlp.c_fc.bias"},
                 .down = {"mlp.c_proj.weight"},
                 .down_bias = {"mlp.c_proj.bias"}},
-};
+    };
 
 // Touvron et al., 2023.
 const FamilyNames llama{
@@ -98,7 +99,7 @@ const FamilyNames llama{
   read_rotary(file);  // transformers 5 has an object for it
   for (const std::string_view key : {"rope_scaling", "rope_parameters"})
     if (file.sets(key)) read_rotary(file.at(key));
-},
+    },
     .prefix = "model.",
     .embedding = "embed_tokens.weight",
     .positions = {},
@@ -117,7 +118,7 @@ const FamilyNames llama{
                 .up_bias = {"mlp.gate_proj.bias", "mlp.up_proj.bias"},
                 .down = {"mlp.down_proj.weight"},
                 .down_bias = {"mlp.down_proj.bias"}},
-};
+    };
 
 }  // namespace
 

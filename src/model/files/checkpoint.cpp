@@ -10,8 +10,8 @@
 #include <unordered_set>
 
 #include "jit/options/log.hpp"
-#include "model/families.hpp"
-#include "model/input_file.hpp"
+#include "model/files/families.hpp"
+#include "model/files/input_file.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {

@@ -1,4 +1,4 @@
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/settings.hpp"
+#include "model/files/settings.hpp"
 #include "tessera/model/config.hpp"
 
 namespace tessera::internal {
@@ -30,22 +30,22 @@ struct FamilyNames {
   Family family;
   std::string_view model_type;
   std::vector<Size> sizes;
-  std::vector<OldName> old_names;   ///< keys that older files have instead
-  std::int32_t inner_of_width;      ///< the MLP's width, of the model's, where no key says it; 0: a key must
-  std::string_view epsilon;         ///< key of the norms' epsilon
+  std::vector<OldName> old_names;  ///< keys that older files have instead
+  std::int32_t inner_of_width;     ///< the MLP's width, of the model's, where no key says it; 0: a key must
+  std::string_view epsilon;        ///< key of the norms' epsilon
   /// Reads the parts of the model, but its sizes; Error for what no kernel computes.
   void (*read)(const Settings& file, TransformerConfig& config);
 
-  std::string_view prefix;          ///< which all tensors but the head may have
+  std::string_view prefix;  ///< which all tensors but the head may have
   std::string_view embedding, positions, last_norm, last_norm_bias;
-  std::string_view layer;           ///< prefix of a layer's tensors, with its number for {}
-  bool is_out_in;                   ///< are matrices stored as [out, in]?
+  std::string_view layer;                 ///< prefix of a layer's tensors, with its number for {}
+  bool is_out_in;                         ///< are matrices stored as [out, in]?
   std::vector<std::string_view> ignored;  ///< endings of a layer's tensors that are not weights
   Layer weights;
 
   /// The key of a size.
   std::string_view key(std::int32_t TransformerConfig::*member) const;
-  /// Of a key; empty if it has none.
+  /// The name of a key in older files; empty if it has no other.
   std::string_view old_name(std::string_view key) const;
 };
 

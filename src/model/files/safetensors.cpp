@@ -15,8 +15,8 @@
 
 #include "jit/options/files.hpp"
 #include "jit/options/log.hpp"
-#include "model/input_file.hpp"
-#include "model/shard_index.hpp"
+#include "model/files/input_file.hpp"
+#include "model/files/shard_index.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {

@@ -1,4 +1,4 @@
-#include "model/settings.hpp"
+#include "model/files/settings.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "model/input_file.hpp"
+#include "model/files/input_file.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
