@@ -1,9 +1,10 @@
 """Compares Tessera with transformers: logits in f32 with those of transformers in f64, and greedy tokens.
 
-Usage: python3 bench/check_transformers.py [--bin build/release/bin] [--device auto] [--seed 0] [--small]
+Usage: python3 bench/check_transformers.py [--family gpt2] [--bin build/release/bin] [--device auto] [--seed 0] [--small]
 
-transformers makes and saves a GPT-2 124M with random weights; the programs score and generate read it. The exit status is
-0 if everything agrees. Needs torch, transformers and safetensors; a GPU makes it faster. --small: a tiny model.
+transformers makes and saves a GPT-2 124M, or with --family llama a SmolLM2 135M, with random weights; the programs score
+and generate read it. The exit status is 0 if everything agrees. Needs torch, transformers and safetensors; a GPU makes it
+faster. --small: a tiny model.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import load_file
-from transformers import GPT2Config, GPT2LMHeadModel
+from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 from transformers.utils import logging
 
 ALLOWED = 2e-5  # relative to the norm of all logits
@@ -22,20 +23,51 @@ LENGTHS = (1, 7, 64, 1000, 1024)
 GREEDY = 64
 
 
-def make_model(folder, seed, small):
-    """Saves a random model; returns it in f64, on a GPU if there is one."""
-    torch.manual_seed(seed)
+def gpt2(small):
     sizes = {"n_layer": 2, "n_embd": 48, "n_head": 4, "vocab_size": 500} if small else {}
     # No token ends a text: greedy decoding must continue.
-    config = GPT2Config(bos_token_id=None, eos_token_id=None, **sizes)
-    config._attn_implementation = "eager"
-    model = GPT2LMHeadModel(config).eval()
+    return GPT2LMHeadModel, GPT2Config(bos_token_id=None, eos_token_id=None, attn_implementation="eager", **sizes)
+
+
+def llama(small):
+    names = ("num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "intermediate_size", "vocab_size")
+    sizes = dict(zip(names, (2, 48, 4, 2, 100, 500) if small else (30, 576, 9, 3, 1536, 49152)))
+    return LlamaForCausalLM, LlamaConfig(bos_token_id=None, eos_token_id=None, attn_implementation="eager",
+                                         tie_word_embeddings=True, rope_theta=1e5, **sizes)
+
+
+def compute_in_f64(model):
+    """transformers computes norms and angles in f32, whatever the type of a Llama."""
+    config = model.config
+    half = torch.arange(0, config.head_dim, 2, dtype=torch.float64) / config.head_dim
+
+    def angles(x, position_ids):
+        frequencies = (1e5 ** -half).to(x.device)
+        both = (position_ids[..., None].double() * frequencies).repeat(1, 1, 2)
+        return both.cos(), both.sin()
+
+    model.model.rotary_emb.forward = angles
+    for module in model.modules():
+        if type(module).__name__ == "LlamaRMSNorm":
+            module.forward = lambda x, norm=module: norm.weight * x * (x.square().mean(-1, keepdim=True) + config.rms_norm_eps).rsqrt()
+
+
+def make_model(folder, seed, family, small):
+    """Saves a random model; returns it in f64, on a GPU if there is one."""
+    torch.manual_seed(seed)
+    kind, config = family(small)
+    model = kind(config).eval()
     with torch.no_grad():  # parameters that would hide a mistake if they stayed 0 or 1
         for name, parameter in model.named_parameters():
             if parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter), alpha=0.1)
-        model.transformer.wpe.weight.mul_(20)  # else the greedy text repeats one token
+            elif "layers" in name:
+                parameter.mul_(3)  # else a Llama's greedy text repeats one token
+        if kind is GPT2LMHeadModel:
+            model.transformer.wpe.weight.mul_(20)  # the same
     model.save_pretrained(folder)
+    if kind is LlamaForCausalLM:
+        compute_in_f64(model)
     return model.double().to("cuda" if torch.cuda.is_available() else "cpu")
 
 
@@ -99,12 +131,13 @@ def main():
     parser.add_argument("--bin", type=Path, default=root / "build/release/bin", help="folder of the programs")
     parser.add_argument("--device", default="auto", help="of the programs: auto, cpu, cuda or cuda:N")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--family", choices=("gpt2", "llama"), default="gpt2")
     parser.add_argument("--small", action="store_true", help="a tiny model")
     options = parser.parse_args()
     logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        model = make_model(folder, options.seed, options.small)
+        model = make_model(folder, options.seed, {"gpt2": gpt2, "llama": llama}[options.family], options.small)
         generator = torch.Generator().manual_seed(options.seed)
         ids = torch.randint(model.config.vocab_size, (max(LENGTHS),), generator=generator).tolist()
         common = ["--model", name, "--device", options.device, "--dtype", "f32", "--quiet"]

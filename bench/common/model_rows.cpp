@@ -140,8 +140,8 @@ TypeOfModel type_of(Compute compute) {
 
 // Number of weights that a position reads, without those of the logits.
 double weights_of(const TransformerConfig& config) {
-  const double width = config.width, inner = config.inner;
-  return config.layers * (4 * width * width + 2 * width * inner);
+  const double width = config.width;
+  return config.layers * width * (config.qkv_width() + config.query_width() + config.up_width() + config.inner);
 }
 double weights_of_logits(const TransformerConfig& config) { return static_cast<double>(config.vocab) * config.width; }
 
@@ -149,7 +149,7 @@ double weights_of_logits(const TransformerConfig& config) { return static_cast<d
 double operations(const ModelSetup& setup, int logits) {
   const double positions = static_cast<double>(setup.batch) * setup.length;
   // Half of all pairs of positions are attended, by keys and by values.
-  const double attention = 2.0 * setup.config.layers * positions * setup.length * setup.config.width;
+  const double attention = 2.0 * setup.config.layers * positions * setup.length * setup.config.query_width();
   return 2 * positions * weights_of(setup.config) + attention +
          2.0 * setup.batch * logits * weights_of_logits(setup.config);
 }
@@ -179,7 +179,8 @@ Row decode(const ModelSetup& setup) {
   Row row = model_row<Decoding>("decode", setup);
   row.resource = Resource::memory;
   row.layers = setup.config.layers;
-  row.bytes += type_of(setup.compute).bytes * 2 * setup.config.layers * setup.config.width * setup.batch * setup.length;
+  row.bytes +=
+      type_of(setup.compute).bytes * 2 * setup.config.layers * setup.config.key_width() * setup.batch * setup.length;
   row.work = row.bytes;
   return row;
 }

@@ -51,31 +51,31 @@ auto decode_qkv(int width, int rows, int columns, const QkvWidths& of, Norm norm
   });
 }
 
-/// The same for one row, with queries and keys rotated (see rotate_append). A CTA has `columns` / 2 columns of each
-/// half of a head.
+/// The same, with queries and keys rotated (see rotate_append). A CTA has `columns` / 2 columns of each half of a head.
 template <Element P, Element W>
-auto decode_rotated_qkv(int width, int columns, const QkvWidths& of, Norm norm) {
+auto decode_rotated_qkv(int width, int rows, int columns, const QkvWidths& of, Norm norm) {
   using A = Activations<P>;
   return kernel("decode_rotated_qkv",
                 [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, In<f32, 2> rotation,
                     In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to, Scalar<f32> epsilon) {
     require(w.extent(1) == of.all(), "queries, keys and values side by side");
+    if (rows > 1) hints({.launch_dependents = false});         // as in decode_qkv
     const int wide = columns / 2, parts = of.head / 2 / wide;  // tiles of a half
-    auto [b, n] = blocks(x.extent(0), of.all() / columns);
+    auto [b, n] = blocks(cdiv(x.extent(0), rows), of.all() / columns);
     Index head = n / parts, part = n % parts;
-    Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), norm, width, scale, shift, epsilon));
+    Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), norm, width, scale, shift, epsilon));
     const auto product = [&](const Index& at) {
-      return mma(row, cast<P>(load(w, {0, at}, {width, wide})), zeros<f32>({1, wide})) + load(bias, {at}, {wide});
+      return mma(row, cast<P>(load(w, {0, at}, {width, wide})), zeros<f32>({rows, wide})) + load(bias, {at}, {wide});
     };
     Tile left = product(head * (2 * parts) + part), right = product(head * (2 * parts) + parts + part);
-    Tile position = load(past, {b}, {1});
+    Tile position = load(past, {b}, {rows});
     Index turned = where(head * of.head < of.queries + of.keys, 1, 0);
     Tile cosine = where(turned == 1, gather(rotation, position, {part}, {wide}), 1.0f);
     Tile sine = where(turned == 1, gather(rotation, position, {parts + part}, {wide}), 0.0f);
     HeadHalves both = rotate({left, right}, cosine, sine);
     auto [which, of_which] = tile_of_qkv(head, constant<i32>(of.keys / of.head), of.group());
-    store_qkv<A>(cast<A>(both.left), to, past, count, b, {which, of_which * (2 * parts) + part}, 1);
-    store_qkv<A>(cast<A>(both.right), to, past, count, b, {which, of_which * (2 * parts) + parts + part}, 1);
+    store_qkv<A>(cast<A>(both.left), to, past, count, b, {which, of_which * (2 * parts) + part}, rows);
+    store_qkv<A>(cast<A>(both.right), to, past, count, b, {which, of_which * (2 * parts) + parts + part}, rows);
   });
 }
 

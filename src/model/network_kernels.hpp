@@ -75,14 +75,14 @@ struct DecodeKernels {
         head(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm)),
         greedy_token(kernels::greedy_token(head_parts)) {
     if (config.position_encoding == Positions::rotary)
-      rotated_qkv = kernels::decode_rotated_qkv<P, W>(config.width, tiles.qkv, qkv_widths(config), config.norm);
+      rotated_qkv = kernels::decode_rotated_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), config.norm);
     else
       qkv = kernels::decode_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), config.norm);
   }
   int parts, head_parts;  // of the cache, and of the logits
   // One of the two.
   std::optional<decltype(kernels::decode_qkv<P, W>(0, 0, 0, {}))> qkv;
-  std::optional<decltype(kernels::decode_rotated_qkv<P, W>(0, 0, {}, {}))> rotated_qkv;
+  std::optional<decltype(kernels::decode_rotated_qkv<P, W>(0, 0, 0, {}, {}))> rotated_qkv;
   decltype(kernels::decode_part<P>(0, 0, 0, {})) part;
   decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) project;
   decltype(kernels::decode_up<P, W>(0, 0, 0, {})) up;
@@ -145,8 +145,11 @@ struct BatchKernels {
     const kernels::QkvWidths of_qkv = qkv_widths(config);
     const kernels::Mlp mlp = mlp_of(config);
     if (tiles.normalizes) {
-      normalizing = {kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, config.norm),
-                     kernels::decode_up<P, W>(width, rows, tiles.batch_up, mlp, config.norm)};
+      normalizing = {.up = kernels::decode_up<P, W>(width, rows, tiles.batch_up, mlp, config.norm)};
+      if (config.position_encoding == Positions::rotary)
+        normalizing->rotated_qkv = kernels::decode_rotated_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, config.norm);
+      else
+        normalizing->qkv = kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, config.norm);
       return;
     }
     if (tiles.batch_qkv > 0) qkv = kernels::decode_append<P, W>(width, rows, tiles.batch_qkv, of_qkv);
@@ -155,7 +158,9 @@ struct BatchKernels {
   bool appends() const { return normalizing || qkv; }
 
   struct Normalizing {
-    decltype(kernels::decode_qkv<P, W>(0, 0, 0, {})) qkv;
+    // One of the two.
+    std::optional<decltype(kernels::decode_qkv<P, W>(0, 0, 0, {}))> qkv = {};
+    std::optional<decltype(kernels::decode_rotated_qkv<P, W>(0, 0, 0, {}, {}))> rotated_qkv = {};
     decltype(kernels::decode_up<P, W>(0, 0, 0, {})) up;
   };
   std::optional<Normalizing> normalizing;

@@ -262,8 +262,10 @@ class Step {
         separate && length_ == 1
             ? for_queries(memory_.last)
             : Tensor<A, 2>(device(), {rows, separate ? config().query_width() : config().qkv_width()});
-    const Tensor<A, 2> qkv = is_rotary() ? Tensor<A, 2>(device(), {rows, config().qkv_width()}) : queries;
-    const Tensor<A, 2> gate_and_up = config().gated ? Tensor<A, 2>(device(), {rows, config().up_width()}) : inner_;
+    const bool fused = few && few->normalizing;  // QKV with its rotation, and up with its gate
+    const Tensor<A, 2> qkv = is_rotary() && !fused ? Tensor<A, 2>(device(), {rows, config().qkv_width()}) : queries;
+    const Tensor<A, 2> gate_and_up =
+        config().gated && !fused ? Tensor<A, 2>(device(), {rows, config().up_width()}) : inner_;
     const Tensor<A, 2> attended = for_queries(normed_);  // which nothing reads behind QKV
 
     Sequence made(device());
@@ -300,9 +302,13 @@ class Step {
     const auto& kernels = network_.kernels();
     const Block<W>& block = network_.blocks[layer];
     const std::vector<Tensor<A, 3>> outputs{by_sequence(queries), memory_.keys[layer], memory_.values[layer]};
-    if (few && few->normalizing)
-      return to.add(few->normalizing->qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
+    if (few && few->normalizing) {
+      if (few->normalizing->rotated_qkv)
+        return to.add(*few->normalizing->rotated_qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
+                      block.qkv_bias, *network_.rotation, memory_.past, memory_.count, outputs, config().epsilon);
+      return to.add(*few->normalizing->qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
                     block.qkv_bias, memory_.past, memory_.count, outputs, config().epsilon);
+    }
     to.add(of_rows_.norm, x_, block.attention_norm, block.attention_norm_bias, normed_, config().epsilon);
     const auto append = [&](const auto& kernel) {
       to.add(kernel, normed_, block.qkv, block.qkv_bias, memory_.past, memory_.count, outputs);

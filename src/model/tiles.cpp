@@ -101,15 +101,21 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     });
   };
   const bool has_rows_in_registers = width <= (target.spare_registers ? 1024 : 768);
-  const auto batch_columns = [&](int n) {
+  const int products_of_qkv = target.rotary ? 2 : 1, products_of_up = target.gated ? 2 : 1;
+  const auto batch_columns = [&](int n, int products, const auto& divides) {
     const int found = best_columns(1, n, 0, 8, has_rows_in_registers ? 32 : 48, [&](int wide) {
-      return width % wide == 0 && divides_qkv(wide) && holds_block(target, width, wide);
+      return wide % (8 * products) == 0 && divides(wide) && holds_block(target, width, wide);
     });
     // A multiprocessor has shared memory for one such CTA, and a second wave would cost as much as the first.
     return is_half && found > 0 && ceil_div(n, found) <= multiprocessors ? found : 0;
   };
-  const int batch_qkv = target.rotary ? 0 : batch_columns(qkv_width);
-  const int batch_up = target.gated ? 0 : batch_columns(target.inner);
+  const auto divides_width = [&](int wide) { return width % wide == 0; };
+  const auto divides_gate = [&](int wide) { return target.inner % (wide / 2) == 0; };
+  int batch_qkv = batch_columns(qkv_width, products_of_qkv, divides_qkv);
+  const int batch_up = target.gated ? batch_columns(2 * target.inner, 2, divides_gate) / 2
+                                    : batch_columns(target.inner, 1, divides_width);
+  const bool normalizes = has_rows_in_registers && batch_qkv > 0 && batch_up > 0;
+  if (target.rotary && !normalizes) batch_qkv = 0;  // no kernel rotates the products of other rows
   // Each CTA of the projection combines the parts of attention, so that few are better.
   int project = std::clamp(std::min(limit, 80) * threads / query_width, 1, 16);
   while (width % project != 0 || (project > 1 && elements(query_width, project) > limit)) --project;

@@ -420,8 +420,17 @@ void check_rotary_kernels(const TransformerConfig& config, Arch arch) {
                           .gated = true};
   const DecodeTiles tiles = decode_tiles(target);
   REQUIRE(has_decode_kernels(target));
+  CHECK(tiles.normalizes == (element_type<P> == ElementType::bf16 && config.width == 576));
   const kernels::Mlp mlp = mlp_of(config);
-  check(kernels::decode_rotated_qkv<P, W>(config.width, tiles.qkv, qkv_widths(config), config.norm), 3);
+  check(kernels::decode_rotated_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), config.norm), 3);
+  if (tiles.normalizes) {
+    check(kernels::decode_rotated_qkv<P, W>(config.width, rows_of_block, tiles.batch_qkv, qkv_widths(config),
+                                            config.norm),
+          3, false);
+    check(kernels::decode_up<P, W>(config.width, rows_of_block, tiles.batch_up, mlp, config.norm), 3, false);
+  } else if (tiles.batch_up > 0) {
+    check(kernels::decode_linear<P, W>(config.width, rows_of_block, tiles.batch_up, mlp), 1, false);
+  }
   check(kernels::decode_up<P, W>(config.width, 1, tiles.up, mlp, config.norm), 3);
   check(
       kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, part_key_tiles(target), group_of(config)),
@@ -455,6 +464,22 @@ void compare_golden(const Device& device) {
         const Model model(device, checkpoint, compute);
         const Tokens text(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count));
         CHECK(relative_difference(step_by_step(model, text, count - 3), {row, row + vocab}) <= bound);
+        if (count < length) continue;
+        // Both texts at once, of which the second is shorter.
+        const Tokens other(ids.begin() + static_cast<std::ptrdiff_t>(length),
+                           ids.begin() + static_cast<std::ptrdiff_t>(length + count - 5));
+        Session session(model, 2, static_cast<int>(length));
+        const auto part = [](const Tokens& of, std::size_t last, std::size_t tokens) {
+          const auto end = of.end() - static_cast<std::ptrdiff_t>(last);
+          return Tokens(tokens == 0 ? of.begin() : end - static_cast<std::ptrdiff_t>(tokens), end);
+        };
+        session.append(std::vector<Tokens>{part(text, 2, 0), part(other, 2, 0)});
+        for (const std::size_t last : {1, 0})
+          session.append(std::vector<Tokens>{part(text, last, 1), part(other, last, 1)});
+        const std::vector<float> both = session.logits();
+        const auto second = logits.begin() + static_cast<std::ptrdiff_t>(length + count - 6) * vocab;
+        CHECK(relative_difference({both.begin(), both.begin() + vocab}, {row, row + vocab}) <= bound);
+        CHECK(relative_difference({both.begin() + vocab, both.end()}, {second, second + vocab}) <= bound);
       }
   }
 }
@@ -518,6 +543,20 @@ TEST_CASE("tiles of decode steps divide the width", "[model]") {
   CHECK(tiles_of(1280) == std::vector{16, 20, 32, 40, 0, 16, 2, 8, 8, 5});
   CHECK(tiles_of(1600) == std::vector{16, 16, 40, 0, 0, 10, 2, 8, 8, 4});  // GELU of a few sequences: by wgmma
   const TileTarget target{.gpu = true, .operands = ElementType::bf16, .width = 768, .head_width = 64, .inner = 3072};
+  // Those of SmolLM2 135M, and 360M: as measured.
+  const auto rotary_tiles = [](int width, int key_width, int inner) {
+    const DecodeTiles tiles = decode_tiles({.gpu = true,
+                                            .operands = ElementType::bf16,
+                                            .width = width,
+                                            .head_width = 64,
+                                            .inner = inner,
+                                            .key_width = key_width,
+                                            .rotary = true,
+                                            .gated = true});
+    return std::vector{tiles.qkv, tiles.up, tiles.batch_qkv, tiles.batch_up, static_cast<int>(tiles.normalizes)};
+  };
+  CHECK(rotary_tiles(576, 192, 1536) == std::vector{8, 12, 16, 16, 1});
+  CHECK(rotary_tiles(960, 320, 2560) == std::vector{16, 8, 0, 0, 0});  // by matmuls
   CHECK(columns_of_block(target, 16, 768, 3072) == 8);
   CHECK(columns_of_block(target, 64, 768, 768) == 24);  // 128 CTAs
   CHECK(columns_of_block(target, 64, 768, 3072) == 0);  // more CTAs than multiprocessors

@@ -79,7 +79,7 @@ class Table {
     add(named("decode_head"), [=] { return kernels::decode_head<P, W>(width, vocab, tiles.head, tiles.rounds); });
     add_decode("decode_up", 3, [=] { return kernels::decode_up<P, W>(width, 1, tiles.up, {}); });
     add_decode("decode_rotated_qkv", 3, [=] {
-      return kernels::decode_rotated_qkv<P, W>(width, 8, {width, width / 3, head_width}, Norm::rms);
+      return kernels::decode_rotated_qkv<P, W>(width, 1, 8, {width, width / 3, head_width}, Norm::rms);
     });
     add_decode("decode_up-gated", 3, [=] {
       return kernels::decode_up<P, W>(width, 1, 8, {.activation = Activation::silu, .gated = true, .inner = 4 * width},
@@ -99,6 +99,13 @@ class Table {
     add(named("greedy_head-wide"), [=] { return kernels::greedy_head<P, W>({128, 96, 64}, vocab); });
     add_decode("linear_append", 1, [=] { return kernels::linear_append<P, W>({64, 64, 64}); });
     add_decode("decode_gelu-rows", 1, [=] { return kernels::decode_linear<P, W>(1600, rows, tiles.batch_up, {}); });
+    add_decode("decode_rotated_qkv-rows", 3, [=] {
+      return kernels::decode_rotated_qkv<P, W>(576, rows, 16, {576, 192, 64}, Norm::rms);
+    });
+    add_decode("decode_up-gated-rows", 3, [=] {
+      return kernels::decode_up<P, W>(576, rows, 16, {.activation = Activation::silu, .gated = true, .inner = 1536},
+                                      Norm::rms);
+    });
     add_decode("decode_up-rows", 3, [=] { return kernels::decode_up<P, W>(width, rows, tiles.batch_up, {}); });
   }
 
