@@ -1,4 +1,4 @@
-// Continues texts with a GPT-2 model: generate "Once upon a time"
+// Continues texts with a language model: generate "Once upon a time"
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -335,7 +335,7 @@ int generate(CommandLine& line) {
 
 int main(int argc, char** argv) {
   int status = 0;
-  const int failed = run_program(argc, argv, "generate", "Continues texts with a GPT-2 model.",
+  const int failed = run_program(argc, argv, "generate", "Continues texts with a language model.",
                                  [&](CommandLine& line) { status = generate(line); });
   return failed ? failed : status;
 }

@@ -143,5 +143,5 @@ void measure(CommandLine& line) {
 
 int main(int argc, char** argv) {
   return run_program(argc, argv, "perplexity",
-                     "Perplexity of a text under a GPT-2 model, as llama-perplexity measures it.", measure);
+                     "Perplexity of a text under a language model, as llama-perplexity measures it.", measure);
 }

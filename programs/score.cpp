@@ -216,5 +216,5 @@ void score(CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(argc, argv, "score", "Log-probabilities and perplexity of a text under a GPT-2 model.", score);
+  return run_program(argc, argv, "score", "Log-probabilities and perplexity of a text under a language model.", score);
 }

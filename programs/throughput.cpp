@@ -237,6 +237,6 @@ void measure(CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(argc, argv, "throughput", "Tokens per second of a GPT-2 model, as llama-bench measures them.",
+  return run_program(argc, argv, "throughput", "Tokens per second of a language model, as llama-bench measures them.",
                      measure);
 }

@@ -162,7 +162,7 @@ tessera_status tessera_tokenizer_bytes(const tessera_tokenizer* tokenizer, int32
                                        size_t* bytes);
 void tessera_tokenizer_free(tessera_tokenizer* tokenizer);
 
-/* Loads a GPT-2 model from such a folder or name. `type` of the matmul operands: "f32", "tf32" or "bf16"; null is
+/* Loads a model, a GPT-2 or a Llama, from such a folder or name. `type` of the matmul operands: "f32", "tf32" or "bf16"; null is
  * "f32". If `batch_invariant` is not 0, the logits of a text have the same bits in any batch, and however its tokens
  * were appended; steps take longer. */
 tessera_status tessera_model_open(const tessera_device* device, const char* path, const char* type,

@@ -187,7 +187,7 @@ void ModelOptions::declare(CommandLine& line) {
   for (const Preset& each : presets()) names.emplace_back(each.name);
   line.option("--preset", preset, "NAME",
               "Random weights, in a size by name: nano, micro, mini, gpt2,\ngpt2-medium, -large, -xl, tile-small, "
-              "-medium, -large; only ids,\nbecause there is no tokenizer",
+              "-medium, -large,\nsmollm2-135m, -360m; only ids, because there is no tokenizer",
               std::move(names));
   line.option("--dtype", dtype, "TYPE", "Type of matmul operands: f32, tf32 or bf16 [f32]", {"f32", "tf32", "bf16"});
   line.flag("--batch-invariant", batch_invariant,

@@ -367,7 +367,7 @@ class Tokenizer(_Handle):
 
 
 class Model(_Handle):
-    """A GPT-2 model on a device: Model("gpt2", Device("cuda"), "bf16"). The path is that of a Tokenizer; the type of the
+    """A GPT-2 or Llama on a device: Model("gpt2", Device("cuda"), "bf16"). The path is that of a Tokenizer; the type of the
     matmul operands "f32", "tf32" or "bf16". The logits of a text have the same bits in any batch of a batch-invariant model, and however
     its tokens were appended; steps take longer."""
 

@@ -245,7 +245,8 @@ Tile<f32, 2> activated_product(const Tile<P, 2>& row, const In<W, 2>& w, const I
 template <Element P, Element W>
 auto decode_linear(int k, int rows, int columns, const Mlp& mlp) {
   using A = Activations<P>;
-  return kernel(name_with("decode", mlp.activation), [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
+  return kernel(name_with(mlp.gated ? "decode_gated" : "decode", mlp.activation),
+                [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y) {
     auto [b, n] = blocks(cdiv(y.extent(0), rows), cdiv(y.extent(1), columns));
     Tile row = cast<P>(load(in, {b, 0}, {rows, k}));
     store(y, {b, n}, cast<A>(activated_product<P>(row, w, bias, n, rows, k, columns, mlp)));
@@ -256,8 +257,9 @@ auto decode_linear(int k, int rows, int columns, const Mlp& mlp) {
 template <Element P, Element W>
 auto decode_up(int width, int rows, int columns, const Mlp& mlp, Norm norm = Norm::layer) {
   using A = Activations<P>;
-  return kernel("decode_up", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
-                                 Out<A, 2> y, Scalar<f32> epsilon) {
+  return kernel(mlp.gated ? "decode_gated_up" : "decode_up",
+                [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y,
+                    Scalar<f32> epsilon) {
     auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(y.extent(1), columns));
     Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), norm, width, scale, shift, epsilon));
     store(y, {b, n}, cast<A>(activated_product<P>(row, w, bias, n, rows, width, columns, mlp)));

@@ -36,8 +36,18 @@ inline Tile<f32, 2> activated(Activation activation, TileExpr auto const& e) {
 }
 /// The name of a kernel with an activation: "linear_gelu".
 inline std::string name_with(std::string_view name, Activation activation) {
-  constexpr std::string_view names[] = {"gelu", "exact_gelu", "silu", "relu"};
-  return std::string(name) + "_" + std::string(names[static_cast<std::size_t>(activation)]);
+  const auto with = [&](const char* of) { return std::string(name) + of; };
+  switch (activation) {
+    case Activation::gelu_tanh:
+      return with("_gelu");
+    case Activation::gelu:
+      return with("_exact_gelu");
+    case Activation::silu:
+      return with("_silu");
+    case Activation::relu:
+      break;
+  }
+  return with("_relu");
 }
 
 /// Normalizes rows as `norm` says; rms needs no bias. Rows of `width` may be in a tile of more columns, which are 0.
@@ -67,13 +77,13 @@ Tile<f32, 2> matmul(const In<A, 2>& x, const In<W, 2>& w, const Index& m, const 
 
 /// x [B,T,C] = scale embedding[ids], plus positions[past + position] if they are learned.
 template <Element W>
-auto embed(int width, int rows, Positions kind = Positions::learned) {
+auto embed(int width, int rows, PositionEncoding kind = PositionEncoding::learned) {
   return kernel("embed", [=](In<i32, 2> ids, In<i32, 1> past, In<W, 2> embedding, Optional<In<W, 2>> positions,
                              Out<f32, 3> x, Scalar<f32> scale) {
     auto [t, b] = blocks(cdiv(x.extent(1), rows), x.extent(0));
     Tile tokens = reshape(load(ids, {b, t}, {1, rows}, -1), {rows});
     Var rows_of_x = cast<f32>(gather(embedding, tokens, {0}, {width})) * scale;
-    if (kind == Positions::learned) {
+    if (kind == PositionEncoding::learned) {
       Tile position = load(past, {b}, {1}) + t * rows + iota({rows}, 0);
       rows_of_x = rows_of_x + cast<f32>(gather(positions, position, {0}, {width}));
     }

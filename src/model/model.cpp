@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "model/typed_session.hpp"
 
@@ -18,6 +19,7 @@ void require_memory(const Device& device, std::int64_t bytes, std::string_view w
 }
 
 std::int64_t parameter_count(const TransformerConfig& config) {
+  check(config);
   const WeightCounts counts(config, !config.tied);
   return counts.matrices + counts.vectors;
 }
@@ -47,6 +49,10 @@ StoredType common_type(const Checkpoint& checkpoint) {
 
 Model::Model(const Device& device, const Checkpoint& checkpoint, Computation computation, const Progress& progress,
              const FirstUse& first) {
+  check(checkpoint.config);
+  if ((checkpoint.positions == nullptr) != (checkpoint.config.position_encoding == PositionEncoding::rotary) ||
+      std::cmp_not_equal(checkpoint.layers.size(), checkpoint.config.layers))
+    throw Error("a checkpoint has other weights than its configuration, which was changed, describes");
   const bool invariant = computation.batch_invariant;
   const auto make = [&]<Element P>() -> std::shared_ptr<const Network> {
     switch (common_type(checkpoint)) {

@@ -11,20 +11,21 @@
 
 namespace tessera::internal {
 
-/// The matrices and the vectors of a model have so many elements.
+/// The matrices and the vectors of a model in files have so many elements, and in memory so many more.
 struct WeightCounts {
   WeightCounts(const TransformerConfig& c, bool has_own_head) {
     const std::int64_t width = c.width;
     matrices = std::int64_t{c.vocab} * (has_own_head ? 2 : 1) * width;
-    vectors = (c.norm == Norm::layer ? 2 : 1) * width;
-    if (c.position_encoding == Positions::learned) matrices += c.positions * width;
+    vectors = (c.norm == Norm::layer ? 2 : 1) * width, filled = 2 * width - vectors;
+    if (c.position_encoding == PositionEncoding::rotary) filled += std::int64_t{c.positions} * c.head_width();
+    if (c.position_encoding == PositionEncoding::learned) matrices += c.positions * width;
     for (int i = 0; i < c.layers; ++i) {
-#define LAYER_VECTOR(member, size, initial, is_stored) vectors += (is_stored) ? (size) : 0;
+#define LAYER_VECTOR(member, size, initial, is_stored) ((is_stored) ? vectors : filled) += (size);
 #define LAYER_MATRIX(member, rows, columns) matrices += std::int64_t{rows} * (columns);
 #include "model/layer_weights.def"
     }
   }
-  std::int64_t matrices = 0, vectors = 0;
+  std::int64_t matrices = 0, vectors = 0, filled = 0;
 };
 
 /// Throws OutOfMemory if the device has less memory than `what` takes.
@@ -66,10 +67,11 @@ class TypedNetwork final : public Model::Network {
 
   TypedNetwork(const Device& device, const TransformerConfig& c, bool batch_invariant, std::uint64_t seed,
                const FirstUse& first)
-      : TypedNetwork(device, c, batch_invariant, false) {
+      : TypedNetwork(device, c, batch_invariant, !c.tied) {
     WeightMaker make(device, seed);
-    embedding = head = make.matrix<W>(c.vocab, c.width);
-    if (c.position_encoding == Positions::learned) positions = make.matrix<W>(c.positions, c.width);
+    embedding = make.matrix<W>(c.vocab, c.width);
+    head = c.tied ? embedding : make.matrix<W>(c.vocab, c.width);
+    if (c.position_encoding == PositionEncoding::learned) positions = make.matrix<W>(c.positions, c.width);
     last_norm = make.vector(c.width, 1), last_norm_bias = make.vector(c.width, 0);
     for (int i = 0; i < c.layers; ++i) {
       Block<W>& block = blocks.emplace_back();
@@ -117,7 +119,7 @@ class TypedNetwork final : public Model::Network {
                 .inner = config.inner,
                 .query_width = config.query_width(),
                 .key_width = config.key_width(),
-                .rotary = config.position_encoding == Positions::rotary,
+                .rotary = config.position_encoding == PositionEncoding::rotary,
                 .gated = config.gated,
                 .shared_bytes = device.info().arch ? device.info().arch->shared_bytes() : 0,
                 .spare_registers = has_spare_registers(device),
@@ -132,7 +134,7 @@ class TypedNetwork final : public Model::Network {
                            ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
                            : std::nullopt),
         by_rows_(device, config, target_, along_k_) {
-    if (config.position_encoding == Positions::rotary) rotation = rotation_of(device, config);
+    if (config.position_encoding == PositionEncoding::rotary) rotation = rotation_of(device, config);
   }
 
   /// Do steps of few sequences have kernels of their own?
@@ -142,7 +144,7 @@ class TypedNetwork final : public Model::Network {
     const WeightCounts counts(config, has_own_head);
     require_memory(device,
                    counts.matrices * static_cast<std::int64_t>(sizeof(W)) +
-                       counts.vectors * static_cast<std::int64_t>(sizeof(f32)),
+                       (counts.vectors + counts.filled) * static_cast<std::int64_t>(sizeof(f32)),
                    "the weights of the model",
                    sizeof(W) > 2 ? "weights in 16 bits take half" : "a smaller model takes less");
     return device;
@@ -152,14 +154,18 @@ class TypedNetwork final : public Model::Network {
     const int half = config.head_width() / 2;
     std::vector<double> frequencies;
     for (int i = 0; i < half; ++i) frequencies.push_back(std::pow(config.rotary_base, -static_cast<double>(i) / half));
-    std::vector<float> values;
-    values.reserve(static_cast<std::size_t>(config.positions) * static_cast<std::size_t>(2 * half));
-    for (int position = 0; position < config.positions; ++position) {
-      for (const double frequency : frequencies) values.push_back(static_cast<float>(std::cos(position * frequency)));
-      for (const double frequency : frequencies) values.push_back(static_cast<float>(std::sin(position * frequency)));
-    }
     const Tensor<f32, 2> result(device, {config.positions, 2 * half});
-    result.copy_from(values);
+    constexpr int most = 4096;  // positions at a time
+    std::vector<float> values;
+    for (int first = 0; first < config.positions; first += most) {
+      const int count = std::min(config.positions - first, most);
+      values.clear();
+      for (int position = first; position < first + count; ++position) {
+        for (const double frequency : frequencies) values.push_back(static_cast<float>(std::cos(position * frequency)));
+        for (const double frequency : frequencies) values.push_back(static_cast<float>(std::sin(position * frequency)));
+      }
+      result.slice(0, first, count).copy_from(values);
+    }
     return result;
   }
   static bool has_spare_registers(const Device& device) {

@@ -44,7 +44,7 @@ struct RowKernels {
   // For one position of each sequence, on a GPU.
   std::optional<decltype(kernels::linear_append<P, W>({}))> append;
   decltype(kernels::decode_attend<P>(0, 0, {})) attend;
-  decltype(kernels::linear_gelu<P, W>({})) up;
+  std::optional<decltype(kernels::linear_activated<P, W>({}, {}))> up;
   std::optional<decltype(kernels::linear<P, W>({}))> gate_and_up;  // of an MLP with a gate
   decltype(kernels::linear_residual<P, W>({})) project, down;
   std::optional<decltype(kernels::decode_residual<P, W>(0, 0, 0))> project_few, down_few;  // faster for so few rows
@@ -60,7 +60,7 @@ inline kernels::QkvWidths qkv_widths(const TransformerConfig& config) {
 }
 inline kernels::Mlp mlp_of(const TransformerConfig& config) { return {config.activation, config.gated, config.inner}; }
 /// Heads of queries that share one of keys.
-inline int group_of(const TransformerConfig& config) { return config.heads / config.keys(); }
+inline int group_of(const TransformerConfig& config) { return config.heads / config.key_heads(); }
 
 /// The kernels of a decode step of one sequence.
 template <Element P, Element W>
@@ -74,7 +74,7 @@ struct DecodeKernels {
         down(kernels::decode_residual<P, W>(config.inner, 1, tiles.down)),
         head(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm)),
         greedy_token(kernels::greedy_token(head_parts)) {
-    if (config.position_encoding == Positions::rotary)
+    if (config.position_encoding == PositionEncoding::rotary)
       rotated_qkv = kernels::decode_rotated_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), config.norm);
     else
       qkv = kernels::decode_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), config.norm);
@@ -114,8 +114,9 @@ struct Kernels {
         mark_seen(kernels::mark_seen(64)),
         log_probability(kernels::log_probability(config.vocab)),
         fill(kernels::fill<u8>(elements_per_block)) {
-    if (config.position_encoding == Positions::rotary)
-      rotate_append = kernels::rotate_append<A>(config.heads, config.keys(), config.head_width(), copy_rows(target));
+    if (config.position_encoding == PositionEncoding::rotary)
+      rotate_append =
+          kernels::rotate_append<A>(config.heads, config.key_heads(), config.head_width(), copy_rows(target));
     if (config.gated)
       multiply_by_gate =
           kernels::multiply_by_gate<A>(config.activation, config.inner, 1, columns_of_gate(target, config.inner));
@@ -146,7 +147,7 @@ struct BatchKernels {
     const kernels::Mlp mlp = mlp_of(config);
     if (tiles.normalizes) {
       normalizing = {.up = kernels::decode_up<P, W>(width, rows, tiles.batch_up, mlp, config.norm)};
-      if (config.position_encoding == Positions::rotary)
+      if (config.position_encoding == PositionEncoding::rotary)
         normalizing->rotated_qkv = kernels::decode_rotated_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, config.norm);
       else
         normalizing->qkv = kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, config.norm);
@@ -186,18 +187,22 @@ class KernelsByRows {
     MatmulTiles of_qkv = tiles(config_.qkv_width(), c);
     const int columns = static_cast<int>(std::gcd(config_.key_width(), of_qkv.n));
     // Tiles of half the columns may need other instructions than those of a prompt.
-    const bool appends =
-        device_.info().arch && !target_.rotary && (target_.batch_invariant ? columns : 2 * columns) >= of_qkv.n;
+    const bool divides = (target_.batch_invariant ? columns : 2 * columns) >= of_qkv.n;
+    const bool appends = device_.info().arch && !target_.rotary && divides;
     std::lock_guard lock(mutex_);
     std::optional<decltype(kernels::linear_qkv<P, W>({}))> qkv_to_cache;
-    if (group_of(config_) == 1)
+    if (!target_.rotary && group_of(config_) == 1)
       qkv_to_cache = linear_qkv_[of_qkv];
-    else if (2 * columns >= of_qkv.n)
+    else if (!target_.rotary && divides)
       qkv_to_cache = linear_qkv_[{of_qkv.m, columns, of_qkv.k}];
     std::optional<decltype(kernels::linear_append<P, W>({}))> append;
     if (appends) append = linear_append_[{of_qkv.m, columns, of_qkv.k}];
     std::optional<decltype(kernels::linear<P, W>({}))> gate_and_up;
-    if (config_.gated) gate_and_up = linear_[tiles(config_.up_width(), c)];
+    std::optional<decltype(kernels::linear_activated<P, W>({}, {}))> up;
+    if (config_.gated)
+      gate_and_up = linear_[tiles(config_.up_width(), c)];
+    else
+      up = linear_activated_[tiles(inner, c, MatmulFamily::activated)];
     const auto few = [&](std::int64_t k) {
       const MatmulTiles block{rows_of_block, columns_of_block(target_, rows, static_cast<int>(c), static_cast<int>(k)),
                               static_cast<int>(k)};
@@ -208,7 +213,7 @@ class KernelsByRows {
             std::move(qkv_to_cache),
             std::move(append),
             decode_attend_[key_tiles(target_, rows * config_.heads)],
-            linear_activated_[tiles(inner, c, MatmulFamily::activated)],
+            std::move(up),
             std::move(gate_and_up),
             linear_residual_[tiles(c, queries, MatmulFamily::residual)],
             linear_residual_[tiles(c, inner, MatmulFamily::residual)],
@@ -272,7 +277,7 @@ class KernelsByRows {
   ByTiles<decltype(RowKernels<P, W>::qkv)> linear_{made_by(kernels::linear<P, W>)};
   ByTiles<decltype(kernels::linear_qkv<P, W>({}))> linear_qkv_{by_group(kernels::linear_qkv<P, W>)};
   ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{by_group(kernels::linear_append<P, W>)};
-  ByTiles<decltype(RowKernels<P, W>::up)> linear_activated_{[this](MatmulTiles tiles) {
+  ByTiles<decltype(kernels::linear_activated<P, W>({}, {}))> linear_activated_{[this](MatmulTiles tiles) {
     return kernels::linear_activated<P, W>(config_.activation, tiles, target_.batch_invariant);
   }};
   ByTiles<decltype(RowKernels<P, W>::down)> linear_residual_{made_by(kernels::linear_residual<P, W>)};

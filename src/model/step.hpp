@@ -224,7 +224,7 @@ class Step {
                                                       : 1.0f / std::sqrt(static_cast<float>(config().head_width()));
     return config().scales_by_layer ? scale / static_cast<float>(layer + 1) : scale;
   }
-  bool is_rotary() const { return config().position_encoding == Positions::rotary; }
+  bool is_rotary() const { return config().position_encoding == PositionEncoding::rotary; }
   /// Memory [rows,Q] that nothing else needs meanwhile, if it is as wide; else new memory.
   Tensor<A, 2> for_queries(const Tensor<A, 2>& memory) const {
     const std::int64_t width = config().query_width();
@@ -255,8 +255,7 @@ class Step {
         length_ == 1 && batch_ <= rows_of_block && network_.batch_kernels() ? &*network_.batch_kernels() : nullptr;
     // Queries alone, if keys and values go to the cache at once. Those of one position are where the last norm writes
     // behind all layers.
-    const bool appends =
-        !is_rotary() && (tiles_are_of_sequences() || (length_ == 1 && ((few && few->appends()) || of_rows_.append)));
+    const bool appends = tiles_are_of_sequences() || (length_ == 1 && ((few && few->appends()) || of_rows_.append));
     const bool separate = appends || is_rotary();
     const Tensor<A, 2> queries =
         separate && length_ == 1
@@ -335,7 +334,7 @@ class Step {
                     config().epsilon);
     to.add(of_rows_.norm, x_, block.mlp_norm, block.mlp_norm_bias, normed_, config().epsilon);
     if (few && few->up) return to.add(*few->up, normed_, block.up, block.up_bias, inner_);
-    if (!config().gated) return to.add(of_rows_.up, normed_, block.up, block.up_bias, inner_);
+    if (!config().gated) return to.add(*of_rows_.up, normed_, block.up, block.up_bias, inner_);
     to.add(*of_rows_.gate_and_up, normed_, block.up, block.up_bias, gate_and_up);
     to.add(*network_.kernels().multiply_by_gate, gate_and_up, inner_);
   }
@@ -365,8 +364,7 @@ class Step {
   bool tiles_are_of_sequences() const {
     constexpr std::int64_t rows = 128;
     const std::int64_t padded = (length_ + rows - 1) / rows * rows;
-    return network_.is_on_gpu() && !is_rotary() && of_rows_.qkv_to_cache &&
-           (batch_ == 1 || padded * 8 <= length_ * 9) && length_ > 1;
+    return network_.is_on_gpu() && of_rows_.qkv_to_cache && (batch_ == 1 || padded * 8 <= length_ * 9) && length_ > 1;
   }
   /// A weight [C,Q+2K] as [C,G+2,K].
   Tensor<W, 3> by_groups(const Tensor<W, 2>& weight) const {

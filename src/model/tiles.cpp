@@ -109,22 +109,19 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     // A multiprocessor has shared memory for one such CTA, and a second wave would cost as much as the first.
     return is_half && found > 0 && ceil_div(n, found) <= multiprocessors ? found : 0;
   };
-  const auto divides_width = [&](int wide) { return width % wide == 0; };
-  const auto divides_gate = [&](int wide) { return target.inner % (wide / 2) == 0; };
+  const auto divides_inner = [&](int wide) { return target.inner % (wide / products_of_up) == 0; };
   int batch_qkv = batch_columns(qkv_width, products_of_qkv, divides_qkv);
-  const int batch_up = target.gated ? batch_columns(2 * target.inner, 2, divides_gate) / 2
-                                    : batch_columns(target.inner, 1, divides_width);
+  const int up_width = products_of_up * target.inner;
+  const int batch_up = batch_columns(up_width, products_of_up, divides_inner) / products_of_up;
   const bool normalizes = has_rows_in_registers && batch_qkv > 0 && batch_up > 0;
   if (target.rotary && !normalizes) batch_qkv = 0;  // no kernel rotates the products of other rows
   // Each CTA of the projection combines the parts of attention, so that few are better.
   int project = std::clamp(std::min(limit, 80) * threads / query_width, 1, 16);
   while (width % project != 0 || (project > 1 && elements(query_width, project) > limit)) --project;
-  const int head = most(width, 16, 64), products = target.gated ? 2 : 1;
-  return {.qkv = columns(qkv_width, target.rotary ? 2 : 1, divides_qkv),
-          .up = columns(products * target.inner, products,
-                        [&](int wide) { return target.inner % (wide / products) == 0; }) /
-                products,
-          .normalizes = has_rows_in_registers && batch_qkv > 0 && batch_up > 0,
+  const int head = most(width, 16, 64);
+  return {.qkv = columns(qkv_width, products_of_qkv, divides_qkv),
+          .up = columns(up_width, products_of_up, divides_inner) / products_of_up,
+          .normalizes = normalizes,
           .batch_qkv = batch_qkv,
           .batch_up = batch_up,
           .project = project,
@@ -156,8 +153,10 @@ KeyTiles part_key_tiles(const TileTarget& target) {
 
 bool has_decode_kernels(const TileTarget& target) {
   // Columns of queries must not cross into keys: a width without a suitable divisor has no tiles.
-  return target.gpu && target.operands != ElementType::f32 && target.width <= 2048 && target.head_width <= 128 &&
-         decode_tiles(target).qkv >= 4 && decode_tiles(target).up > 0;
+  // A thread holds a row of each matmul's left operand.
+  return target.gpu && target.operands != ElementType::f32 && target.width <= 2048 && target.query_width <= 2048 &&
+         target.inner <= 16384 && target.head_width <= 128 && decode_tiles(target).qkv >= 4 &&
+         decode_tiles(target).up > 0;
 }
 
 // Few rows leave most of the GPU idle: the more warps share one, the sooner it is normalized. They have equal parts of

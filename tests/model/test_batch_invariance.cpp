@@ -91,6 +91,18 @@ TEST_CASE("a batch-invariant model computes the same bits in any batch", "[model
   }
 }
 
+TEST_CASE("a batch-invariant model with rotary positions and a gate computes the same bits in any batch", "[model]") {
+  std::mt19937 rng(8);
+  TransformerConfig config = small_model();
+  config.width = 64, config.heads = 4, config.key_value_heads = 2, config.inner = 130;
+  config.position_encoding = PositionEncoding::rotary, config.gated = true, config.norm = Norm::rms;
+  for (const Compute type : {Compute::f32, Compute::bf16})
+    for (const std::size_t batch : {1, 7, 20})
+      check_batch(Model(test_device(), config, 5, Computation(type, true)), batch, 30, rng);
+  config.position_encoding = PositionEncoding::learned, config.gated = false;
+  check_batch(Model(test_device(), config, 5, Computation(Compute::bf16, true)), 7, 30, rng);
+}
+
 TEST_CASE("256 texts that join and leave a batch-invariant batch have the tokens that they have alone",
           "[model][many]") {
   const Model model(test_device(), small_model(), 5, Computation(Compute::bf16, true));
@@ -140,6 +152,10 @@ TEST_CASE("emulated kernels of a batch-invariant model compute the same bits in 
   config.width = 64, config.heads = 1, config.inner = 128, config.layers = 1;
   const Model model(emulated_device(), config, 5, Computation(Compute::bf16, true));
   check_batch(model, 3, 6, rng);
+  config.heads = 2, config.key_value_heads = 1;  // fewer columns of keys than a tile has
+  check_batch(Model(emulated_device(), config, 5, Computation(Compute::bf16, true)), 2, 4, rng);
+  config.position_encoding = PositionEncoding::rotary, config.gated = true, config.norm = Norm::rms;
+  check_batch(Model(emulated_device(), config, 5, Computation(Compute::bf16, true)), 2, 4, rng);
 }
 
 TEST_CASE("kernels of a batch-invariant model are the same for all numbers of rows", "[model]") {
@@ -159,7 +175,7 @@ TEST_CASE("kernels of a batch-invariant model are the same for all numbers of ro
     const auto greedy = kernels.greedy_for_rows(rows);
     CHECK_FALSE((of_rows.project_few || of_rows.down_few));
     return std::vector{
-        text(of_rows.norm), text(of_rows.qkv),     text(*of_rows.qkv_to_cache), text(of_rows.up),
+        text(of_rows.norm), text(of_rows.qkv),     text(*of_rows.qkv_to_cache), text(*of_rows.up),
         text(of_rows.down), text(of_rows.project), text(greedy.head),           text(kernels.head_for_rows<f32>(rows))};
   };
   const auto one = texts(1);

@@ -210,9 +210,9 @@ TEST_CASE("models that need other arithmetic are rejected by name", "[model]") {
 
 TEST_CASE("config.json of a Llama", "[model]") {
   const TransformerConfig odd = read_config(root / "tests/data/llama-odd");
-  CHECK((odd.family == Family::llama && odd.norm == Norm::rms && odd.position_encoding == Positions::rotary));
+  CHECK((odd.family == Family::llama && odd.norm == Norm::rms && odd.position_encoding == PositionEncoding::rotary));
   CHECK((odd.vocab == 101 && odd.positions == 37 && odd.width == 48 && odd.layers == 2 && odd.inner == 100));
-  CHECK((odd.heads == 4 && odd.keys() == 2 && odd.head_width() == 12 && odd.qkv_width() == 96));
+  CHECK((odd.heads == 4 && odd.key_heads() == 2 && odd.head_width() == 12 && odd.qkv_width() == 96));
   CHECK((odd.activation == Activation::silu && odd.gated && odd.up_width() == 200 && odd.rotary_base == 500));
   CHECK_FALSE((odd.qkv_bias || odd.projection_bias || odd.mlp_bias || odd.tied));
   CHECK(odd.epsilon == 1e-6f);
@@ -237,7 +237,7 @@ TEST_CASE("config.json of a Llama", "[model]") {
   CHECK(with("rope_parameters", absent).rotary_base == 10000);
   CHECK(with("rope_theta", 7).rotary_base == 500);  // the object counts
   CHECK(with("head_dim", nullptr).head_width() == 12);
-  CHECK(with("num_key_value_heads", absent).keys() == 4);
+  CHECK(with("num_key_value_heads", absent).key_heads() == 4);
   CHECK(with("rms_norm_eps", absent).epsilon == 1e-6f);
   const auto refused =
       [&](std::string_view key, const nlohmann::json& value, std::initializer_list<std::string_view> parts) {
@@ -250,13 +250,17 @@ TEST_CASE("config.json of a Llama", "[model]") {
   refused("intermediate_size", absent, {"intermediate_size is missing"});
   refused("num_key_value_heads", 3, {"num_attention_heads is 4", "multiple of num_key_value_heads, 3"});
   refused("num_key_value_heads", 0, {"num_key_value_heads is 0", "an integer from 1"});
-  refused("head_dim", 13, {"width of a head is 13", "even"});
+  refused("head_dim", 13, {"head_dim is 13", "even"});
   refused("hidden_act", "mish", {"hidden_act is 'mish'", "silu"});
   refused("rms_norm_eps", 0, {"rms_norm_eps is 0"});
   refused("attention_bias", 1, {"attention_bias is 1", "true or false"});
   refused("rope_scaling", {{"rope_type", "yarn"}, {"factor", 2}}, {"rope_scaling: rope_type is 'yarn'", "default"});
   refused("rope_parameters", {{"rope_theta", -1}}, {"rope_parameters: rope_theta is -1"});
   refused("rope_parameters", 3, {"rope_parameters is 3", "an object"});
+  CHECK(with("rope_scaling", {{"rope_theta", 100}}).rotary_base == 100);  // the older name counts
+  refused("is_causal", false, {"is_causal is false", "true"});
+  refused("quantization_config", {{"quant_method", "fp8"}}, {"quantization_config is an object", "null"});
+  refused("rope_theta", "big", {"rope_theta is 'big'", "a number"});
 }
 
 TEST_CASE("weights of a Llama are found by its names, in parts", "[model]") {
@@ -345,6 +349,17 @@ TEST_CASE("check() covers configurations that were never in a file", "[model]") 
   refused([](C& c) { c.heads = 0; }, {"n_head is 0"});
   refused([](C& c) { c.inner = 0; }, {"n_inner is 0"});
   refused([](C& c) { c.epsilon = 0; }, {"layer_norm_epsilon is 0"});
+  refused([](C& c) { c.key_value_heads = 2; }, {"n_head is 3", "multiple of key_value_heads, 2"});
+  refused([](C& c) { c.key_value_heads = 6; }, {"multiple of key_value_heads, 6"});
+  refused([](C& c) { c.position_encoding = PositionEncoding::rotary, c.head_size = 7; }, {"head_size is 7", "even"});
+  refused([](C& c) { c.rotary_base = 1; }, {"rotary_base is 1", "above 1"});
+  refused([](C& c) { c.rotary_base = std::numeric_limits<double>::quiet_NaN(); }, {"rotary_base is nan"});
+  refused([](C& c) { c.attention_scale = std::numeric_limits<float>::infinity(); }, {"attention_scale is inf"});
+  refused([](C& c) { c.attention_scale = -1; }, {"attention_scale is -1", "at least 0"});
+  refused([](C& c) { c.head_size = 1 << 20; }, {"head_size is 1048576", "an integer from 1 to 4096"});
+  refused([](C& c) { c.key_value_heads = -1; }, {"key_value_heads is -1"});
+  CHECK(error_of([] { parameter_count(TransformerConfig()); }).find("vocab_size is 0") != std::string::npos);
+  refused([](C& c) { c.embedding_scale = std::numeric_limits<float>::quiet_NaN(); }, {"embedding_scale is nan"});
   refused([](C& c) { c.epsilon = std::numeric_limits<float>::quiet_NaN(); }, {"layer_norm_epsilon is nan"});
 }
 
@@ -499,7 +514,7 @@ TEST_CASE("an untied model without a head is tied, and a warning says so", "[mod
   folder.config({{"tie_word_embeddings", "false"}});
   const std::string warning = stderr_of([&] {
     const Checkpoint model = Checkpoint::open(folder.path());
-    CHECK_FALSE(model.config.tied);
+    CHECK(model.config.tied);
     CHECK(model.head == model.embedding);
   });
   CHECK(says(warning.substr(0, warning.find('\n')), {"tie_word_embeddings is false", "no lm_head.weight"}));

@@ -1,4 +1,4 @@
-// GPT-2: a decode step of one sequence, which has kernels of its own on a GPU.
+// Decode steps: one of one sequence, which has kernels of its own on a GPU.
 #include <cmath>
 #include <filesystem>
 #include <random>
@@ -34,7 +34,7 @@ TransformerConfig config_of(int width, int heads, Activation gelu) {
 TransformerConfig rotary(int width, int heads, int key_heads, int head_size = 0) {
   TransformerConfig config = config_of(width, heads, Activation::silu);
   config.key_value_heads = key_heads, config.head_size = head_size, config.inner = 3 * width;
-  config.norm = Norm::rms, config.position_encoding = Positions::rotary, config.gated = true;
+  config.norm = Norm::rms, config.position_encoding = PositionEncoding::rotary, config.gated = true;
   return config;
 }
 
@@ -437,7 +437,7 @@ void check_rotary_kernels(const TransformerConfig& config, Arch arch) {
       -1);
   check(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project), 3);
   check(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm), -1);
-  check(kernels::rotate_append<A>(config.heads, config.keys(), config.head_width(), copy_rows(target)), -1, false);
+  check(kernels::rotate_append<A>(config.heads, config.key_heads(), config.head_width(), copy_rows(target)), -1, false);
   check(kernels::multiply_by_gate<A>(config.activation, config.inner, 1, columns_of_gate(target, config.inner)), -1,
         false);
 }
@@ -523,8 +523,8 @@ TEST_CASE("tiles of decode steps divide the width", "[model]") {
     for (const int columns : {tiles.qkv, tiles.project}) CHECK((columns >= 1 && width % columns == 0));
     CHECK((tiles.up >= 1 && target.inner % tiles.up == 0));
     if (tiles.normalizes) CHECK((tiles.batch_qkv > 0 && tiles.batch_up > 0));
-    for (const int columns : {tiles.batch_qkv, tiles.batch_up})
-      if (columns > 0) CHECK((columns >= 8 && width % columns == 0));
+    if (tiles.batch_qkv > 0) CHECK((tiles.batch_qkv >= 8 && width % tiles.batch_qkv == 0));
+    if (tiles.batch_up > 0) CHECK((tiles.batch_up >= 8 && target.inner % tiles.batch_up == 0));
     CHECK(has_decode_kernels(target) == (width != 1021));
     // Beside them, a thread has the left operand in registers.
     for (const int elements :

@@ -248,6 +248,32 @@ TEST_CASE("logits equal those with another activation, and scores of another sca
   CHECK(largest_difference(logits(), expected) <= 2e-5);
 }
 
+TEST_CASE("a model with random weights has a head of its own if it is not tied", "[model]") {
+  TransformerConfig config = preset("nano");
+  config.vocab = 61, config.positions = 20;
+  const auto logits = [&](bool tied) {
+    config.tied = tied;
+    const Model model(test_device(), config, 3);
+    Session session(model, 1, 4);
+    session.append(std::vector<Tokens>{{5, 6}});
+    return session.logits();
+  };
+  CHECK(logits(true) != logits(false));
+  CHECK(logits(false) == logits(false));
+}
+
+TEST_CASE("a checkpoint whose configuration was changed to need other weights is refused", "[model]") {
+  Golden golden("nano-odd");
+  golden.checkpoint.config.position_encoding = PositionEncoding::rotary;
+  CHECK(says(error_of([&] { Model(test_device(), golden.checkpoint); }), {"other weights than its configuration"}));
+  Golden deeper("nano-odd");
+  deeper.checkpoint.config.layers = 4;
+  CHECK(says(error_of([&] { Model(test_device(), deeper.checkpoint); }), {"other weights than its configuration"}));
+  Golden worse("nano-odd");
+  worse.checkpoint.config.heads = 5;
+  CHECK(says(error_of([&] { Model(test_device(), worse.checkpoint); }), {"n_embd is 48"}));
+}
+
 TEST_CASE("the token's embedding has a factor", "[model]") {
   const Golden golden("llama-odd");
   TempDir folder;

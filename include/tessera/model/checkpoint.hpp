@@ -32,7 +32,7 @@ struct Checkpoint {
   SafeTensors file;
   const StoredTensor* embedding = nullptr;                             ///< [vocab, C]
   const StoredTensor* positions = nullptr;                             ///< [positions, C]; none for rotary ones
-  const StoredTensor *last_norm = nullptr, *last_norm_bias = nullptr;  ///< [C], [C]
+  const StoredTensor *last_norm = nullptr, *last_norm_bias = nullptr;  ///< [C], [C]; no bias for Norm::rms
   const StoredTensor* head = nullptr;  ///< [vocab, C]: lm_head.weight, or the embedding if they are the same
   bool is_out_in = false;              ///< are matrices [out, in] in the file?
   std::vector<Layer> layers;

@@ -22,7 +22,7 @@ enum class Norm : std::uint8_t { layer, rms };
 /// How a model knows positions: by an embedding that is added to that of the token, or by rotating queries and keys
 /// (RoPE, Su et al., 2021): elements i and i + d / 2 of a head, of width d, at position p by the angle
 /// p rotary_base^(-2 i / d).
-enum class Positions : std::uint8_t { learned, rotary };
+enum class PositionEncoding : std::uint8_t { learned, rotary };
 
 /// The activation of the MLP: GELU (Hendrycks and Gimpel, 2016), exact or by its tanh approximation, x sigmoid(x), or
 /// max(x, 0).
@@ -43,7 +43,7 @@ struct TransformerConfig {
 
   Norm norm = Norm::layer;
   float epsilon = 1e-5f;  ///< layer_norm_epsilon, rms_norm_eps: in (0, 1)
-  Positions position_encoding = Positions::learned;
+  PositionEncoding position_encoding = PositionEncoding::learned;
   double rotary_base = 10000;                     ///< rope_theta
   Activation activation = Activation::gelu_tanh;  ///< activation_function, hidden_act
   /// Is the MLP down(activation(gate(x)) up(x)) (GLU, Shazeer, 2020), not down(activation(up(x)))?
@@ -60,19 +60,22 @@ struct TransformerConfig {
 
   /// Width of one attention head.
   std::int32_t head_width() const { return head_size > 0 ? head_size : width / heads; }
-  std::int32_t keys() const { return key_value_heads > 0 ? key_value_heads : heads; }  ///< heads of keys, and of values
+  std::int32_t key_heads() const {
+    return key_value_heads > 0 ? key_value_heads : heads;
+  }  ///< heads of keys, and of values
   std::int32_t query_width() const { return heads * head_width(); }
-  std::int32_t key_width() const { return keys() * head_width(); }  ///< of keys, and of values
+  std::int32_t key_width() const { return key_heads() * head_width(); }  ///< of keys, and of values
   std::int32_t qkv_width() const { return query_width() + 2 * key_width(); }
   std::int32_t up_width() const { return gated ? 2 * inner : inner; }  ///< of the MLP's first matmul
 };
 
-/// The number of weights, with those of the head if it is a matrix of its own.
+/// The number of weights, with those of the head if it is a matrix of its own. Error as check().
 std::int64_t parameter_count(const TransformerConfig& config);
 
 /// Error that names key, value and the allowed range, unless every size is in its range (so that a product of any three
-/// fits 63 bits), heads divides the width or there is a head_size, and the heads of keys divide those of queries. bos
-/// and eos may be outside of the vocabulary: no logit belongs to such a token.
+/// fits 63 bits), heads divides the width or there is a head_size, the heads of keys divide those of queries, and a
+/// head that is rotated has an even width; epsilon is in (0, 1), rotary_base in (1, 10^12), attention_scale at least 0,
+/// and embedding_scale finite. bos and eos may be outside of the vocabulary: no logit belongs to such a token.
 void check(const TransformerConfig& config);
 /// Error that names the first token that is not in the vocabulary.
 void check_vocabulary(std::span<const std::int32_t> ids, const TransformerConfig& config);
@@ -80,7 +83,8 @@ void check_vocabulary(std::span<const std::int32_t> ids, const TransformerConfig
 /// Reads `folder`/config.json and checks it, by the names of its model_type, gpt2 (the default) or llama. Required are
 /// the sizes; the others have the defaults of transformers (n_inner: 4 n_embd). Unknown keys are ignored. Error that
 /// names file, key and value for what no kernel computes: another model_type or activation, add_cross_attention, a
-/// rope_type other than default. (reorder_and_upcast_attn only changes precision, and is accepted.)
+/// rope_type other than default, is_causal false, a quantization_config. (reorder_and_upcast_attn only changes
+/// precision, and is accepted.)
 TransformerConfig read_config(const std::filesystem::path& folder);
 
 /// Sampling defaults of a model, as far as they are given.

@@ -52,7 +52,8 @@ class Model {
   /// Reads the weights of a checkpoint into memory of the device; the file is not needed afterwards. On a GPU the
   /// kernels of `first`, if it has lengths, are compiled meanwhile, by threads of the model that may work on after the
   /// constructor returns and stop when the model ends. A session waits only for the kernels that it needs, and reports
-  /// their errors.
+  /// their errors. Error as check(), or if the checkpoint's config was changed so that it needs other weights;
+  /// OutOfMemory, before anything is allocated, if the device has too little.
   Model(const Device& device, const Checkpoint& checkpoint, Computation = {}, const Progress& = {},
         const FirstUse& first = {});
   /// Random weights: matrices with standard deviation 0.02, norms the identity. Same seed, same model.

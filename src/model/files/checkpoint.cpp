@@ -227,7 +227,7 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   model.is_out_in = names.is_out_in;
   WeightList weights(model.file, c);
   Embeddings embeddings(weights, names, c, {vocab, width});
-  if (c.position_encoding == Positions::learned)
+  if (c.position_encoding == PositionEncoding::learned)
     model.positions = weights.take(std::string(names.positions), {static_cast<std::uint64_t>(c.positions), width});
   for (std::int32_t i = 0; i < c.layers; ++i) {
     const std::string prefix = fmt::format(fmt::runtime(names.layer), i);
@@ -243,6 +243,7 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   weights.finish();
   embeddings.tie(model.file, c);
   model.embedding = embeddings.embedding, model.head = embeddings.head;
+  model.config.tied = model.head == model.embedding;
   return model;
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -54,6 +55,22 @@ constexpr IgnoredKey ignored_keys[] = {
     {"watermarking_config"},
 };
 
+struct Limit {
+  std::string_view name;  // if the family has no key
+  std::int32_t TransformerConfig::*member;
+  std::int32_t least, most;
+};
+constexpr Limit limits[] = {
+    {"vocab", &TransformerConfig::vocab, 1, 1 << 20},
+    {"positions", &TransformerConfig::positions, 1, 1 << 20},
+    {"width", &TransformerConfig::width, 1, 1 << 15},
+    {"layers", &TransformerConfig::layers, 1, 1 << 10},
+    {"heads", &TransformerConfig::heads, 1, 1 << 12},
+    {"inner", &TransformerConfig::inner, 1, 1 << 17},
+    {"key_value_heads", &TransformerConfig::key_value_heads, 0, 1 << 12},
+    {"head_size", &TransformerConfig::head_size, 0, 1 << 12},
+};
+
 Preset gpt2_like(std::string_view name, std::int32_t layers, std::int32_t width, std::int32_t heads) {
   constexpr std::int32_t end_of_text = 50256;
   return {name,
@@ -79,7 +96,7 @@ Preset smollm2(std::string_view name, std::int32_t layers, std::int32_t width, s
            .inner = inner,
            .key_value_heads = keys,
            .norm = Norm::rms,
-           .position_encoding = Positions::rotary,
+           .position_encoding = PositionEncoding::rotary,
            .rotary_base = 100000,
            .activation = Activation::silu,
            .gated = true,
@@ -100,27 +117,36 @@ void check_vocabulary(std::span<const std::int32_t> ids, const TransformerConfig
 
 void check(const TransformerConfig& config) {
   const FamilyNames& names = names_of(config.family);
-  for (const auto& [key, member, most] : names.sizes) {
-    const std::int32_t value = config.*member;
-    const bool has_default = member == &TransformerConfig::key_value_heads || member == &TransformerConfig::head_size;
-    if (value < (has_default ? 0 : 1) || value > most)
-      throw Error(fmt::format("{} is {}, it must be {}", key, value, integers(1, most)));
-  }
+  const auto key = [&](std::int32_t TransformerConfig::*member, std::string_view otherwise) {
+    const std::string_view found = names.key(member);
+    return found.empty() ? otherwise : found;
+  };
+  for (const auto& [name, member, least, most] : limits)
+    if (const std::int32_t value = config.*member; value < least || value > most)
+      throw Error(fmt::format("{} is {}, it must be {}", key(member, name), value, integers(1, most)));
   const std::string_view heads = names.key(&TransformerConfig::heads);
   if (config.head_size == 0 && config.width % config.heads != 0) {
     throw Error(fmt::format("{} is {}, it must be a multiple of {}, {}", names.key(&TransformerConfig::width),
                             config.width, heads, config.heads));
   }
-  if (config.heads % config.keys() != 0) {
+  if (config.heads % config.key_heads() != 0) {
     throw Error(fmt::format("{} is {}, it must be a multiple of {}, {}", heads, config.heads,
-                            names.key(&TransformerConfig::key_value_heads), config.keys()));
+                            key(&TransformerConfig::key_value_heads, "key_value_heads"), config.key_heads()));
   }
-  if (config.position_encoding == Positions::rotary && config.head_width() % 2 != 0) {
-    throw Error(fmt::format("the width of a head is {}, it must be even for rotary positions", config.head_width()));
+  if (config.position_encoding == PositionEncoding::rotary && config.head_width() % 2 != 0) {
+    throw Error(fmt::format("{} is {}, it must be even for rotary positions",
+                            key(&TransformerConfig::head_size, "head_size"), config.head_width()));
   }
   if (!(config.epsilon > 0 && config.epsilon < 1)) {
     throw Error(fmt::format("{} is {}, it must be between 0 and 1", names.epsilon, config.epsilon));
   }
+  if (!(config.rotary_base > 1 && config.rotary_base < most_rotary_base))
+    throw Error(
+        fmt::format("rotary_base is {}, it must be above 1 and below {:.0e}", config.rotary_base, most_rotary_base));
+  if (!(std::isfinite(config.attention_scale) && config.attention_scale >= 0))
+    throw Error(fmt::format("attention_scale is {}, it must be at least 0", config.attention_scale));
+  if (!std::isfinite(config.embedding_scale))
+    throw Error(fmt::format("embedding_scale is {}, it must be finite", config.embedding_scale));
 }
 
 TransformerConfig read_config(const std::filesystem::path& folder) {
@@ -128,17 +154,19 @@ TransformerConfig read_config(const std::filesystem::path& folder) {
   const FamilyNames& names = names_of(file);
   TransformerConfig config;
   config.family = names.family;
+  file.require_flag("is_causal", true);
+  if (file.sets("quantization_config")) file.refuse("quantization_config", "null: no quantized weights are read");
   names.read(file, config);
-  for (const auto& [key, member, most] : names.sizes) {
-    const std::string_view old = names.old_name(key);
+  for (const auto& [key, member, old_key, is_optional] : names.sizes) {
+    const std::int32_t most = std::ranges::find(limits, member, &Limit::member)->most;
     if (file.sets(key))
       config.*member = file.integer(key, 1, most);
-    else if (!old.empty() && file.sets(old))
-      config.*member = file.integer(old, 1, most);
+    else if (!old_key.empty() && file.sets(old_key))
+      config.*member = file.integer(old_key, 1, most);
     else if (member == &TransformerConfig::inner && names.inner_of_width > 0)
-      config.*member = names.inner_of_width * config.width;
-    else if (member != &TransformerConfig::key_value_heads && member != &TransformerConfig::head_size)
-      config.*member = file.integer(key, 1, most);  // which reports that it is missing
+      config.inner = names.inner_of_width * config.width;
+    else if (!is_optional)
+      file.integer(key, 1, most);  // reports that it is missing
   }
   if (file.has(names.epsilon)) {
     const double epsilon = file.number(names.epsilon);

@@ -1,5 +1,5 @@
 // The names that families of models have in files: keys of config.json, tensors of the weights. A family whose parts
-// TransformerConfig has is one description here.
+// TransformerConfig has is one more description, and one name in Family.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -10,14 +10,14 @@
 
 namespace tessera::internal {
 
+constexpr double most_rotary_base = 1e12;
+
 struct FamilyNames {
   struct Size {
     std::string_view key;
     std::int32_t TransformerConfig::*member;
-    std::int32_t most;
-  };
-  struct OldName {
-    std::string_view key, old;
+    std::string_view old_key = {};  ///< in older files
+    bool is_optional = false;       ///< if no key says it, it keeps its default
   };
   /// The tensors of a layer's weights, behind the layer's prefix: several are side by side along the columns.
   struct Layer {
@@ -30,9 +30,8 @@ struct FamilyNames {
   Family family;
   std::string_view model_type;
   std::vector<Size> sizes;
-  std::vector<OldName> old_names;  ///< keys that older files have instead
-  std::int32_t inner_of_width;     ///< the MLP's width, of the model's, where no key says it; 0: a key must
-  std::string_view epsilon;        ///< key of the norms' epsilon
+  std::int32_t inner_of_width;  ///< the MLP's width, of the model's, where no key says it; 0: a key must
+  std::string_view epsilon;     ///< key of the norms' epsilon
   /// Reads the parts of the model, but its sizes; Error for what no kernel computes.
   void (*read)(const Settings& file, TransformerConfig& config);
 
@@ -43,10 +42,8 @@ struct FamilyNames {
   std::vector<std::string_view> ignored;  ///< endings of a layer's tensors that are not weights
   Layer weights;
 
-  /// The key of a size.
+  /// The key of a size; empty if the family has none.
   std::string_view key(std::int32_t TransformerConfig::*member) const;
-  /// The name of a key in older files; empty if it has no other.
-  std::string_view old_name(std::string_view key) const;
 };
 
 const FamilyNames& names_of(Family family);

@@ -60,13 +60,7 @@ bool Settings::boolean(std::string_view key) const {
   return found.get<bool>();
 }
 
-std::string Settings::text(std::string_view key) const {
-  const auto& found = value(key, "a string");
-  if (!found.is_string()) refuse(key, found, "a string");
-  return found.get<std::string>();
-}
-
-void Settings::require_one_of(std::string_view key, std::initializer_list<std::string_view> allowed) const {
+void Settings::require_one_of(std::string_view key, std::span<const std::string_view> allowed) const {
   const std::string expected = fmt::format("{}", fmt::join(allowed, " or "));
   const auto& found = value(key, expected);
   if (!found.is_string() || std::find(allowed.begin(), allowed.end(), found.get<std::string>()) == allowed.end())

@@ -2,9 +2,9 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,9 +35,8 @@ class Settings {
   std::vector<std::int32_t> integers_at(std::string_view key, std::int32_t least, std::int32_t most) const;
   double number(std::string_view key) const;
   bool boolean(std::string_view key) const;
-  std::string text(std::string_view key) const;
   /// Requires a string that is one of `allowed`.
-  void require_one_of(std::string_view key, std::initializer_list<std::string_view> allowed) const;
+  void require_one_of(std::string_view key, std::span<const std::string_view> allowed) const;
   void require_flag(std::string_view key, bool required) const;
   /// True unless it is null, false, the number `off`, or empty.
   bool turns_on(std::string_view key, double off) const;
