@@ -162,9 +162,9 @@ tessera_status tessera_tokenizer_bytes(const tessera_tokenizer* tokenizer, int32
                                        size_t* bytes);
 void tessera_tokenizer_free(tessera_tokenizer* tokenizer);
 
-/* Loads a model, a GPT-2 or a Llama, from such a folder or name. `type` of the matmul operands: "f32", "tf32" or "bf16"; null is
- * "f32". If `batch_invariant` is not 0, the logits of a text have the same bits in any batch, and however its tokens
- * were appended; steps take longer. */
+/* Loads a model, a GPT-2 or a Llama, from such a folder or name. `type` of the matmul operands: "f32", "tf32" or
+ * "bf16"; null is "f32". If `batch_invariant` is not 0, the logits of a text have the same bits in any batch, and
+ * however its tokens were appended; steps take longer. */
 tessera_status tessera_model_open(const tessera_device* device, const char* path, const char* type,
                                   int32_t batch_invariant, tessera_model** model);
 /* The numbers of its tokens and of its positions; either may be null. */

@@ -31,6 +31,17 @@ std::string config_with(const std::vector<std::pair<std::string, std::string>>& 
   return config.dump(2);
 }
 
+/// Writes the weights of a folder to another one, changed by `edit`.
+void copy_weights(const fs::path& from, const fs::path& to, const auto& edit) {
+  const SafeTensors file = SafeTensors::open(from / "model.safetensors");
+  std::vector<std::vector<std::byte>> bytes;
+  std::vector<TensorBytes> tensors;
+  for (const StoredTensor& t : file.tensors())
+    tensors.push_back({t.name, t.type, t.shape, bytes.emplace_back(file.read(t))});
+  edit(tensors);
+  write_safetensors(to / "model.safetensors", tensors);
+}
+
 /// A folder in which one file at a time is corrupted.
 class ModelFolder {
  public:
@@ -61,13 +72,7 @@ class ModelFolder {
   /// Rewrites the weights, changed by `edit`.
   template <class Edit>
   void edit_weights(Edit&& edit) {
-    const SafeTensors file = SafeTensors::open(nano / "model.safetensors");
-    std::vector<std::vector<std::byte>> bytes;
-    std::vector<TensorBytes> tensors;
-    for (const StoredTensor& t : file.tensors())
-      tensors.push_back({t.name, t.type, t.shape, bytes.emplace_back(file.read(t))});
-    edit(tensors);
-    write_safetensors(folder_ / "model.safetensors", tensors);
+    copy_weights(nano, path(), edit);
   }
   void check_open_refused(std::initializer_list<std::string_view> parts, const char* file = "model.safetensors") {
     check_refused([&] { Checkpoint::open(path()); }, file, parts);
@@ -278,13 +283,7 @@ TEST_CASE("weights of a Llama are found by its names, in parts", "[model]") {
   TempDir folder;
   fs::copy_file(stored / "config.json", folder.path() / "config.json");
   const auto refusal = [&](auto edit) {
-    const SafeTensors file = SafeTensors::open(stored / "model.safetensors");
-    std::vector<std::vector<std::byte>> bytes;
-    std::vector<TensorBytes> tensors;
-    for (const StoredTensor& t : file.tensors())
-      tensors.push_back({t.name, t.type, t.shape, bytes.emplace_back(file.read(t))});
-    edit(tensors);
-    write_safetensors(folder.path() / "model.safetensors", tensors);
+    copy_weights(stored, folder.path(), edit);
     return error_of([&] { Checkpoint::open(folder.path()); });
   };
   const std::string layer_0 = "model.layers.0.";

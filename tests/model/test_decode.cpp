@@ -347,16 +347,22 @@ bool is_fast(const codegen::Plan& plan, bool by_fma) {
   return fast;
 }
 
+/// The kernel compiles without spills and is fast, where tensor `transposed`, if it is not negative, is contiguous along
+/// its first axis.
+void check_kernel(const auto& kernel, int transposed, bool gemv, Arch arch) {
+  const Graph& graph = kernel.executable().graph();
+  Variant variant = dense_variant(graph);
+  if (transposed >= 0) variant.tensors[static_cast<std::size_t>(transposed)].contiguous_axis = 0;
+  INFO(graph.name);
+  CHECK(compile_check(generate(graph, variant, arch), arch) == "");
+  CHECK(is_fast(codegen::make_plan(graph, variant, arch, {}), gemv));
+}
+
 template <Element P, Element W>
 void check_decode_kernels(int width, int heads, Arch arch) {
   INFO(width << " " << name(element_type<P>) << " " << arch.name());
   const auto check = [&](const auto& kernel, int transposed, bool gemv = true) {
-    const Graph& graph = kernel.executable().graph();
-    Variant variant = dense_variant(graph);
-    if (transposed >= 0) variant.tensors[static_cast<std::size_t>(transposed)].contiguous_axis = 0;
-    INFO(graph.name);
-    CHECK(compile_check(generate(graph, variant, arch), arch) == "");
-    CHECK(is_fast(codegen::make_plan(graph, variant, arch, {}), gemv));
+    check_kernel(kernel, transposed, gemv, arch);
   };
   const TileTarget target{.gpu = true,
                           .operands = element_type<P>,
@@ -401,12 +407,7 @@ template <Element P, Element W>
 void check_rotary_kernels(const TransformerConfig& config, Arch arch) {
   INFO(config.width << " " << name(element_type<P>) << " " << arch.name());
   const auto check = [&](const auto& kernel, int transposed, bool gemv = true) {
-    const Graph& graph = kernel.executable().graph();
-    Variant variant = dense_variant(graph);
-    if (transposed >= 0) variant.tensors[static_cast<std::size_t>(transposed)].contiguous_axis = 0;
-    INFO(graph.name);
-    CHECK(compile_check(generate(graph, variant, arch), arch) == "");
-    if (gemv) CHECK(is_fast(codegen::make_plan(graph, variant, arch, {}), true));
+    check_kernel(kernel, transposed, gemv, arch);
   };
   using A = kernels::Activations<P>;
   const TileTarget target{.gpu = true,
