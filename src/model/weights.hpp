@@ -56,7 +56,7 @@ class WeightLoader {
   }
 
   /// A matrix [rows,columns] of parts that are side by side, each stored as [K,N], or as [N,K] if it `is_out_in`; it is
-  /// contiguous along K in memory if it is `along_k`.
+  /// contiguous along K in memory if it is `along_k`. Only files with [N,K] have several parts.
   template <Element T>
   Tensor<T, 2> matrix(const StoredParts& parts, std::int64_t rows, std::int64_t columns, bool is_out_in,
                       bool along_k) const {
@@ -66,7 +66,7 @@ class WeightLoader {
       const std::array stored = extents_of<2>(*part);
       const std::int64_t wide = stored[is_out_in ? 0 : 1];
       const Tensor<T, 2> to = result.slice(1, at, wide);
-      // In memory and in the file it has rows of one kind, or of two.
+      // A view with the file's extents. Its rows are dense, so that it is read as it is, or its columns are.
       const Tensor<T, 2> in_order = is_out_in ? to.transposed() : to;
       at += wide;
       if (is_out_in == along_k)

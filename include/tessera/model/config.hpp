@@ -60,9 +60,8 @@ struct TransformerConfig {
 
   /// Width of one attention head.
   std::int32_t head_width() const { return head_size > 0 ? head_size : width / heads; }
-  std::int32_t key_heads() const {
-    return key_value_heads > 0 ? key_value_heads : heads;
-  }  ///< heads of keys, and of values
+  /// Heads of keys, and of values.
+  std::int32_t key_heads() const { return key_value_heads > 0 ? key_value_heads : heads; }
   std::int32_t query_width() const { return heads * head_width(); }
   std::int32_t key_width() const { return key_heads() * head_width(); }  ///< of keys, and of values
   std::int32_t qkv_width() const { return query_width() + 2 * key_width(); }
@@ -115,5 +114,5 @@ const std::vector<Preset>& presets();
 /// The preset of that name; Error that lists the names if it does not exist.
 TransformerConfig preset(std::string_view name);
 
-}  // namespace internal
+}  // namespace gnu::visibility("default")]]internal
 }  // namespace tessera

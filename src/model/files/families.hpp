@@ -30,7 +30,7 @@ struct FamilyNames {
   Family family;
   std::string_view model_type;
   std::vector<Size> sizes;
-  std::int32_t inner_of_width;  ///< the MLP's width, of the model's, where no key says it; 0: a key must
+  std::int32_t inner_of_width;  ///< so many times the model's is the MLP's width if no key says it; 0: one must
   std::string_view epsilon;     ///< key of the norms' epsilon
   /// Reads the parts of the model, but its sizes; Error for what no kernel computes.
   void (*read)(const Settings& file, TransformerConfig& config);
