@@ -27,7 +27,7 @@ __device__ inline void put_part(float* part, const float (&sums)[count], int thr
 // several CTAs at a time took up to a fifth longer on an H200.)
 template <int threads, int count>
 __device__ inline void add_parts(float (&sums)[count], const float* part, int thread) {
-  constexpr int some = count % 32 ? 16 : 32;  // loads in flight
+  constexpr int some = count % 16 ? 8 : count % 32 ? 16 : 32;  // loads in flight
   for (int rank = 1; rank < cluster_size(); ++rank) {
 #pragma unroll
     for (int first = 0; first < count; first += some) {

@@ -75,7 +75,7 @@ __device__ inline const float* of_block(const float* own, i64 bytes, u32 block) 
 // Adds a thread's partial accumulators that another CTA has stored.
 template <int threads, int count>
 __device__ inline void add_part(float (&sums)[count], const float* part, int thread) {
-  constexpr int some = count % 32 ? 16 : 32;  // loads in flight
+  constexpr int some = count % 16 ? 8 : count % 32 ? 16 : 32;  // loads in flight
 #pragma unroll
   for (int first = 0; first < count; first += some) {
     float others[some];

@@ -19,7 +19,7 @@ struct Form {
 };
 
 // The instruction exists for every multiple of 8 up to 256; these are the widths of tiles and of their parts.
-constexpr int widths_of_16_bits[] = {64, 96, 128, 160, 176, 192, 256};
+constexpr int widths_of_16_bits[] = {16, 32, 64, 96, 128, 160, 176, 192, 256};
 constexpr int widths_of_tiles[] = {64, 96, 128, 192, 256};
 constexpr int widths_of_fp8[] = {32, 48, 64, 96, 128};
 constexpr Form forms[] = {{"bf16", "bf16", 16, "u32", widths_of_16_bits}, {"f16", "f16", 16, "u32", widths_of_16_bits},

@@ -169,10 +169,10 @@ class Classifier {
 
   std::string tile() {
     const int m = matmul().shape[0], n = matmul().shape[1], k = node(matmul().in[0]).shape[1];
-    constexpr int widths[] = {64, 96, 128, 192, 256};
-    const int bytes = k * info(type()).bytes;
-    if (m % 64 || m > 256 || m == 192 || bytes % panel_bytes || bytes > 4 * panel_bytes ||
-        !std::ranges::count(widths, n))
+    constexpr int widths[] = {64, 96, 128, 192, 256}, narrow[] = {16, 32};
+    const int size = info(type()).bytes, bytes = k * size;
+    const bool has_width = std::ranges::count(widths, n) || (size == 2 && std::ranges::count(narrow, n));
+    if (m % 64 || m > 256 || m == 192 || bytes % panel_bytes || bytes > 4 * panel_bytes || !has_width)
       return fmt::format("no wgmma schedule for tiles of [{},{}] x [{},{}]", m, k, k, n);
     if (is_fp8(type())) how_.promoted_parts = promoted_parts_of(static_cast<int>(how_.matmuls.size()), n, k);
     if (sums_of(m % 128 ? 1 : 2) > most_accumulators || (how_.promotes() && m > 128))

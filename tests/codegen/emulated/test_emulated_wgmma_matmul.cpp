@@ -75,7 +75,8 @@ auto started(MatmulTiles tiles) {
 }
 
 template <class T>
-void check_matmul(MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k, bool starts = false) {
+void check_matmul(MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k, bool starts = false,
+                  bool along_k = std::same_as<T, tf32>) {
   const auto matmul = starts ? started<T>(tiles) : biased<T>(tiles);
   std::vector<float> y_of[2], z_of[2];
   for (int i = 0; i < 2; ++i) {
@@ -88,7 +89,6 @@ void check_matmul(MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_
     using H = Held<T>;
     const auto x = make.template operator()<H, 2>({m, k}, some<H>(m * k, 1));
     const auto w_memory = make.template operator()<H, 1>({k * n}, some<H>(k * n, 2));
-    const bool along_k = std::same_as<T, tf32>;  // as wgmma reads it
     const Tensor<H, 2> w(device, w_memory.data(), {k, n}, {along_k ? 1 : n, along_k ? k : 1});
     const auto bias = make.template operator()<f32, 1>({n}, some<f32>(n, 3));
     const auto z = make.template operator()<f32, 2>({m, n}, some<f32>(m * n, 4));
@@ -110,6 +110,26 @@ void check_matmul(const Multiprocessors& on, MatmulTiles tiles, std::int64_t m, 
 }
 
 }  // namespace
+
+TEST_CASE("matmuls with narrow tiles equal those of the CPU", "[emulator]") {
+  const auto check = [](MatmulTiles tiles, std::int64_t m, std::int64_t n, std::int64_t k) {
+    check_matmul<bf16>(tiles, m, n, k, false, true);
+    check_matmul<f16>(tiles, m, n, k, true, true);
+  };
+  for (const int n : {16, 32}) {
+    check({64, n, 128}, 64, 96, 384);
+    check({64, n, 64}, 20, 100, 200);
+    check({128, n, 64}, 150, 72, 65);  // threads copy
+    const StreamK shared;
+    check({64, n, 64}, 70, 100, 1096);
+  }
+  for (const int n : {16, 32}) {
+    const Multiprocessors many(20);
+    check({64, n, 64}, 64, 64, 1096);
+    const Multicast multicast;
+    check({64, n, 64}, 200, 72, 264);
+  }
+}
 
 TEST_CASE("stream-K matmuls equal those of the CPU", "[emulator]") {
   const StreamK shared;

@@ -182,6 +182,24 @@ TEST_CASE("warp-specialized matmul: tiles, types and orders", "[cpu]") {
       }
 }
 
+// Rows of a narrow right operand run along k: across, they would have less than 128 bytes.
+TEST_CASE("warp-specialized matmul: narrow tiles", "[cpu]") {
+  Cases cases(20);
+  const Apart odd{.at = 0, .gap = 1}, fours{.at = 4};
+  for (const int m : {64, 128})
+    for (const int n : {16, 32})
+      for (const int k : {64, 128}) {
+        if (cases.skip()) continue;
+        check_plain<bf16, bf16>({m, n, k}, {m + 40, 3 * n + 8, 3 * k + 8, m == 128, true});
+        check_plain<f16, f32>({m, n, k}, {17, n + 3, 2 * k, false, true});
+        check_plain<bf16, f32>({m, n, k}, {.m = 70, .n = 40, .k = k + 9, .b_transposed = true, .a = fours, .b = odd});
+      }
+  const auto across = plain<bf16, bf16>({64, 32, 64});
+  CHECK_FALSE(has_roles(across.graph(), {1, 1}));
+  CHECK(notes(plan_of(across.graph(), {1, 1})).front() ==
+        "not warp-specialized: [64,32] bf16 cannot be divided into panels of 8 rows of 128 bytes");
+}
+
 TEST_CASE("warp-specialized matmul: results of every type", "[cpu]") {
   Cases cases(8);
   const Sizes of{72, 136, 136};

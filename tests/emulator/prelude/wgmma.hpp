@@ -28,6 +28,16 @@ __device__ inline void store_matrix_transposed(void* to_shared, u32 a, u32 b, u3
 }
 
 template <int transposed_a, int transposed_b>
+__device__ inline void wgmma_bf16_n16(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_bf16, 16, transposed_a, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_a, int transposed_b>
+__device__ inline void wgmma_bf16_n32(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_bf16, 32, transposed_a, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n64(float* d, u64 a, u64 b, bool adds) {
   emulated_wgmma(emulated_bf16, 64, transposed_a, transposed_b, d, a, b, adds);
 }
@@ -60,6 +70,16 @@ __device__ inline void wgmma_bf16_n192(float* d, u64 a, u64 b, bool adds) {
 template <int transposed_a, int transposed_b>
 __device__ inline void wgmma_bf16_n256(float* d, u64 a, u64 b, bool adds) {
   emulated_wgmma(emulated_bf16, 256, transposed_a, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_a, int transposed_b>
+__device__ inline void wgmma_f16_n16(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_f16, 16, transposed_a, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_a, int transposed_b>
+__device__ inline void wgmma_f16_n32(float* d, u64 a, u64 b, bool adds) {
+  emulated_wgmma(emulated_f16, 32, transposed_a, transposed_b, d, a, b, adds);
 }
 
 template <int transposed_a, int transposed_b>

@@ -4,6 +4,16 @@ __device__ inline void fragment_fence(u32 (&a)[count]) {
 }
 
 template <int transposed_b>
+__device__ inline void wgmma_left_bf16_n16(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_bf16, 16, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_bf16_n32(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_bf16, 32, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n64(float* d, const u32* a, u64 b, bool adds) {
   emulated_wgmma_left(emulated_bf16, 64, transposed_b, d, a, b, adds);
 }
@@ -36,6 +46,16 @@ __device__ inline void wgmma_left_bf16_n192(float* d, const u32* a, u64 b, bool 
 template <int transposed_b>
 __device__ inline void wgmma_left_bf16_n256(float* d, const u32* a, u64 b, bool adds) {
   emulated_wgmma_left(emulated_bf16, 256, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f16_n16(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f16, 16, transposed_b, d, a, b, adds);
+}
+
+template <int transposed_b>
+__device__ inline void wgmma_left_f16_n32(float* d, const u32* a, u64 b, bool adds) {
+  emulated_wgmma_left(emulated_f16, 32, transposed_b, d, a, b, adds);
 }
 
 template <int transposed_b>
