@@ -31,6 +31,11 @@ struct MachineModel {
 #include "codegen/schedule/h200.def"
   };
 
+  std::vector<Tile> narrow_tiles = {
+#define NARROW_TILE(m, n, k, rate, source) {{m, n, k}, rate},
+#include "codegen/schedule/h200.def"
+  };
+
   std::vector<Tile> fp8_tiles = {
 #define FP8_TILE(m, n, k, rate, source) {{m, n, k}, rate},
 #include "codegen/schedule/h200.def"

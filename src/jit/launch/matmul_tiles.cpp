@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -66,6 +67,12 @@ bool suits_wgmma(const MatmulShape& shape, ElementType operands, const MatmulTar
   if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1 || !has_wgmma(operands)) return false;
   const int step = 16 / info(operands).bytes;
   return shape.k % step == 0 && (shape.nk || shape.n % step == 0);
+}
+
+/// Without split-K, few rows have CTAs enough only if tiles are narrow, and those need a right operand along k.
+bool may_be_narrow(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
+  return shape.nk && !shape.computes_x && !shape.computes_w && is_half(operands) &&
+         target.split_k == SplitKPolicy::none;
 }
 
 /// wgmma reads only 16-bit operands in any order: it computes the transpose of the result then, so that the right
@@ -162,14 +169,26 @@ MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType op
     if (swaps && !may_be_swapped(tile, shape, operands)) return std::numeric_limits<double>::infinity();
     return cycles(tile, family, as_halves, operands, target);
   };
-  MatmulTiles tiles = tiles_of(
-      std::ranges::min_element(tiles_for(operands, swaps || shape.computes_x, *target.machine), {}, time)->extents);
+  std::vector<MachineModel::Tile> candidates = tiles_for(operands, swaps || shape.computes_x, *target.machine);
+  if (may_be_narrow(shape, operands, target))
+    std::ranges::copy(target.machine->narrow_tiles, std::back_inserter(candidates));
+  MatmulTiles tiles = tiles_of(std::ranges::min_element(candidates, {}, time)->extents);
   if (swaps) std::swap(tiles.m, tiles.n);
   return of_type(tiles, operands);
 }
 
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const Device& device) {
   return choose(family, shape, operands, matmul_target(device));
+}
+
+bool adds_in_order_of_k(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
+  return is_half(operands) && suits_wgmma(shape, operands, target) && target.split_k == SplitKPolicy::none;
+}
+
+std::vector<MatmulTiles> narrow_tiles() {
+  std::vector<MatmulTiles> tiles;
+  for (const MachineModel::Tile& tile : MachineModel::h200().narrow_tiles) tiles.push_back(tiles_of(tile.extents));
+  return tiles;
 }
 
 std::vector<MatmulTiles> wgmma_tiles(ElementType operands) {

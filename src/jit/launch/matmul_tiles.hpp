@@ -27,6 +27,11 @@ struct MatmulTarget {
 [[gnu::visibility("default")]] MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands,
                                                   const MatmulTarget& target);
 
+/// Do all tiles that choose() takes for such a matmul of two rows or more add up an element's products in one order,
+/// that of k? All wgmma instructions on 16-bit operands do, whatever the extents of their results.
+[[gnu::visibility("default")]] bool adds_in_order_of_k(const MatmulShape& shape, ElementType operands,
+                                                       const MatmulTarget& target);
+
 /// The plain rules for a GPU, with features that every GPU has: the number of rows of a tile, which takes few values,
 /// and the tile with so many rows.
 int rule_rows(std::int64_t rows, ElementType operands);
@@ -34,5 +39,7 @@ MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands);
 
 /// All tiles that choose() selects from when it uses the model: for matmuls by wgmma.
 std::vector<MatmulTiles> wgmma_tiles(ElementType operands = ElementType::bf16);
+/// And those of 16-bit operands that it takes for a right operand along k, without split-K.
+std::vector<MatmulTiles> narrow_tiles();
 
 }  // namespace tessera::internal

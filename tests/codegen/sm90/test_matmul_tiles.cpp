@@ -3,6 +3,7 @@
 
 #include "jit/compile/cache_key.hpp"
 #include "jit/launch/matmul_tiles.hpp"
+#include "model/decode_kernels.hpp"
 #include "model/kernels.hpp"
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
@@ -97,6 +98,26 @@ TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
   CHECK(choose<bf16>(MatmulFamily::plain, {100, 100, 100}, Device::cpu()) == MatmulTiles{128, 128, 100});
 }
 
+TEST_CASE("few rows get narrow tiles where CTAs do not share k", "[jit]") {
+  MatmulTarget alone = h200;
+  alone.split_k = SplitKPolicy::none;
+  const auto columns =
+      [&](std::int64_t rows, std::int64_t n, std::int64_t k, bool nk = true, ElementType operands = ElementType::bf16) {
+    return choose(MatmulFamily::residual, {rows, n, k, nk}, operands, alone).n;
+  };
+  CHECK(columns(64, 768, 3072) == 16);  // 48 CTAs, not 12
+  CHECK(columns(2, 768, 3072) == 16);
+  CHECK(columns(256, 768, 3072) <= 32);
+  CHECK(columns(64, 50257, 768) >= 64);
+  CHECK(columns(8192, 768, 3072) >= 64);
+  CHECK(columns(64, 768, 3072, false) >= 64);  // rows of less than 128 bytes
+  CHECK(columns(64, 768, 3072, true, ElementType::tf32) >= 64);
+  CHECK(choose(MatmulFamily::residual, {64, 768, 3072, true}, ElementType::bf16, h200).n >= 64);
+  CHECK(choose(MatmulFamily::plain, {.m = 64, .n = 768, .k = 3072, .nk = true, .computes_w = true}, ElementType::bf16,
+               alone)
+            .m >= 64);
+}
+
 // wgmma multiplies the transpose of w by that of x: the larger extent is along n, the smaller one along m.
 TEST_CASE("matmuls whose operands wgmma swaps get tiles for a left operand from registers", "[jit]") {
   CHECK(chosen({4096, 4096, 4096}, MatmulFamily::plain, ElementType::tf32) == "256x128x32");
@@ -177,9 +198,12 @@ TEST_CASE("tiles suit every extent and device", "[jit]") {
 }
 
 TEST_CASE("every tile that may be chosen gives a warp-specialized kernel that fits", "[generate]") {
-  auto check = [number = std::size_t{0}](const auto& kernel) mutable {
+  auto check =
+      [number = std::size_t{0}](const auto& kernel, const std::function<void(Variant&)>& unlike_dense = {}) mutable {
     const Graph& graph = kernel.executable().graph();
-    const KernelSource source = generate(graph, dense_variant(graph), Arch::sm_90a);
+    Variant variant = dense_variant(graph);
+    if (unlike_dense) unlike_dense(variant);
+    const KernelSource source = generate(graph, variant, Arch::sm_90a);
     CHECK(source.plan.find("not warp-specialized") == std::string::npos);
     if (in_share(number++) && nvrtc_here()) CHECK(compile_check(source, Arch::sm_90a, false) == "");
   };
@@ -188,6 +212,16 @@ TEST_CASE("every tile that may be chosen gives a warp-specialized kernel that fi
     check(kernels::linear<bf16, bf16>(tiles));
     check(kernels::linear_gelu<bf16, bf16>(tiles));
     check(kernels::linear_residual<bf16, bf16>(tiles));
+    check(kernels::lm_head<bf16, bf16>(tiles));
+  }
+  const auto along_k = [](Variant& variant) { variant.tensors[1].contiguous_axis = 0; };
+  for (const MatmulTiles& tiles : narrow_tiles()) {
+    INFO(tiles.m << "x" << tiles.n << "x" << tiles.k);
+    check(kernels::linear<bf16, bf16>(tiles), along_k);
+    check(kernels::linear_qkv<bf16, bf16>(tiles), along_k);
+    check(kernels::linear_append<bf16, bf16>(tiles), along_k);
+    check(kernels::linear_gelu<bf16, bf16>(tiles), along_k);
+    check(kernels::linear_residual<bf16, bf16>(tiles), along_k);
     check(kernels::lm_head<bf16, bf16>(tiles));
   }
   for (const MatmulTiles& tiles : wgmma_tiles(ElementType::tf32)) {
