@@ -41,7 +41,7 @@ Block::Block(Cluster& cluster, const Launch& launch, std::int64_t index, const S
       warps_(static_cast<std::size_t>(launch.threads / warp_size)),
       groups_(static_cast<std::size_t>(launch.threads / group_size)),
       order_(launch.threads),
-      registers_(*this, launch.threads) {
+      registers_(*this, launch.threads, launch.blocks_of_multiprocessor) {
   std::memset(shared_, poison, static_cast<std::size_t>(launch.shared_bytes));
   threads_.reserve(static_cast<std::size_t>(launch.threads));
   for (int i = 0; i < launch.threads; ++i) {

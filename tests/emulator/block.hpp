@@ -35,7 +35,8 @@ struct Launch {
   const std::string& kernel;  ///< the kernel's name
   void (*entry)(const std::uint64_t* cells);
   std::span<const std::uint64_t> cells;
-  int threads;  ///< per CTA
+  int threads;                   ///< per CTA
+  int blocks_of_multiprocessor;  ///< CTAs that an SM runs at a time, by the kernel's launch bounds
   int shared_bytes;
   std::int64_t blocks;        ///< CTAs in the launch
   int cluster;                ///< CTAs per cluster

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <numeric>
 #include <set>
@@ -19,6 +20,19 @@
 namespace tessera::internal {
 
 using namespace emulator;
+
+namespace {
+
+/// The second number of a kernel's launch bounds; without it, ptxas takes 1.
+int blocks_of_multiprocessor(std::string_view text) {
+  constexpr std::string_view bounds = "__launch_bounds__(";
+  const std::size_t begin = text.find(bounds), comma = text.find_first_of(",)", begin);
+  int blocks = 1;
+  if (begin != text.npos && text[comma] == ',') std::from_chars(&text[comma + 2], text.data() + text.size(), blocks);
+  return blocks;
+}
+
+}  // namespace
 
 class Emulator::State {
  public:
@@ -145,6 +159,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                       .entry = library.entry(index),
                       .cells = cells,
                       .threads = kernel.threads,
+                      .blocks_of_multiprocessor = blocks_of_multiprocessor(kernel.text),
                       .shared_bytes = kernel.shared_bytes,
                       .blocks = count * cluster,
                       .cluster = cluster,

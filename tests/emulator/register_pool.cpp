@@ -10,13 +10,13 @@
 namespace tessera::internal::emulator {
 namespace {
 
-// Registers per thread at launch, for a kernel with one CTA per SM: a multiple of 8, at most 255.
+// Registers per thread at launch, for a kernel with so many threads per SM: a multiple of 8, at most 255.
 int at_launch(int threads) { return std::min(65536 / threads, 255) / 8 * 8; }
 
 }  // namespace
 
-RegisterPool::RegisterPool(Block& block, int threads)
-    : block_(block), owned_(static_cast<std::size_t>(threads), at_launch(threads)) {}
+RegisterPool::RegisterPool(Block& block, int threads, int blocks)
+    : block_(block), owned_(static_cast<std::size_t>(threads), at_launch(threads * blocks)) {}
 
 int& RegisterPool::owned(const Thread& thread) { return owned_[static_cast<std::size_t>(thread.index)]; }
 

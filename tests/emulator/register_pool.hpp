@@ -11,7 +11,8 @@ class Block;
 
 class RegisterPool final : public Place {
  public:
-  RegisterPool(Block& block, int threads);
+  /// A CTA has so many threads, and an SM runs `blocks` CTAs at a time.
+  RegisterPool(Block& block, int threads, int blocks);
 
   /// A thread releases all but `registers`, or acquires more up to `registers`, waiting until others have released
   /// enough.

@@ -43,6 +43,7 @@ Tensor in_out(std::vector<T>& values) {
 struct HandWritten {
   std::string parameters{}, body{};
   int threads = 32, shared_bytes = 0;
+  int blocks = 1;  ///< of a multiprocessor, at least
   std::int64_t workspace_bytes = 0;
   bool persistent = false, clusters = false, shares_grid = false;
   std::vector<KernelParameter> more{};
@@ -63,8 +64,8 @@ struct Prepared {
 inline Prepared prepare(const HandWritten& kernel, const std::vector<Tensor>& tensors) {
   KernelSource source;
   source.name = "raw_cuda";
-  source.text = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel.threads) + ") raw_cuda(" +
-                kernel.parameters + ") {\n";
+  source.text = "extern \"C\" __global__ void __launch_bounds__(" + std::to_string(kernel.threads) + ", " +
+                std::to_string(kernel.blocks) + ") raw_cuda(" + kernel.parameters + ") {\n";
   std::istringstream body(kernel.body);
   int number = 0;
   for (std::string line; std::getline(body, line);)

@@ -94,8 +94,8 @@ int Budget::besides() const {
   return (has_matmuls_ ? target_.registers_besides_matmuls : target_.registers_besides) + besides_matmuls();
 }
 
-int Budget::taken(int groups, int left) const {
-  const int registers = (limit(1) * (groups + 1) - left) / groups;
+int Budget::taken(int groups, int left, int blocks) const {
+  const int registers = (limit(blocks) * (groups + 1) - left) / groups;
   return std::min(registers, target_.most_registers) / target_.register_unit * target_.register_unit;
 }
 
@@ -111,6 +111,10 @@ int Budget::blocks(const Plan& plan, int needed) const {
                           std::min(target_.most_blocks, target_.threads / threads_));
   while (blocks > 1 && !holds(blocks, needed)) --blocks;
   return blocks;
+}
+
+int shared_bytes_of_block(const Target& target, int blocks) {
+  return (target.shared_bytes + target.shared_bytes_of_system) / blocks - target.shared_bytes_of_system;
 }
 
 std::int64_t staging_bytes(const Target& target, int stages, int blocks) {

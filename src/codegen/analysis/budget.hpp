@@ -18,8 +18,8 @@ class Budget {
   /// Registers of a thread that its values may take.
   int registers() const;
   /// Registers of a thread in each of `groups` warp groups of a CTA when the threads of one more group keep `left`
-  /// each.
-  int taken(int groups, int left) const;
+  /// each, and a multiprocessor holds `blocks` CTAs at a time.
+  int taken(int groups, int left, int blocks) const;
   /// Are there registers for `blocks` CTAs on a multiprocessor at a time, if a thread needs `needed` for values?
   bool holds(int blocks, int needed) const { return needed <= limit(blocks) - besides(); }
   /// CTAs per multiprocessor for a plan whose threads need `needed` registers for values.
@@ -33,6 +33,9 @@ class Budget {
   int threads_;
   bool has_matmuls_;
 };
+
+/// Bytes of shared memory of a CTA when a multiprocessor holds `blocks` of them at a time.
+int shared_bytes_of_block(const Target& target, int blocks);
 
 /// Bytes of shared memory available to operand tiles of matmuls: all of it for up to two stages. A loop with more
 /// stages leaves room so that `blocks` CTAs fit on a multiprocessor.

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 
+#include "codegen/analysis/budget.hpp"
 #include "codegen/analysis/ranges.hpp"
 #include "codegen/schedule/warp_specialized.hpp"
 #include "codegen/schedule/wgmma_tiles.hpp"
 
 namespace tessera::internal::lowering {
 namespace {
-
-constexpr int most_stages = 4;  // the two matmuls of a k-iteration take longer than its tiles are in flight
 
 /// The rules, one after another: each says why a kernel has no fused matmul.
 class Finder {
@@ -28,22 +27,26 @@ class Finder {
     for (const auto& rule : {&Finder::loop, &Finder::shapes, &Finder::operands, &Finder::room})
       if (std::string why = (this->*rule)(); !why.empty()) return {.why_not = std::move(why), .where = where_};
     ScheduleMatch result;
-    const auto add = [&] { result.candidates.push_back(std::make_shared<WarpSpecializedSchedule>(how_)); };
     order();
-    add();
-    if (may_overlap()) {
-      how_.overlap = MatmulOverlap::k_iterations;
-      add();
-      if (may_run_on()) {
-        how_.overlap = MatmulOverlap::grid_tiles;
-        add();
-      }
-    }
+    add_ways(result);
+    for (how_.blocks = 2; how_.blocks <= analysis_.hints.occupancy; ++how_.blocks)
+      if (may_share() && room().empty()) add_ways(result);
     std::ranges::reverse(result.candidates);
     return result;
   }
 
  private:
+  void add_ways(ScheduleMatch& result) {
+    const auto add = [&](MatmulOverlap overlap) {
+      how_.overlap = overlap;
+      result.candidates.push_back(std::make_shared<WarpSpecializedSchedule>(how_));
+    };
+    add(MatmulOverlap::none);
+    if (!may_overlap()) return;
+    add(MatmulOverlap::k_iterations);
+    if (may_run_on()) add(MatmulOverlap::grid_tiles);
+  }
+
   const Node& node(Id id) const { return analysis_[id]; }
   const Node& first() const { return node(how_.matmuls[0].id); }
 
@@ -199,6 +202,11 @@ class Finder {
     set_stages(stages_beside(2) == stages ? 2 : 1, stages);
     return {};
   }
+  int most_stages() const {
+    constexpr int most = 4;  // the two matmuls of a k-iteration take longer than its tiles are in flight
+    const int hinted = analysis_.hints.stages;
+    return hinted > 0 ? std::clamp(hinted, 2, most) : most;
+  }
   int bytes(const TilePipeline& pipeline) const {
     const Node& load = node(how_.tiles[static_cast<std::size_t>(pipeline.tiles[0])].load);
     return static_cast<int>(load.shape.size()) * info(load.type).bytes;
@@ -211,16 +219,16 @@ class Finder {
   }
   int room_beside(int held_stages) const {
     constexpr int barriers = 128;  // of a pipeline
-    return analysis_.target.shared_bytes - barriers * static_cast<int>(how_.pipelines.size()) -
+    return shared_bytes_of_block(analysis_.target, how_.blocks) - barriers * static_cast<int>(how_.pipelines.size()) -
            held_stages * bytes(true);
   }
-  int stages_beside(int held_stages) const { return std::min(room_beside(held_stages) / bytes(false), most_stages); }
+  int stages_beside(int held_stages) const { return std::min(room_beside(held_stages) / bytes(false), most_stages()); }
   // The first tiles get the remaining memory, since they are needed first.
   void set_stages(int held, int others) {
     int left = room_beside(held) - others * bytes(false);
     for (TilePipeline& pipeline : how_.pipelines) {
       pipeline.stages = pipeline.held ? held : others;
-      if (pipeline.held || others == most_stages || bytes(pipeline) > left) continue;
+      if (pipeline.held || others == most_stages() || bytes(pipeline) > left) continue;
       ++pipeline.stages;
       left -= bytes(pipeline);
     }
@@ -236,6 +244,18 @@ class Finder {
     const std::vector<char> launch = analysis_.uniform_values([](Id, RegionId) { return false; });
     how_.snake_order = launch[node(how_.loop).in[0]] == 0;
     if (analysis_.graph.grid.size() > 1 && !how_.snake_order) how_.l2_group = of_cache;
+  }
+
+  // Can a multiprocessor run so many CTAs? Their threads begin with equal shares of the registers, and ptxas requires
+  // that one share holds the operands of an instruction (C7602).
+  bool may_share() const {
+    constexpr int besides = 30;
+    const int threads = 128 * (how_.groups + 1);
+    const int share = Budget(analysis_.target, threads, true).limit(how_.blocks);
+    return how_.blocks * threads <= analysis_.target.threads &&
+           std::ranges::all_of(how_.matmuls, [&](const WgmmaOperands& matmul) {
+             return node(matmul.id).shape[1] / 2 + besides <= share;
+           });
   }
 
   bool has_slices() const {

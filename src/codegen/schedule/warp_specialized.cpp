@@ -36,6 +36,7 @@ std::string WarpSpecializedSchedule::text(const GraphAnalysis& analysis) const {
     if (!pipeline.held) stages = stages ? std::min(stages, pipeline.stages) : pipeline.stages;
   text += fmt::format(", {} of {}, {}", count(how.consumer_groups, "consumer group"), count(how.groups, "warp group"),
                       count(stages, "stage"));
+  if (how.blocks > 1) text += fmt::format(", {} CTAs per multiprocessor", how.blocks);
   if (how.overlap == MatmulOverlap::k_iterations) text += ", k-iterations overlap";
   if (how.overlap == MatmulOverlap::grid_tiles) text += ", k-iterations and grid tiles overlap";
   if (how.promotes()) text += fmt::format(", sums of {} products promoted to f32", codegen::most_fp8_products);

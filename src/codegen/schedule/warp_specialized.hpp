@@ -56,6 +56,7 @@ struct WarpSpecialization {
   RowOrder row_order{};                       ///< of the accumulators
   int groups = 1;                             ///< warp groups of a consumer group, which share the tile's rows
   int consumer_groups = 1;                    ///< with two, one multiplies while the other stores
+  int blocks = 1;                             ///< CTAs of a multiprocessor at a time, which share its registers
   MatmulOverlap overlap{};
   /// fp8: the columns of the accumulators in parts. While wgmma sums up one, the sums of another are added to the
   /// accumulators (promoted). Empty: wgmma adds to the accumulators itself.

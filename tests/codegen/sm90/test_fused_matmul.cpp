@@ -42,10 +42,11 @@ struct Kind {
 };
 /// q [heads, queries, d], k and v [heads / group, keys, d]: query i is at position keys - queries + i.
 template <class T>
-auto attention(const AttentionTiles& of, Mask mask, int group, Kind kind = {}) {
+auto attention(const AttentionTiles& of, Mask mask, int group, Kind kind = {}, const Hints& wanted = {}) {
   return kernel("attention", [=](In<T, 3> q, In<T, 3> all_k, In<T, 3> all_v, In<i32, 1> filled, In<i32, 1> document,
                                  tessera::internal::Out<T, 3> o, Scalar<f32> scale) {
     const auto [bm, bn, d] = of;
+    if (wanted != Hints{}) hints(wanted);
     const bool sliced = kind.keys != Kind::all;
     const Tile count = sliced ? Tile(item(load(filled, {0}, {1}))) : Tile(all_k.extent(1));
     using View = decltype(all_k.slice(1, 0, count));
@@ -117,10 +118,10 @@ std::vector<T> random_values(int count, unsigned seed) {
 }
 
 template <class T>
-void check(const AttentionTiles& tiles, Mask mask, const Sizes& of, bool shared = true) {
+void check(const AttentionTiles& tiles, Mask mask, const Sizes& of, bool shared = true, const Hints& hints = {}) {
   CAPTURE(tiles.m, tiles.n, tiles.d, static_cast<int>(mask), of.heads, of.group, of.queries, of.keys);
   const Kind kind{.keys = of.room == 0 ? Kind::all : of.has_key ? Kind::one : Kind::some};
-  const auto k = attention<T>(tiles, mask, of.group, kind);
+  const auto k = attention<T>(tiles, mask, of.group, kind, hints);
   const Plan plan = plan_with(k.graph());
   INFO(first_note(plan));
   CHECK((plan.phases[0].roles.size() > 1) == shared);
@@ -683,6 +684,56 @@ TEST_CASE("a tile's last sums are multiplied along with the next tile's first sc
     check_reported(plan, [&](Plan& p) { place_of<codegen::TmaLoad>(p, static_cast<int>(i)).drop(); }, "bytes loaded");
 }
 
+TEST_CASE("CTAs of a fused matmul share a multiprocessor, if it has room for as many as hinted", "[plan]") {
+  const auto plan_of = [](const AttentionTiles& tiles, const Hints& hints) {
+    return plan_with(attention<bf16>(tiles, Mask::causal, 1, {.keys = Kind::one}, hints).graph());
+  };
+  const auto ignored = [](const Plan& plan) {
+    const std::vector<std::string> all = notes(plan);
+    return std::ranges::count_if(all, [](const std::string& one) { return one.find("hint ignored") != one.npos; });
+  };
+  for (const AttentionTiles& tiles : {AttentionTiles{64, 128, 64}, {64, 64, 64}, {64, 64, 128}, {128, 64, 64}})
+    for (int blocks = 1; blocks <= (tiles.m * tiles.n * tiles.d == 64 * 64 * 64 ? 4 : 2); ++blocks) {
+      CAPTURE(tiles.m, tiles.n, tiles.d, blocks);
+      const Plan plan = plan_of(tiles, {.occupancy = blocks});
+      CHECK(has_roles(plan));
+      CHECK(plan.blocks == blocks);
+      CHECK(ignored(plan) == 0);
+      int registers = 0;
+      for (const codegen::Role& role : plan.phases[0].roles) registers += role.registers * role.threads();
+      CHECK(blocks * registers <= 65536);
+      if (blocks > 1) CHECK(blocks * registers > 65536 - 16 * plan.threads() * blocks);  // which are rounded, twice
+      CHECK(blocks * (plan.shared_bytes + 1024) <= 228 * 1024);
+      for (const codegen::Pipeline& pipeline : plan.pipelines) CHECK(pipeline.stages <= 4);
+    }
+  // Two stages of keys and values of 128 columns take more than half of shared memory.
+  const Plan one = plan_of({64, 128, 128}, {.occupancy = 2});
+  CHECK(has_roles(one));
+  CHECK(one.blocks == 1);
+  CHECK(ignored(one) == 1);
+  CHECK(plan_of({192, 128, 64}, {.occupancy = 4}).blocks == 1);
+  CHECK(plan_of({64, 128, 64}, {.occupancy = 3}).blocks == 2);  // a third of the registers holds no instruction
+  for (const int stages : {2, 3}) {
+    const Plan plan = plan_of({64, 64, 64}, {.stages = stages});
+    CHECK(ignored(plan) == 0);
+    int of_loop = 0;
+    for (const codegen::Pipeline& pipeline : plan.pipelines) of_loop += pipeline.stages == stages;
+    CHECK(of_loop >= 2);
+  }
+  CHECK(ignored(plan_of({64, 64, 64}, {.stages = 9})) == 1);
+  check_reported(
+      plan_of({64, 128, 64}, {.occupancy = 2}), [](Plan& p) { p.blocks = 3; },
+      "registers for the roles of each of 3 CTAs");
+}
+
+TEST_CASE("fused matmul: several CTAs of a multiprocessor", "[cpu]") {
+  for (const int blocks : {2, 3})
+    for (const int keys : {1, 129, 300})
+      check<bf16>({64, blocks == 2 ? 128 : 64, 64}, Mask::causal,
+                  {.heads = 40, .group = 4, .queries = 1, .keys = keys, .room = 20}, true, {.occupancy = blocks});
+  check<bf16>({64, 64, 64}, Mask::full, {.heads = 3, .group = 1, .queries = 70, .keys = 200}, true, {.occupancy = 3});
+}
+
 TEST_CASE("the reason why a fused matmul is not warp-specialized is reported", "[plan]") {
   const auto note = [](const AttentionTiles& tiles) {
     const std::vector<std::string> all = notes(plan_with(attention<bf16>(tiles, Mask::causal, 1).graph()));
@@ -709,6 +760,15 @@ TEST_CASE("attention with other tiles compiles without spills", "[generate]") {
     for (const Mask mask : {Mask::causal, Mask::full, Mask::documents})
       if (mask != Mask::documents || tiles.n == 128 || tiles.n == 176)
         add(plan_with(attention<bf16>(tiles, mask, 1).graph()));
+  for (const auto keys : {Kind::all, Kind::one}) {
+    const auto add_shared = [&](const AttentionTiles& tiles, int blocks) {
+      add(plan_with(attention<bf16>(tiles, Mask::causal, 1, {.keys = keys}, {.occupancy = blocks}).graph()));
+    };
+    add_shared({64, 128, 64}, 2);
+    add_shared({64, 64, 128}, 2);
+    add_shared({128, 64, 64}, 2);
+    for (const int blocks : {2, 3, 4}) add_shared({64, 64, 64}, blocks);
+  }
   check_compiled(sources);
 }
 

@@ -455,6 +455,16 @@ TEST_CASE("threads get the registers that others release", "[emulator]") {
   const Fault greedy = only(kernel("setmaxnreg_dec<40>();", "setmaxnreg_inc<240>();"));
   CHECK(greedy.kind == Fault::Kind::deadlock);
   CHECK(says(greedy.text, {"wait in setmaxnreg_inc at author.cpp:4 for 72 more registers, of which "}));
+  // Three CTAs of a multiprocessor begin with 80 registers a thread each.
+  const auto shared = [](int most) {
+    return run(
+        {.body = "if (warp_index() < 4)\nsetmaxnreg_dec<24>();\nelse\nsetmaxnreg_inc<" + std::to_string(most) + ">();",
+         .threads = 256,
+         .blocks = 3},
+        {});
+  };
+  CHECK(shared(136).text() == "");
+  CHECK(only(shared(144)).kind == Fault::Kind::deadlock);
 }
 
 TEST_CASE("a warp-specialized matmul is right in any order", "[emulator]") {

@@ -27,6 +27,7 @@ void WarpSpecializedSchedule::lower(const GraphAnalysis& analysis, const MatmulP
     const Id tile = analysis[store].in[0];
     return layouts.of[tile].reshaped(analysis[tile].shape, matrix_shape(analysis[tile].shape)) != sums;
   });
+  plan.blocks = how.blocks;
   Phase& phase = plan.phases.back();
   phase.schedule = {.kind = Schedule::Kind::tiles,
                     .split_k = how.split_k,

@@ -80,16 +80,18 @@ int MatmulPipelines::of_copies_under_way(int element_bytes) const {
   return element_bytes == 4 ? 8 : 40;
 }
 
+bool MatmulPipelines::divides_registers() const { return how.groups * how.consumer_groups * how.blocks > 1; }
+
 int MatmulPipelines::producer_registers() const {
-  if (how.groups * how.consumer_groups == 1) return 0;
+  if (!divides_registers()) return 0;
   if (!how.copies_by_threads()) return how.split_k == SplitK::cluster || how.multicast ? of_clusters : of_tma;
   return copies_many() ? of_copies : of_few_copies;
 }
 
 int MatmulPipelines::consumer_registers() const {
+  if (!divides_registers()) return 0;
   const int consumers = how.groups * how.consumer_groups;
-  if (consumers == 1) return 0;
-  return Budget(plan.target, 128 * (consumers + 1), true).taken(consumers, producer_registers());
+  return Budget(plan.target, 128 * (consumers + 1), true).taken(consumers, producer_registers(), how.blocks);
 }
 
 // Other reads by threads must stay behind the PDL wait. In loops, threads have no registers for that, so that such a

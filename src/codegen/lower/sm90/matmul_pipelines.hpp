@@ -28,7 +28,8 @@ class MatmulPipelines {
   int parts(const ProducedTile& tile) const { return how.multicast && !tile.left ? multicast_ctas : 1; }
   /// Registers of a producer thread for data that it copies.
   int of_copies_under_way(int element_bytes) const;
-  /// Registers of a thread. 0, not set, for one consumer group of one warp group: threads have the maximum anyway.
+  /// Registers of a thread. 0, not set, for one consumer group of one warp group that has the multiprocessor alone:
+  /// threads have the maximum anyway.
   int producer_registers() const;
   int consumer_registers() const;
   /// May the producer load right operands, mostly weights, before the PDL wait?
@@ -43,6 +44,7 @@ class MatmulPipelines {
 
  private:
   bool may_prefetch() const;
+  bool divides_registers() const;
   bool copies_many() const;
   Tile make(const ProducedTile& tile, int pipeline, bool transposed);
 

@@ -11,11 +11,14 @@
 namespace tessera::internal::lowering {
 namespace {
 
-// Stages of loops that prefetch.
-void find_stages(const Body& steps, std::set<int>& found) {
+// Stages of loops that prefetch, by themselves or through pipelines.
+void find_stages(const Plan& plan, const Body& steps, bool in_loop, std::set<int>& found) {
   for (const Step& step : steps) {
-    if (const Loop* const loop = step.action.as<Loop>(); loop && loop->stages > 1) found.insert(loop->stages);
-    each_body(step, [&](const Body& inner) { find_stages(inner, found); });
+    const Loop* const loop = step.action.as<Loop>();
+    const WaitFull* const wait = step.action.as<WaitFull>();
+    if (loop && loop->stages > 1) found.insert(loop->stages);
+    if (wait && in_loop) found.insert(plan.pipelines[plan.states[wait->state].pipeline].stages);
+    each_body(step, [&](const Body& inner) { find_stages(plan, inner, in_loop || loop, found); });
   }
 }
 
@@ -41,14 +44,13 @@ void note_hints(const GraphAnalysis& analysis, Plan& plan) {
       note("{} warps; its tiles need {}", hints.warps, warps);
   }
   std::set<int> stages;
-  for (const Role& role : roles) find_stages(role.body, stages);
-  for (const Pipeline& pipeline : plan.pipelines) stages.insert(pipeline.stages);
+  for (const Role& role : roles) find_stages(plan, role.body, false, stages);
   if (hints.stages && stages.empty() && hints.stages != 1) note("{} stages; no loop prefetches", hints.stages);
   for (const int has : stages)
     if (hints.stages && has != hints.stages) note("{} stages; a loop has {}", hints.stages, has);
   if (hints.occupancy && hints.occupancy != plan.blocks)
     note("{} CTAs per multiprocessor; {}", hints.occupancy,
-         roles.size() > 1 ? std::string("a warp-specialized kernel has one")
+         roles.size() > 1 ? fmt::format("the warp-specialized kernel has {}", plan.blocks)
                           : fmt::format("registers or other limits allow {}", plan.blocks));
   if (hints.cluster > 1 && plan.phases[0].schedule.split_k != SplitK::cluster)
     note("a cluster of {}; this plan has no split-K in clusters", hints.cluster);

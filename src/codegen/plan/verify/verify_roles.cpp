@@ -475,7 +475,8 @@ void check_roles(Diagnostics& diagnostics) {
     diagnostics.require((phase.schedule.split_k == SplitK::stream_k) == adds_up,
                         "no partials of peer CTAs are reduced");
     diagnostics.require(tile_k_iterations.size() <= 1, "roles count different k-iterations");
-    diagnostics.require(registers <= plan.target.registers, "{} registers for the roles of a CTA", registers);
+    diagnostics.require(plan.blocks * registers <= plan.target.registers,
+                        "{} registers for the roles of each of {} CTAs", registers, plan.blocks);
     for (const auto& [pipeline, roles] : filled)
       diagnostics.require(roles == 1, "{} is filled by {} roles", name_of(plan, pipeline), roles);
     for (const auto& [pipeline, arrivals] : released)
