@@ -275,14 +275,16 @@ auto rotate_append(int heads, int key_heads, int d, int rows) {
 
 /// Causal attention of the new positions over the cache, which by now includes them, with the online softmax (Dao et
 /// al., 2022): it needs memory for one tile of scores only, whatever the length. q [B,T,Q], or wider, keys and values
-/// [B,P,K] -> y [B,T,Q]. `group` heads of queries share one of keys.
+/// [B,P,K] -> y [B,T,Q]. `group` heads of queries share one of keys. A multiprocessor runs `at_a_time` CTAs, if
+/// registers and shared memory suffice; 0: the compiler chooses.
 template <Element P>
-auto attention(int heads, int head_width, int bm, int bn, int group = 1) {
+auto attention(int heads, int head_width, int bm, int bn, int group = 1, int at_a_time = 0) {
   using A = Activations<P>;
   const int d = head_width;
   return kernel("attention", [=](In<A, 3> queries, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
                                  Out<A, 3> y, Scalar<f32> scale) {
     require(queries.extent(2) >= heads * d, "heads side by side");
+    if (at_a_time > 0) hints({.occupancy = at_a_time});
     auto [m, h, b] = blocks(cdiv(queries.extent(1), bm), heads, queries.extent(0));
     Index of_keys = group == 1 ? h : h / group;
     Tile start = item(load(past, {b}, {1}));

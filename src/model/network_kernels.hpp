@@ -102,9 +102,9 @@ struct Kernels {
         append_cache(kernels::append_cache<A>(config.key_width(), copy_rows(target), group_of(config))),
         attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
                                         attention_tiles(target).keys, group_of(config))),
-        attention_of_one(kernels::attention<P>(config.heads, config.head_width(),
-                                               target.gpu ? attention_tiles(target).queries : 2,
-                                               attention_tiles(target).keys, group_of(config))),
+        attention_of_one(kernels::attention<P>(config.heads, config.head_width(), tiles_of_one(target).queries,
+                                               tiles_of_one(target).keys, group_of(config),
+                                               tiles_of_one(target).blocks)),
         decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), 64, group_of(config))),
         greedy_parts(kernels::greedy_parts(config.vocab, columns_of_part, tiles_of_part)),
         greedy_token(kernels::greedy_token(parts_of(config.vocab))),
@@ -254,13 +254,15 @@ class KernelsByRows {
   MatmulTiles head_tiles(std::int64_t rows) const {
     return tiles_of(MatmulFamily::plain, rows, config_.vocab, config_.width, true);
   }
-  /// The tiles of a matmul. Batch-invariant ones are those of one number of rows on a GPU. On a CPU, a row's sums have
-  /// one order in all tiles but those of one row with [n,k], which are dot products.
+  /// The tiles of a matmul. Batch-invariant ones add up in one order: on a GPU, those of wgmma, or else those of one
+  /// number of rows. On a CPU, a row's sums have one order in all tiles but those of one row with [n,k], which are dot
+  /// products.
   MatmulTiles tiles_of(MatmulFamily family, std::int64_t rows, std::int64_t n, std::int64_t k, bool nk) const {
     MatmulTarget target = matmul_target(device_);
     const bool invariant = target_.batch_invariant;
     if (invariant) target.split_k = SplitKPolicy::none;
-    if (invariant && target_.gpu) rows = 64;
+    if (invariant && target_.gpu)
+      rows = adds_in_order_of_k({2, n, k, nk}, element_type<P>, target) ? std::max<std::int64_t>(rows, 2) : 64;
     MatmulTiles tiles = choose(family, {rows, n, k, nk}, element_type<P>, target);
     if (invariant && nk) tiles.m = std::max(tiles.m, 2);
     return tiles;

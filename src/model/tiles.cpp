@@ -10,6 +10,11 @@ namespace {
 int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
 int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n))); }
 
+bool has_fused_attention(const TileTarget& target) {
+  const bool is_half = target.operands == ElementType::f16 || target.operands == ElementType::bf16;
+  return target.wgmma && is_half && target.head_width <= 128 && target.head_width % 64 == 0;
+}
+
 }  // namespace
 
 AttentionTiles attention_tiles(const TileTarget& target) {
@@ -18,16 +23,25 @@ AttentionTiles attention_tiles(const TileTarget& target) {
   if (target.head_width > 512) return {16, 8};
   if (target.head_width > 256) return {16, 16};
   if (target.operands == ElementType::f32) return {64, 32};
+  // One position reads whole tiles of keys, however few of the last one the text has: so they are small.
+  if (has_fused_attention(target) && target.batch_invariant) return {128, 64};
   // A warp group has 64 rows. With 128 columns of the result, registers hold 160 scores for two groups; with 64
   // columns, those of three groups. On an H200, large tiles pay off if there are many iterations.
-  const bool is_half = target.operands == ElementType::f16 || target.operands == ElementType::bf16;
-  if (target.wgmma && is_half && target.head_width <= 128 && target.head_width % 64 == 0)
+  if (has_fused_attention(target))
     return target.head_width == 64 ? AttentionTiles{target.seen < 1024 ? 128 : 192, 128}
                                    : AttentionTiles{128, target.seen < 2048 ? 128 : 160};
   // Rows of the result stay in registers together with the scores: the wider they are, the fewer scores fit.
   if (target.head_width > 128) return {16, 16};
   const int keys = target.operands == ElementType::bf16 ? 64 : 32;
   return {64, target.head_width > 64 ? keys / 2 : keys};
+}
+
+// With one valid row of a tile, latencies are most of the time: other CTAs of the multiprocessor hide them.
+AttentionTiles tiles_of_one(const TileTarget& target) {
+  AttentionTiles tiles = attention_tiles(target);
+  if (!target.gpu) tiles.queries = 2;
+  if (has_fused_attention(target)) tiles.queries = 64, tiles.blocks = 3;
+  return tiles;
 }
 
 MatmulTiles greedy_head_tiles(const TileTarget& target, std::int64_t rows, const MatmulTiles& chosen) {

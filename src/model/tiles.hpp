@@ -35,8 +35,11 @@ struct TileTarget {
 /// Positions of queries and of keys in one tile of scores.
 struct AttentionTiles {
   int queries, keys;
+  int blocks = 0;  ///< CTAs per multiprocessor; 0: as many as the compiler chooses
 };
 AttentionTiles attention_tiles(const TileTarget& target);
+/// For one position of each sequence, whose keys are added up in the same order.
+AttentionTiles tiles_of_one(const TileTarget& target);
 
 /// Tiles of the head that also finds the best token of each, where `chosen` are those of the matmul alone:
 /// beside that, registers hold fewer accumulators.

@@ -126,8 +126,9 @@ TEST_CASE("tf32 converts matmul operands, and nothing else", "[model]") {
 TEST_CASE("tiles suit every width and device", "[model]") {
   const auto check = [](const TileTarget& target) {
     INFO((target.gpu ? "gpu " : "cpu ") << name(target.operands) << " " << target.width << " " << target.head_width);
-    const auto [queries, keys] = attention_tiles(target);
-    CHECK((queries >= 16 && keys >= (target.head_width > 512 ? 8 : 16)));
+    const AttentionTiles tiles = attention_tiles(target), of_one = tiles_of_one(target);
+    CHECK((tiles.queries >= 16 && tiles.keys >= (target.head_width > 512 ? 8 : 16)));
+    CHECK((of_one.queries >= 2 && of_one.queries <= tiles.queries && of_one.keys == tiles.keys));
     for (const KeyTiles& tiles : {key_tiles(target, 1), key_tiles(target, 300), key_tiles(target, 1024),
                                   key_tiles(target, 4096), part_key_tiles(target)}) {
       CHECK(tiles.keys % tiles.groups == 0);

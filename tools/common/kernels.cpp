@@ -59,9 +59,9 @@ class Table {
       add(product("lm_head"), [=] { return kernels::lm_head<P, W>(head); });
     }
     const auto named = [&](std::string_view kernel) { return fmt::format("{}-{}", kernel, type); };
-    const auto [queries, keys] = attention_tiles(gpu);
+    const AttentionTiles of_attention = attention_tiles(gpu);
     add(named("attention"),
-        [=, queries = queries, keys = keys] { return kernels::attention<P>(heads, head_width, queries, keys); });
+        [=] { return kernels::attention<P>(heads, head_width, of_attention.queries, of_attention.keys); });
     add(named("decode_attend"), [=] { return kernels::decode_attend<P>(heads, head_width, key_tiles(gpu, 1024)); });
     // In memory, weights of decode steps are transposed.
     const auto add_decode = [&](std::string_view kernel, std::size_t weights, auto make) {
@@ -132,6 +132,17 @@ class Table {
         add_one("linear_exact_gelu-" + of,
                 [=] { return kernels::linear_activated<bf16, bf16>(Activation::gelu, tiles); });
     }
+    const auto along_k = [](Variant& variant) { variant.tensors[1].contiguous_axis = 0; };
+    for (const MatmulTiles& tiles : narrow_tiles()) {
+      const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
+      add_one("linear-" + of, linear(tiles), along_k);
+      add_one(
+          "linear_append-" + of, [=] { return kernels::linear_append<bf16, bf16>(tiles); }, along_k);
+      add_one(
+          "linear_gelu-" + of, [=] { return kernels::linear_gelu<bf16, bf16>(tiles); }, along_k);
+      add_one(
+          "linear_residual-" + of, [=] { return kernels::linear_residual<bf16, bf16>(tiles); }, along_k);
+    }
     const auto shared = [](SplitK split_k) { return [=](Variant& variant) { variant.split_k = split_k; }; };
     const auto multicast = [](Variant& variant) { variant.multicast = true; };
     for (const MatmulTiles& tiles : wgmma_tiles()) {
@@ -165,12 +176,18 @@ class Table {
             },
             {});
     for (const auto& [heads, width, seen] : {std::tuple{12, 64, 512}, {12, 64, 2048}, {8, 128, 512}, {8, 128, 4096}}) {
-      const auto [queries, keys] = attention_tiles(
-          {.gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = width, .seen = seen});
-      add_one(fmt::format("attention-{}x{}x{}", queries, keys, width),
-              [=, heads = heads, width = width, queries = queries, keys = keys] {
-        return kernels::attention<bf16>(heads, width, queries, keys);
-      });
+      const TileTarget target{
+          .gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = width, .seen = seen};
+      const auto add_attention = [&, heads = heads, width = width](const char* of, const AttentionTiles& tiles) {
+        add_one(fmt::format("attention{}-{}x{}x{}", of, tiles.queries, tiles.keys, width),
+                [=] { return kernels::attention<bf16>(heads, width, tiles.queries, tiles.keys, 1, tiles.blocks); });
+      };
+      add_attention("", attention_tiles(target));
+      if (seen > 512) continue;
+      TileTarget invariant = target;
+      invariant.batch_invariant = true;
+      add_attention("", attention_tiles(invariant));
+      add_attention("_of_one", tiles_of_one(invariant));
     }
     for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {64, 64, 128}, {128, 64, 64}, {128, 128, 64}}) {
       const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
