@@ -91,6 +91,12 @@ TEST_CASE("a batch-invariant model computes the same bits in any batch", "[model
     INFO("type " << static_cast<int>(type));
     check_batch(model, 18, 20, rng);
   }
+  for (const int head_width : {64, 128}) {  // attention by wgmma, of several tiles of keys
+    TransformerConfig fused = small_model();
+    fused.heads = 2, fused.width = 2 * head_width, fused.inner = 4 * fused.width, fused.positions = 150;
+    INFO("heads of " << head_width);
+    check_batch(Model(test_device(), fused, 5, Computation(Compute::bf16, true)), 5, 140, rng);
+  }
 }
 
 // Rows are the same in all tiles, though not of equal values, whose sums would be exact.
@@ -204,6 +210,8 @@ TEST_CASE("kernels of a batch-invariant model add up in one order for all number
                       .inner = config.inner,
                       .batch_invariant = true};
   };
+  for (const ElementType operands : {ElementType::bf16, ElementType::f32})
+    CHECK(tiles_of_one(target(operands)).keys == attention_tiles(target(operands)).keys);
   // By wgmma, whose instructions have one order: never by another kind of kernel, nor with shares of k.
   KernelsByRows<bf16, bf16> halves(device, config, target(ElementType::bf16), true);
   const auto check = [](const auto& kernel) {
