@@ -131,6 +131,54 @@ TEST_CASE("a batch-invariant model's matmuls of any tiles have the same bits", "
 #endif
 }
 
+TEST_CASE("a batch-invariant model's attention of one position has the bits that a prompt's has", "[model]") {
+  std::mt19937 rng(12);
+  std::normal_distribution<float> normal;
+  const auto check = [&](const Device& device, int head_width, int length, const std::vector<int>& positions) {
+    const TileTarget target{
+        .gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = head_width, .batch_invariant = true};
+    const AttentionTiles tiles = attention_tiles(target), one = tiles_of_one(target);
+    const auto of_prompt = kernels::attention<bf16>(2, head_width, tiles.queries, tiles.keys, 2);
+    const auto of_one = kernels::attention<bf16>(2, head_width, one.queries, one.keys, 2, one.blocks);
+    const auto tensor = [&](std::int64_t rows, const std::vector<bf16>& values) {
+      Tensor<bf16, 3> made(device, {1, rows, static_cast<std::int64_t>(values.size()) / rows});
+      made.copy_from(values);
+      return made;
+    };
+    const auto number = [&](int value) {
+      Tensor<i32, 1> made(device, {1});
+      made.copy_from(std::vector{value});
+      return made;
+    };
+    const auto random = [&](int count) {
+      std::vector<bf16> values(static_cast<std::size_t>(count));
+      for (bf16& value : values) value = bf16(normal(rng));
+      return values;
+    };
+    const int width = 2 * head_width, room = length + 30;
+    const std::vector<bf16> queries = random(length * width);
+    const Tensor<bf16, 3> keys = tensor(room, random(room * head_width)), all(device, {1, length, width}),
+                          alone(device, {1, 1, width}), values = tensor(room, random(room * head_width));
+    launch(device.stream(), of_prompt, tensor(length, queries), keys, values, number(0), number(length), all, 0.3f);
+    const std::vector<bf16> expected = all.to_vector();
+    for (const int position : positions) {
+      INFO("heads of " << head_width << ", position " << position);
+      const auto begin = static_cast<std::ptrdiff_t>(position) * width;
+      const Tensor<bf16, 3> query =
+          tensor(1, std::vector<bf16>(queries.begin() + begin, queries.begin() + begin + width));
+      launch(device.stream(), of_one, query, keys, values, number(position), number(1), alone, 0.3f);
+      const std::vector<bf16> found = alone.to_vector();
+      CHECK(std::ranges::equal(
+          found, std::span(expected).subspan(static_cast<std::size_t>(begin), found.size()), {},
+          [](bf16 value) { return static_cast<float>(value); }, [](bf16 value) { return static_cast<float>(value); }));
+    }
+  };
+  for (const int head_width : {64, 128}) check(test_device(), head_width, 400, {0, 1, 62, 63, 64, 127, 128, 200, 399});
+#ifdef TESSERA_HAS_EMULATOR
+  check(emulated_device(), 64, 140, {0, 63, 64, 139});
+#endif
+}
+
 TEST_CASE("a batch-invariant model with rotary positions and a gate computes the same bits in any batch", "[model]") {
   std::mt19937 rng(8);
   TransformerConfig config = small_model();
