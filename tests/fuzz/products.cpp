@@ -66,7 +66,7 @@ void Generator::make_warp_specialized_matmul() {
   p.factors = one_of(std::array{ElementType::f16, ElementType::bf16, ElementType::tf32});
   const ElementType stored = p.factors == ElementType::tf32 ? f32 : p.factors;
   p.m = one_of(std::array{64, 64, 64, 128, 128, 256});
-  p.n = p.m == 256 ? 64 : one_of(std::array{64, 64, 96, 128, 192});
+  p.n = p.m == 256 ? 64 : one_of(std::array{16, 32, 64, 64, 96, 128, 192});
   p.k = (p.m * p.n > 128 * 128 ? 64 : one_of(std::array{64, 64, 64, 128})) * 2 / info(stored).bytes;
   if (chance(40)) {  // transposed tensors are square
     const bool first = chance(50), then = chance(50);

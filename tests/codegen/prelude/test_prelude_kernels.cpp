@@ -333,6 +333,8 @@ constexpr Kernel hopper_kernels[] = {
   const u64 matrix = matrix_descriptor<1, 64>(tile);
   float d[128] = {};
   wgmma_fence();
+  wgmma_bf16_n16<0, 0>(d, matrix, matrix, true);
+  wgmma_bf16_n32<0, 0>(d, matrix, matrix, true);
   wgmma_bf16_n64<0, 0>(d, matrix, matrix, true);
   wgmma_bf16_n96<0, 0>(d, matrix, matrix, true);
   wgmma_bf16_n128<0, 0>(d, matrix, matrix, true);
@@ -340,6 +342,8 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_bf16_n176<0, 0>(d, matrix, matrix, true);
   wgmma_bf16_n192<0, 0>(d, matrix, matrix, true);
   wgmma_bf16_n256<0, 1>(d, matrix, matrix, true);
+  wgmma_f16_n16<0, 0>(d, matrix, matrix, true);
+  wgmma_f16_n32<0, 0>(d, matrix, matrix, true);
   wgmma_f16_n64<0, 0>(d, matrix, matrix, true);
   wgmma_f16_n96<0, 0>(d, matrix, matrix, true);
   wgmma_f16_n128<0, 0>(d, matrix, matrix, true);
@@ -383,6 +387,8 @@ constexpr Kernel hopper_kernels[] = {
   u32 a[4] = {1, 2, 3, 4};
   fragment_fence(a);
   wgmma_fence();
+  wgmma_left_bf16_n16<0>(d, a, matrix, true);
+  wgmma_left_bf16_n32<0>(d, a, matrix, true);
   wgmma_left_bf16_n64<0>(d, a, matrix, true);
   wgmma_left_bf16_n96<0>(d, a, matrix, true);
   wgmma_left_bf16_n128<0>(d, a, matrix, true);
@@ -390,6 +396,8 @@ constexpr Kernel hopper_kernels[] = {
   wgmma_left_bf16_n176<0>(d, a, matrix, true);
   wgmma_left_bf16_n192<0>(d, a, matrix, true);
   wgmma_left_bf16_n256<1>(d, a, matrix, true);
+  wgmma_left_f16_n16<0>(d, a, matrix, true);
+  wgmma_left_f16_n32<0>(d, a, matrix, true);
   wgmma_left_f16_n64<0>(d, a, matrix, true);
   wgmma_left_f16_n96<0>(d, a, matrix, true);
   wgmma_left_f16_n128<0>(d, a, matrix, true);
