@@ -132,17 +132,6 @@ class Table {
         add_one("linear_exact_gelu-" + of,
                 [=] { return kernels::linear_activated<bf16, bf16>(Activation::gelu, tiles); });
     }
-    const auto along_k = [](Variant& variant) { variant.tensors[1].contiguous_axis = 0; };
-    for (const MatmulTiles& tiles : narrow_tiles()) {
-      const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
-      add_one("linear-" + of, linear(tiles), along_k);
-      add_one(
-          "linear_append-" + of, [=] { return kernels::linear_append<bf16, bf16>(tiles); }, along_k);
-      add_one(
-          "linear_gelu-" + of, [=] { return kernels::linear_gelu<bf16, bf16>(tiles); }, along_k);
-      add_one(
-          "linear_residual-" + of, [=] { return kernels::linear_residual<bf16, bf16>(tiles); }, along_k);
-    }
     const auto shared = [](SplitK split_k) { return [=](Variant& variant) { variant.split_k = split_k; }; };
     const auto multicast = [](Variant& variant) { variant.multicast = true; };
     for (const MatmulTiles& tiles : wgmma_tiles()) {
@@ -176,18 +165,11 @@ class Table {
             },
             {});
     for (const auto& [heads, width, seen] : {std::tuple{12, 64, 512}, {12, 64, 2048}, {8, 128, 512}, {8, 128, 4096}}) {
-      const TileTarget target{
-          .gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = width, .seen = seen};
-      const auto add_attention = [&, heads = heads, width = width](const char* of, const AttentionTiles& tiles) {
-        add_one(fmt::format("attention{}-{}x{}x{}", of, tiles.queries, tiles.keys, width),
-                [=] { return kernels::attention<bf16>(heads, width, tiles.queries, tiles.keys, 1, tiles.blocks); });
-      };
-      add_attention("", attention_tiles(target));
-      if (seen > 512) continue;
-      TileTarget invariant = target;
-      invariant.batch_invariant = true;
-      add_attention("", attention_tiles(invariant));
-      add_attention("_of_one", tiles_of_one(invariant));
+      const AttentionTiles tiles = attention_tiles(
+          {.gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = width, .seen = seen});
+      add_one(fmt::format("attention-{}x{}x{}", tiles.queries, tiles.keys, width), [=, heads = heads, width = width] {
+        return kernels::attention<bf16>(heads, width, tiles.queries, tiles.keys);
+      });
     }
     for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {64, 64, 128}, {128, 64, 64}, {128, 128, 64}}) {
       const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
@@ -202,6 +184,28 @@ class Table {
       };
       add_one("linear-copied_right-" + of, linear(tiles), copied({1, 3}));  // as wide as GPT-2's vocabulary
       add_one("linear-copied-" + of, linear(tiles), copied({0, 1, 3}));
+    }
+    // Those of batch-invariant models.
+    const auto along_k = [](Variant& variant) { variant.tensors[1].contiguous_axis = 0; };
+    for (const MatmulTiles& tiles : narrow_tiles()) {
+      const std::string of = fmt::format("{}x{}x{}", tiles.m, tiles.n, tiles.k);
+      add_one("linear-" + of, linear(tiles), along_k);
+      add_one(
+          "linear_append-" + of, [=] { return kernels::linear_append<bf16, bf16>(tiles); }, along_k);
+      add_one(
+          "linear_gelu-" + of, [=] { return kernels::linear_gelu<bf16, bf16>(tiles); }, along_k);
+      add_one(
+          "linear_residual-" + of, [=] { return kernels::linear_residual<bf16, bf16>(tiles); }, along_k);
+    }
+    for (const auto& [heads, width] : {std::pair{12, 64}, {8, 128}}) {
+      const TileTarget target{
+          .gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = width, .batch_invariant = true};
+      const auto add_attention = [&, heads = heads, width = width](const char* of, const AttentionTiles& tiles) {
+        add_one(fmt::format("attention_{}-{}", of, width),
+                [=] { return kernels::attention<bf16>(heads, width, tiles.queries, tiles.keys, 1, tiles.blocks); });
+      };
+      add_attention("invariant", attention_tiles(target));
+      add_attention("of_one", tiles_of_one(target));
     }
   }
 
