@@ -15,9 +15,7 @@
 namespace tessera::internal {
 
 KernelSource kernel_source(const codegen::Plan& plan) {
-  KernelSource source;
-  source.author = plan.author;
-  source.name = plan.kernel;
+  KernelSource source = facts_of(plan);
   std::istringstream lines(to_string(plan));
   std::string decisions;
   for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(decisions), "// {}\n", line);
@@ -33,6 +31,13 @@ KernelSource kernel_source(const codegen::Plan& plan) {
     source.plan = author.prose(source.plan);
   }
   source.slow = codegen::slow_tiles(plan.author, plan.remarks);
+  return source;
+}
+
+KernelSource facts_of(const codegen::Plan& plan) {
+  KernelSource source;
+  source.author = plan.author;
+  source.name = plan.kernel;
   source.remarks = plan.remarks;
   std::ranges::stable_sort(source.remarks, {}, [](const Remark& remark) { return std::tie(remark.file, remark.line); });
   source.parameters = plan.parameters;

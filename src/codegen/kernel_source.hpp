@@ -13,5 +13,7 @@ inline constexpr std::string_view kernel_mark = "// ---- kernel ----\n";
 /// The text of a complete plan, with its decisions on top, then the helpers, then the kernel; and the facts that a
 /// launch needs.
 KernelSource kernel_source(const codegen::Plan& plan);
+/// The same without texts.
+KernelSource facts_of(const codegen::Plan& plan);
 
 }  // namespace tessera::internal

@@ -45,6 +45,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
     return Planning{.analysis = analysis,
                     .reaches = tile_reaches(whole),
                     .debug = options.debug,
+                    .in_sequence = options.in_sequence,
                     .search = {analysis, options.debug, std::move(history), patterns}};
   };
   SearchHistory history;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include "codegen/schedule/raster_order.hpp"
 #include "codegen/target/kernel_parameter.hpp"
@@ -95,6 +96,29 @@ inline std::int64_t value_of(const KernelParameter& parameter, std::span<const A
 #include "codegen/target/kernel_parameters.def"
   }
   throw InternalError("a kernel parameter of no kind");
+}
+
+/// Where the parameters of a kernel are in a block of memory, in order.
+struct ParameterBlock {
+  std::vector<std::size_t> offsets;
+  std::size_t bytes = 0;
+
+  ParameterBlock(std::span<const KernelParameter> parameters, const Graph& graph, bool index64) {
+    for (const KernelParameter& parameter : parameters) {
+      const std::size_t size = bytes_of(parameter, graph, index64), alignment = alignment_of(parameter, size);
+      offsets.push_back((bytes + alignment - 1) / alignment * alignment);
+      bytes = offsets.back() + size;
+    }
+  }
+};
+
+/// Writes a parameter other than a tensor map.
+inline void write_parameter(const KernelParameter& parameter, std::size_t bytes, std::span<const Argument> arguments,
+                            std::span<const std::int64_t> grid, const LaunchValues& values, const Graph& graph,
+                            bool index64, std::byte* to) {
+  if (parameter.kind == KernelParameter::Kind::list) return write_list(parameter, arguments, graph, index64, to);
+  const std::int64_t value = value_of(parameter, arguments, grid, values);
+  std::memcpy(to, &value, bytes);
 }
 
 }  // namespace tessera::internal

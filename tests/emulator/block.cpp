@@ -98,8 +98,10 @@ bool Block::step() {
   return !stopped_;
 }
 
-bool Block::waits_for_flag() const {
-  return std::ranges::any_of(threads_, [&](const Thread& thread) { return thread.meeting.place == &launch_.flags; });
+bool Block::waits_for_others() const {
+  return std::ranges::any_of(threads_, [&](const Thread& thread) {
+    return thread.meeting.place == &launch_.flags || thread.meeting.place == &launch_.grid_barrier;
+  });
 }
 
 int Block::pick(std::uint32_t set) {

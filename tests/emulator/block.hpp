@@ -15,6 +15,7 @@
 #include "emulator/device_memory.hpp"
 #include "emulator/emulator.hpp"
 #include "emulator/flags.hpp"
+#include "emulator/grid_barrier.hpp"
 #include "emulator/lines.hpp"
 #include "emulator/matrix_units.hpp"
 #include "emulator/memory_barriers.hpp"
@@ -45,6 +46,7 @@ struct Launch {
   Random& random;
   Report& report;
   Flags& flags;
+  GridBarrier& grid_barrier;
   Atomics& atomics;
   Checks* checks;  ///< null: no checks
 };
@@ -97,8 +99,8 @@ class Block {
   /// false if nothing in this CTA can make progress.
   bool step();
   bool ended() const { return ended_ == launch_.threads; }
-  /// Returns true if a thread waits for another CTA to set a flag.
-  bool waits_for_flag() const;
+  /// Returns true if a thread waits for another CTA, to set a flag or to arrive at the grid barrier.
+  bool waits_for_others() const;
   int live_threads() const { return launch_.threads - ended_; }
   /// Reports why the CTA has not ended. `others` tells where other CTAs of its cluster wait.
   void report_stuck(const std::string& others);

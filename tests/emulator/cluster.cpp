@@ -24,11 +24,11 @@ bool Cluster::step() {
     if (block.step()) return true;
     if (block.stopped()) return false;
   }
-  if (!waits_for_flag()) report_stuck();
+  if (!waits_for_others()) report_stuck();
   return false;
 }
 
-bool Cluster::waits_for_flag() const { return std::ranges::any_of(blocks_, &Block::waits_for_flag); }
+bool Cluster::waits_for_others() const { return std::ranges::any_of(blocks_, &Block::waits_for_others); }
 
 void Cluster::report_stuck() {
   const auto stuck = std::ranges::find_if(blocks_, [](const auto& block) { return !block->ended(); });

@@ -19,8 +19,8 @@ class Cluster final : public Place {
 
   /// Lets a CTA make progress. Returns false if all have ended, or if one has stopped or waits for another cluster.
   bool step();
-  bool waits_for_flag() const;
-  /// Reports a deadlock: the awaited flag will never be set.
+  bool waits_for_others() const;
+  /// Reports a deadlock: what is awaited will never happen.
   void report_stuck();
   bool stopped() const;
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <cstring>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -15,6 +17,8 @@
 #include "emulator/library.hpp"
 #include "emulator/tensor_map.hpp"
 #include "graph/reports.hpp"
+#include "jit/backend/launch_table.hpp"
+#include "jit/backend/overlap.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -32,6 +36,60 @@ int blocks_of_multiprocessor(std::string_view text) {
   return blocks;
 }
 
+/// Reports of a kernel to the host.
+class Mailbox {
+ public:
+  explicit Mailbox(const Graph& graph) : reports_(graph), board_(reports_.empty() ? 0 : reports_.words()) {}
+  std::uintptr_t address() const { return reinterpret_cast<std::uintptr_t>(board_.data()); }
+  /// Prints, and adds a failed check to the report.
+  void take(const std::string& kernel, Report& report) {
+    if (reports_.empty()) return;
+    const Reports::Told told = reports_.take(board_);
+    std::fwrite(told.printed.data(), 1, told.printed.size(), stdout);
+    if (!told.failed.empty())
+      report.faults.push_back({.kind = Fault::Kind::failed_check, .kernel = kernel, .line = {}, .text = told.failed});
+  }
+
+ private:
+  Reports reports_;
+  std::vector<std::uint32_t> board_;
+};
+
+/// The table of a persistent kernel and all tensors of its launches, as the arguments of one kernel. A tensor that one
+/// launch writes and another one reads is an InOut.
+struct SequenceMemory {
+  Graph graph;
+  std::vector<Argument> arguments;
+
+  SequenceMemory(const std::string& name, std::span<std::int32_t> table, std::span<const DeviceLaunch> launches) {
+    graph.name = name;
+    Parameter of_table;
+    of_table.access = Access::in;
+    of_table.type = ElementType::i32;
+    of_table.rank = 1;
+    graph.parameters.push_back(of_table);
+    Argument at;
+    at.data = table.data();
+    at.extent[0] = static_cast<std::int64_t>(table.size());
+    at.stride[0] = 1;
+    arguments.push_back(at);
+    for (const DeviceLaunch& launch : launches) {
+      graph.parameters.insert(graph.parameters.end(), launch.graph->parameters.begin(), launch.graph->parameters.end());
+      arguments.insert(arguments.end(), launch.arguments.begin(), launch.arguments.end());
+    }
+    const auto is_tensor = [&](std::size_t i) { return graph.parameters[i].access != Access::scalar; };
+    std::vector<Access> access;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      access.push_back(graph.parameters[i].access);
+      for (std::size_t j = 0; is_tensor(i) && j < arguments.size(); ++j)
+        if (is_tensor(j) && graph.parameters[j].access != graph.parameters[i].access &&
+            overlap(graph.parameters[i], arguments[i], graph.parameters[j], arguments[j]))
+          access.back() = Access::in_out;
+    }
+    for (std::size_t i = 0; i < access.size(); ++i) graph.parameters[i].access = access[i];
+  }
+};
+
 }  // namespace
 
 class Emulator::State {
@@ -41,6 +99,7 @@ class Emulator::State {
 
   Report run(std::size_t kernel, const Graph& graph, std::span<const Argument> arguments,
              std::span<const std::int64_t> grid, const RunOptions& options);
+  Report run(const PersistentSource& kernel, std::span<const DeviceLaunch> launches, const RunOptions& options);
 
  private:
   const Library& library(bool checks);
@@ -87,7 +146,7 @@ bool Emulator::State::launch(const Launch& launch, const Stacks& stacks, int in_
       continue;
     }
     if (cluster->stopped()) return false;
-    if (!cluster->waits_for_flag()) {
+    if (!cluster->waits_for_others()) {
       cluster.reset();
       stuck.clear();
       continue;
@@ -124,10 +183,10 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   Checks checks(stacks, library.lines(), options.checks ? memory.tensor_shadows(early) : std::vector<Shadow>());
   Random random(options.seed);
   Report report;
-  const Reports reports(graph);
-  std::vector<std::uint32_t> board(reports.empty() ? 0 : reports.words());
+  Mailbox mailbox(graph);
   const std::int64_t count = by_grid ? most / lockstep_rows * lockstep_rows : std::min(most, blocks);
   Flags flags(count * cluster);
+  GridBarrier no_barrier(1);
   Atomics atomics;
   char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count * cluster));
   const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
@@ -135,7 +194,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                             .at_once = count,
                             .workspace = address(workspace),
                             .flags = address(flags.data()),
-                            .reports = address(board.data()),
+                            .reports = mailbox.address(),
                             .lockstep_rows = lockstep_rows,
                             .may_prefetch = options.may_prefetch};
   std::vector<std::uint64_t> cells;
@@ -168,6 +227,7 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                       .random = random,
                       .report = report,
                       .flags = flags,
+                      .grid_barrier = no_barrier,
                       .atomics = atomics,
                       .checks = options.checks ? &checks : nullptr};
   if (options.checks) checks.begin_launch(launch.first_block, memory.workspace_shadow());
@@ -178,13 +238,67 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
                              .line = {},
                              .text = fmt::format("kernel {} leaves {} flags set", kernel.name, raised)});
   memory.copy_back();
-  if (!reports.empty()) {
-    const Reports::Told told = reports.take(board);
-    std::fwrite(told.printed.data(), 1, told.printed.size(), stdout);
-    if (!told.failed.empty())
-      report.faults.push_back(
-          {.kind = Fault::Kind::failed_check, .kernel = kernel.name, .line = {}, .text = told.failed});
+  mailbox.take(kernel.name, report);
+  return report;
+}
+
+Report Emulator::State::run(const PersistentSource& source, std::span<const DeviceLaunch> launches,
+                            const RunOptions& options) {
+  const KernelSource& kernel = source.kernel;
+  const int ctas = options.persistent_blocks;
+  std::vector<std::int32_t> table(launches.size() * source.launch_bytes / sizeof(std::int32_t));
+  const SequenceMemory sequence(kernel.name, table, launches);
+  DeviceMemory memory(sequence.graph, sequence.arguments);
+  std::map<const Graph*, Mailbox> mailboxes;
+  std::vector<std::uintptr_t> reports;
+  std::vector<DeviceLaunch> there(launches.begin(), launches.end());
+  auto argument = memory.arguments().begin() + 1;
+  for (DeviceLaunch& launch : there) {
+    for (Argument& own : launch.arguments) own = *argument++;
+    reports.push_back(mailboxes.try_emplace(launch.graph, *launch.graph).first->second.address());
   }
+  const std::vector<std::byte> filled = launch_table(source, there, reports);
+  std::memcpy(memory.arguments()[0].data, filled.data(), filled.size());
+
+  const Library& library = this->library(options.checks);
+  const LentStacks lent(ctas * kernel.threads);
+  Checks checks(*lent, library.lines(), options.checks ? memory.tensor_shadows({}) : std::vector<Shadow>());
+  Random random(options.seed);
+  Report report;
+  Flags flags(0);
+  GridBarrier barrier(ctas);
+  Atomics atomics;
+  memory.new_workspace(0);
+  const LaunchValues values{.blocks = static_cast<std::int64_t>(launches.size()),
+                            .flags = reinterpret_cast<std::uintptr_t>(barrier.data())};
+  std::vector<std::uint64_t> cells;
+  for (const KernelParameter& parameter : kernel.parameters)
+    cells.push_back(static_cast<std::uint64_t>(value_of(parameter, memory.arguments(), {}, values)));
+  const Launch launch{.kernel = kernel.name,
+                      .entry = library.entry(0),
+                      .cells = cells,
+                      .threads = kernel.threads,
+                      .blocks_of_multiprocessor = blocks_of_multiprocessor(kernel.text),
+                      .shared_bytes = kernel.shared_bytes,
+                      .blocks = ctas,
+                      .cluster = 1,
+                      .first_block = 1,
+                      .lines = library.lines(),
+                      .random = random,
+                      .report = report,
+                      .flags = flags,
+                      .grid_barrier = barrier,
+                      .atomics = atomics,
+                      .checks = options.checks ? &checks : nullptr};
+  if (options.checks) checks.begin_launch(launch.first_block, memory.workspace_shadow());
+  const bool ended = this->launch(launch, *lent, ctas, false);
+  if (ended && barrier.arrivals() > 0)
+    report.faults.push_back({.kind = Fault::Kind::misuse,
+                             .kernel = kernel.name,
+                             .line = {},
+                             .text = fmt::format("kernel {} leaves {} arrivals", kernel.name, barrier.arrivals())});
+  memory.copy_back();
+  for (auto& [graph, mailbox] : mailboxes) mailbox.take(graph->name, report);
   return report;
 }
 
@@ -206,6 +320,11 @@ Emulator Emulator::compile(std::span<const KernelSource> kernels, bool contract)
 Report Emulator::run(std::size_t kernel, const Graph& graph, std::span<const Argument> arguments,
                      std::span<const std::int64_t> grid, const RunOptions& options) const {
   return state_->run(kernel, graph, arguments, grid, options);
+}
+
+Report Emulator::run(const PersistentSource& kernel, std::span<const DeviceLaunch> launches,
+                     const RunOptions& options) const {
+  return state_->run(kernel, launches, options);
 }
 
 }  // namespace tessera::internal

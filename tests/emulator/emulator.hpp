@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "codegen/generate.hpp"
+#include "codegen/persistent_source.hpp"
+#include "jit/backend/backend.hpp"
 #include "tessera/graph/argument.hpp"
 #include "tessera/graph/graph.hpp"
 
@@ -70,6 +72,11 @@ class Emulator {
   /// compiler rejects it.
   Report run(std::size_t kernel, const Graph& graph, std::span<const Argument> arguments,
              std::span<const std::int64_t> grid, const RunOptions& options = {}) const;
+
+  /// Runs a persistent kernel, compiled alone, which does these launches; `persistent_blocks` of the options are its
+  /// CTAs, which run concurrently.
+  Report run(const PersistentSource& kernel, std::span<const DeviceLaunch> launches,
+             const RunOptions& options = {}) const;
 
  private:
   class State;

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "codegen/emit/emit.hpp"
 #include "codegen/kernel_source.hpp"
 #include "emulator/machine.hpp"
 #include "emulator/prelude.hpp"
@@ -48,7 +49,12 @@ std::string body(const KernelSource& kernel) {
   std::string text = kernel.text.substr(begin_of(kernel.text));
   const std::size_t at = text.find(head);
   if (at == text.npos) throw InternalError("no extern \"C\" __global__ in the text of kernel " + kernel.name);
-  return text.replace(at, head.size(), "static __global__");
+  text.replace(at, head.size(), "static __global__");
+  // Each launch of a persistent kernel is a function of its own, so that lines of its author are found.
+  constexpr std::string_view launch = codegen::head_of_launch_in_sequence;
+  for (std::size_t from = 0; (from = text.find(launch, from)) != text.npos;)
+    text.replace(from, launch.size(), "static __global__ void ");
+  return text;
 }
 
 std::string translation_unit(std::span<const KernelSource> kernels, bool checks) {

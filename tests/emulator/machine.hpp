@@ -49,6 +49,11 @@ void emulated_box_load_multicast(const void* map, void* to, void* barrier, const
 void emulated_set_flag(void* flag);
 void emulated_wait_flag(void* flag);
 
+// The grid barrier of a persistent kernel.
+void emulated_grid_arrive(void* arrivals);
+void emulated_grid_leave(void* arrivals, unsigned expected);
+void emulated_grid_wait(void* arrivals, unsigned expected);
+
 // Warp groups.
 void emulated_barrier_init(void* at, int arrivals);
 void emulated_barrier_init_fence();

@@ -160,6 +160,21 @@ void emulated_wait_flag(void* flag) {
   self.block.launch().flags.await(self, flag, CALLER);
 }
 
+void emulated_grid_arrive(void* arrivals) {
+  Thread& self = current_thread();
+  self.block.launch().grid_barrier.arrive(self, arrivals, CALLER);
+}
+
+void emulated_grid_leave(void* arrivals, unsigned expected) {
+  Thread& self = current_thread();
+  self.block.launch().grid_barrier.leave(self, arrivals, expected, CALLER);
+}
+
+void emulated_grid_wait(void* arrivals, unsigned expected) {
+  Thread& self = current_thread();
+  self.block.launch().grid_barrier.wait(self, arrivals, expected, CALLER);
+}
+
 void emulated_barrier() {
   Thread& self = current_thread();
   self.block.meet_block(self, {.what = "barrier", .code = CALLER});

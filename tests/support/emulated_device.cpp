@@ -22,6 +22,11 @@
 namespace tessera::internal {
 namespace {
 
+bool has_checks() {
+  const char* const checks = std::getenv("TESSERA_EMULATOR_CHECKS");
+  return !checks || *checks != '0';
+}
+
 /// Compiled forms of a kernel; captured launches share them.
 class EmulatedCode {
  public:
@@ -47,8 +52,7 @@ class EmulatedCode {
       variants_.emplace_back(variant, Emulator::compile(std::span(&source, 1)));
       found = std::prev(variants_.end());
     }
-    const char* checks = std::getenv("TESSERA_EMULATOR_CHECKS");
-    const RunOptions run{.checks = !checks || *checks != '0',
+    const RunOptions run{.checks = has_checks(),
                          .seed = ++launches_,
                          .blocks_in_flight = by_grid        ? 2
                                              : has_atomics_ ? 1 + static_cast<int>(launches_ % 4)
@@ -89,6 +93,38 @@ class EmulatedCode {
   std::uint64_t launches_ = 0;  ///< each has an order of its own
 };
 
+/// Launches as one persistent kernel.
+class EmulatedPersistent {
+ public:
+  EmulatedPersistent(std::string_view name, std::span<const DeviceLaunch> launches)
+      : launches_(launches.begin(), launches.end()), source_(generated(name, launches)) {}
+
+  void run() {
+    const std::lock_guard lock(mutex_);
+    const RunOptions run{.checks = has_checks(), .seed = ++runs_, .persistent_blocks = 2 + static_cast<int>(runs_ % 4)};
+    const Report report = emulator_.run(source_, launches_, run);
+    if (!report.clean())
+      throw Error(fmt::format("persistent kernel '{}' in the emulator, in order {}: {}", source_.kernel.author,
+                              run.seed, report.text()));
+  }
+
+ private:
+  static PersistentSource generated(std::string_view name, std::span<const DeviceLaunch> launches) {
+    std::vector<SequenceLaunch> all;
+    for (const DeviceLaunch& launch : launches)
+      all.push_back({launch.graph, classify(*launch.graph, launch.arguments)});
+    PersistentSource source = generate_persistent(name, all, 1, options().dump_arch, generate_options());
+    source.kernel = Compiler::instance().dump(std::move(source.kernel), options().dump_arch);
+    return source;
+  }
+
+  const std::vector<DeviceLaunch> launches_;
+  const PersistentSource source_;
+  const Emulator emulator_ = Emulator::compile(std::span(&source_.kernel, 1));
+  std::mutex mutex_;
+  std::uint64_t runs_ = 0;  ///< each has an order of its own
+};
+
 class EmulatedBackend final : public HostBackend {
  public:
   EmulatedBackend() {
@@ -102,6 +138,12 @@ class EmulatedBackend final : public HostBackend {
         graph, [code](std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
           code->run(arguments, grid);
         });
+  }
+  std::shared_ptr<GraphBackend> persistent(std::string_view name, std::span<const DeviceLaunch> launches) override {
+    const auto kernel = std::make_shared<EmulatedPersistent>(name, launches);
+    auto graph = std::make_shared<HostGraph>();
+    graph->calls.emplace_back([kernel] { kernel->run(); });
+    return graph;
   }
 };
 

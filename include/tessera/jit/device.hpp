@@ -34,10 +34,12 @@ class Event {
   std::shared_ptr<EventBackend> backend_;
 };
 
-/// Work that was recorded once and can be enqueued on a stream as a whole, any number of times, at almost no cost on
-/// the host. It uses the memory that it was recorded with, which must exist whenever it runs. A handle.
+/// Work that was recorded once, or launches as one persistent kernel (Sequence::persistent): it can be enqueued on a
+/// stream as a whole, any number of times, at almost no cost on the host. It uses the memory that it was recorded with,
+/// which must exist whenever it runs. A handle.
 class CapturedGraph {
  private:
+  friend class Sequence;
   friend class Stream;
   explicit CapturedGraph(std::shared_ptr<GraphBackend> backend) : backend_(std::move(backend)) {}
   std::shared_ptr<GraphBackend> backend_;

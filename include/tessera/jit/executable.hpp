@@ -35,6 +35,7 @@ struct LaunchCode {
   bool is_made = false;        ///< known to be made; false where that takes no time
 };
 
+struct DeviceLaunch;
 struct Flattened;
 struct Specialization;
 
@@ -63,6 +64,8 @@ class Executable {
   }
   /// The code of such a launch. It must not outlive this object and the device.
   LaunchCode code(const Stream& stream, std::span<const Argument> arguments, const Grid& grid) const;
+  /// Such a launch as the device gets it. It must not outlive this object and the device.
+  DeviceLaunch on_device(DeviceBackend& device, std::span<const Argument> arguments, const Grid& grid) const;
 
  private:
   Executable(Graph graph, const Specialization& specialization);

@@ -7,12 +7,10 @@
 #include <utility>
 
 #include "codegen/emit/emit.hpp"
-#include "codegen/emit/emit_functions.hpp"
+#include "codegen/emit/emit_head.hpp"
 #include "codegen/emit/emit_steps.hpp"
-#include "codegen/plan/called.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
-#include "graph/in_literal.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
@@ -267,7 +265,7 @@ void block_place(Writer& w, const Writer& body) {
   if (is_persistent(w.phase))
     open_blocks(w, 0, 1);
   else
-    w.line("const {} block = block_index();", block_type(w.plan));
+    w.line("const {} block = {};", block_type(w.plan), w.plan.in_sequence ? "tile" : "block_index()");
   block_indices(w, body);
 }
 
@@ -303,56 +301,6 @@ IndexExpression is_of_role(const Role& role) {
   const IndexExpression warp = IndexExpression::variable("warp_of_block");
   const IndexExpression from = role.first_warp ? warp >= role.first_warp : IndexExpression::always();
   return both(from, warp < role.end_warp());
-}
-
-// --- the kernel
-
-std::string type_of(const Plan& plan, const KernelParameter& p) {
-  const std::string_view index_type = plan.variant.index64 ? "i64" : "int";
-  const auto tensor = [&]() -> const Parameter& { return plan.tensors[static_cast<std::size_t>(p.argument)]; };
-  constexpr std::string_view tensor_map_type = "const __grid_constant__ TensorMap";
-  const auto scalar_type = [&] { return register_type(tensor().type); };
-  const auto pointer_type = [&] {
-    // Other CTAs may change the tensor and then release it, so it must not be __restrict__.
-    const bool alone = tensor().access != Access::in_out || !plan.learns_of_others();
-    return fmt::format("{}{}*{}", tensor().access == Access::in ? "const " : "", memory_type(tensor().type),
-                       alone ? " __restrict__" : "");
-  };
-  const auto list_type = [&] {
-    return fmt::format("const __grid_constant__ TensorList<{}, {}, {}, {}>", memory_type(tensor().type),
-                       tensors_of_list(plan.tensors, static_cast<std::size_t>(p.argument)), tensor().rank, index_type);
-  };
-  switch (p.kind) {
-#define KERNEL_PARAMETER(kind, bytes, type, name, value) \
-  case KernelParameter::Kind::kind:                      \
-    return std::string(type);
-#include "codegen/target/kernel_parameters.def"
-  }
-  return "";
-}
-
-// Parameters of a tensor are in one line of the kernel's head, as are scalars, and what belongs to the launch.
-std::pair<int, int> line_of(const KernelParameter& p) {
-  using Kind = KernelParameter::Kind;
-  switch (p.kind) {
-    case Kind::tensor_map:
-      return {0, p.argument};
-    case Kind::pointer:
-    case Kind::extent:
-    case Kind::stride:
-    case Kind::list:
-      return {1, p.argument};
-    case Kind::scalar:
-      return {2, 0};
-    default:
-      return {3, 0};
-  }
-}
-
-std::string called_text(Op op, ElementType type) {
-  return fmt::format("__device__ __attribute__((noinline)) {} {{ return {}; }}",
-                     function_head(register_type(type), fmt::format("called_{}", name(op)), info(op).in.count),
-                     info(op).cuda_real);
 }
 
 }  // namespace
@@ -459,25 +407,9 @@ std::string emit(const Plan& plan) {
     if (phases) line(1, "}");
   }
   const std::string body = std::exchange(text, {});
-  for (std::size_t i = 0; i < plan.functions.size(); ++i) {
-    const auto before = std::span(plan.functions).first(i);
-    if (std::ranges::count(before, plan.functions[i].name, &CustomFunction::name) == 0)
-      line(0, function_text(plan.functions[i]));
-  }
-  if (!plan.functions.empty() && plan.location.file)
-    line(0, fmt::format("#line {} \"{}\"", plan.location.line, in_literal(plan.location.file)));
-  if (calls_functions(plan))
-    for (const auto& [op, type] : long_functions(plan)) line(0, called_text(op, type));
-  line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(", plan.threads(), plan.blocks,
-                      plan.kernel));
-  std::string parameters;
-  for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
-    const KernelParameter& parameter = plan.parameters[i];
-    if (i > 0 && line_of(parameter) != line_of(plan.parameters[i - 1])) line(2, std::exchange(parameters, {}) + ",");
-    parameters +=
-        fmt::format("{}{} {}", parameters.empty() ? "" : ", ", type_of(plan, parameter), name_of(plan, parameter));
-  }
-  line(2, parameters + ") {");
+  if (!plan.in_sequence)
+    for (const std::string& function : functions_of(plan)) line(0, function);
+  text += plan.in_sequence ? head_in_sequence(plan, body) : head_of_kernel(plan);
   const bool panels = std::any_of(plan.buffers.begin(), plan.buffers.end(),
                                   [](const Buffer& buffer) { return buffer.form == SharedForm::panels; });
   if (uses_shared) line(1, fmt::format("char* const shared = {}();", panels ? "panel_memory" : "shared_memory"));

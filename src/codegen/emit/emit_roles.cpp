@@ -348,7 +348,8 @@ void emit(Writer& w, const NamedBarrier& barrier) {
 }
 
 void emit(Writer& w, const GridDependencyWait& wait) {
-  w.line("{}{}", wait.unless_may_prefetch ? "if (!may_prefetch) " : "", grid_dependency_wait);
+  w.line("{}{}", wait.unless_may_prefetch ? "if (!may_prefetch) " : "",
+         w.plan.in_sequence ? fmt::format("grid_wait<{}>(previous);", w.plan.threads()) : grid_dependency_wait);
 }
 
 void emit(Writer& w, const GridDependencyTrigger&) { w.line("griddep_launch_dependents();"); }

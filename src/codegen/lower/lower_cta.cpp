@@ -10,6 +10,7 @@ void CtaSchedule::lower(const GraphAnalysis& analysis, const MatmulPlans& matmul
   InMemory in_memory{.values = {}, .left = left_in_memory};
   for (;;) {
     Role role{.name = "all", .warps = layouts.warps, .body = {}};
+    if (plan.in_sequence) role.barrier = plan.allocate_named_barriers(1);  // it may have fewer threads than the CTA
     GraphLowering graph(analysis, matmuls.plans, layouts, most_registers_, in_memory, {}, plan, role);
     graph.region(0);
     const std::set<Id> more = graph.must_be_in_memory();

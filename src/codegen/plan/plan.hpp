@@ -232,6 +232,9 @@ struct Plan {
   Target target;
   Variant variant;
   bool debug = false;
+  /// A device function that computes a grid tile of one launch of a persistent kernel (codegen/persistent_source.hpp).
+  /// It waits for the previous launch at a grid barrier, and its threads may be the first of a larger CTA.
+  bool in_sequence = false;
   std::vector<Parameter> tensors;
   std::vector<TileReach> reaches;  ///< of the tensors' tiles: a launch with 32-bit offsets depends on them
   std::vector<KernelParameter> parameters;

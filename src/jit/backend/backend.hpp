@@ -1,9 +1,13 @@
 // The implementation side of device.hpp: the interface that each kind of device implements.
 #pragma once
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tessera/graph/argument.hpp"
 #include "tessera/graph/error.hpp"
@@ -51,6 +55,14 @@ class DeviceKernel {
   }
 };
 
+/// A launch as a device gets it.
+struct DeviceLaunch {
+  DeviceKernel* kernel;
+  const Graph* graph;
+  std::vector<Argument> arguments;
+  std::vector<std::int64_t> grid;
+};
+
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
@@ -67,6 +79,11 @@ class DeviceBackend {
   virtual std::shared_ptr<StreamBackend> stream_from(void* cu_stream) = 0;
   /// `graph` is the graph after the passes; it must outlive the kernel.
   virtual std::unique_ptr<DeviceKernel> kernel(const Graph& graph) = 0;
+  /// Launches of this device's kernels as one persistent kernel. Throws Error that says why if that cannot be.
+  virtual std::shared_ptr<GraphBackend> persistent(std::string_view name, std::span<const DeviceLaunch>) {
+    throw Error(fmt::format("sequence '{}' cannot be one persistent kernel on {}, which computes on the host", name,
+                            info().name));
+  }
 };
 
 /// The arguments of a launch, as error messages list them: "argument 1 is f32 [2,3], argument 2 is 5".

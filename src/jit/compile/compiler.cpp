@@ -431,6 +431,35 @@ CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch
 
 namespace {
 
+// The plans are verified as those of checked().
+CompiledPersistent compiled_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
+                                       Arch gpu, bool again) {
+  const Compiling compiling;
+  GenerateOptions how = generate_options();
+  how.verify = false;
+  CompiledPersistent compiled{generate_persistent(name, launches, ctas, gpu, how), {}};
+  const auto check = [=] { generate_persistent(name, launches, ctas, gpu, generate_options()); };
+  Compiler& compiler = Compiler::instance();
+  CompiledKernel kernel = again ? compiler.recompile(compiled.source.kernel, gpu, check)
+                                : compiler.compile(compiled.source.kernel, gpu, check);
+  compiled.source.kernel = std::move(kernel.source);
+  compiled.entry = std::move(kernel.entry);
+  return compiled;
+}
+
+}  // namespace
+
+CompiledPersistent compile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
+                                      Arch gpu) {
+  return compiled_persistent(name, launches, ctas, gpu, false);
+}
+CompiledPersistent recompile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
+                                        Arch gpu) {
+  return compiled_persistent(name, launches, ctas, gpu, true);
+}
+
+namespace {
+
 /// Warns at the end of the process if TESSERA_DUMP_FILTER matched no kernel.
 void watch_filter(const std::string& kernel) {
   struct Filter {

@@ -6,11 +6,13 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "codegen/generate.hpp"
+#include "codegen/persistent_source.hpp"
 #include "codegen/schedule/cost_model.hpp"
 #include "jit/compile/cache.hpp"
 #include "jit/compile/compile_times.hpp"
@@ -39,6 +41,17 @@ CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch g
 /// The same, after the driver rejected the cached code: that is removed from the cache, also on disk, and compiled
 /// again.
 CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu);
+
+/// A persistent kernel as text and as code.
+struct CompiledPersistent {
+  PersistentSource source;
+  std::shared_ptr<const CacheEntry> entry;
+};
+/// The same for a sequence of launches. Throws Error as generate_persistent() does, too.
+CompiledPersistent compile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
+                                      Arch gpu);
+CompiledPersistent recompile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
+                                        Arch gpu);
 
 /// Dumps the graph, if TESSERA_DUMP includes it: once per kernel, whatever device it will run on.
 void dump_graph(const Graph& graph);

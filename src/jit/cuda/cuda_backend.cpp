@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "jit/cuda/cuda_kernel.hpp"
+#include "jit/cuda/cuda_persistent.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/options/log.hpp"
 #include "tessera/graph/error.hpp"
@@ -260,27 +261,49 @@ CUresult CudaBackend::load_module(const CacheEntry& entry, CUmodule* module, std
 
 std::pair<const LoadedCode*, KernelSource> CudaBackend::load(const Graph& graph, const Variant& variant) {
   CompiledKernel compiled = settings_.compile(graph, variant, *info_.arch);
+  const LoadedCode* const code = load(compiled.entry, graph.name, compiled.source.name, [&] {
+    compiled = settings_.recompile(graph, variant, *info_.arch);
+    return compiled.entry;
+  });
+  return {code, std::move(compiled.source)};
+}
+
+std::pair<const LoadedCode*, PersistentSource> CudaBackend::load(std::string_view name,
+                                                                 std::span<const SequenceLaunch> launches, int ctas) {
+  CompiledPersistent compiled = settings_.compile_persistent(name, launches, ctas, *info_.arch);
+  const LoadedCode* const code = load(compiled.entry, std::string(name), compiled.source.kernel.name, [&] {
+    compiled = settings_.recompile_persistent(name, launches, ctas, *info_.arch);
+    return compiled.entry;
+  });
+  return {code, std::move(compiled.source)};
+}
+
+const LoadedCode* CudaBackend::load(std::shared_ptr<const CacheEntry> entry, const std::string& author,
+                                    const std::string& kernel,
+                                    const std::function<std::shared_ptr<const CacheEntry>()>& recompile) {
   const std::lock_guard lock(code_mutex_);
-  if (const auto found = code_.find(compiled.entry.get()); found != code_.end())
-    return {&found->second, std::move(compiled.source)};
+  if (const auto found = code_.find(entry.get()); found != code_.end()) return &found->second;
 
   const ContextScope scope(context_);
   const OutsideRecording outside(driver());
   CUmodule module = nullptr;
   std::string log;
-  CUresult result = load_module(*compiled.entry, &module, log);
+  CUresult result = load_module(*entry, &module, log);
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY && !is_fatal(result)) {
-    log_debug(fmt::format("kernel '{}' is compiled again, because the driver rejects its cached code", graph.name));
-    compiled = settings_.recompile(graph, variant, *info_.arch);
-    result = load_module(*compiled.entry, &module, log);
+    log_debug(fmt::format("kernel '{}' is compiled again, because the driver rejects its cached code", author));
+    entry = recompile();
+    result = load_module(*entry, &module, log);
   }
   check(result, driver().cuModuleLoadDataEx.name,
-        fmt::format("kernel '{}'{}{}", graph.name, log.empty() ? "" : "; the driver's log: ", log));
-  LoadedCode code{compiled.entry, graph.name, {context_, driver().cuModuleUnload, module}};
-  check(driver().cuModuleGetFunction(&code.function, module, compiled.source.name.c_str()),
-        driver().cuModuleGetFunction.name, fmt::format("kernel '{}'", graph.name));
-  const auto added = code_.insert_or_assign(compiled.entry.get(), std::move(code)).first;
-  return {&added->second, std::move(compiled.source)};
+        fmt::format("kernel '{}'{}{}", author, log.empty() ? "" : "; the driver's log: ", log));
+  LoadedCode code{entry, author, {context_, driver().cuModuleUnload, module}};
+  check(driver().cuModuleGetFunction(&code.function, module, kernel.c_str()), driver().cuModuleGetFunction.name,
+        fmt::format("kernel '{}'", author));
+  return &code_.insert_or_assign(entry.get(), std::move(code)).first->second;
+}
+
+std::shared_ptr<GraphBackend> CudaBackend::persistent(std::string_view name, std::span<const DeviceLaunch> launches) {
+  return std::make_shared<CudaPersistent>(shared_from_this(), name, launches);
 }
 
 void CudaBackend::fail(CUresult result, std::string_view call, std::string_view subject, const LoadedCode* last) {

@@ -18,6 +18,10 @@ class CudaStream;
 struct CudaSettings {
   using Compile = std::function<CompiledKernel(const Graph&, const Variant&, Arch)>;
   Compile compile = compile_kernel, recompile = recompile_kernel;
+  using CompilePersistent =
+      std::function<CompiledPersistent(std::string_view, std::span<const SequenceLaunch>, int, Arch)>;
+  CompilePersistent compile_persistent = internal::compile_persistent,
+                    recompile_persistent = internal::recompile_persistent;
   bool synchronous = options().debug;              ///< a launch waits for its kernel
   SplitKPolicy split_k = split_k_policy();         ///< how matmuls split k over CTAs
   MulticastPolicy multicast = multicast_policy();  ///< when clusters of CTAs load operands for each other
@@ -48,6 +52,7 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   std::shared_ptr<StreamBackend> new_stream() override;
   std::shared_ptr<StreamBackend> stream_from(void* cu_stream) override;
   std::unique_ptr<DeviceKernel> kernel(const Graph& graph) override;
+  std::shared_ptr<GraphBackend> persistent(std::string_view name, std::span<const DeviceLaunch> launches) override;
 
   // Used by the streams and kernels of this device.
 
@@ -61,6 +66,9 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   /// launches and recorded graphs may use it after its kernel is gone. If the driver rejects cached code, compiles it
   /// again.
   std::pair<const LoadedCode*, KernelSource> load(const Graph& graph, const Variant& variant);
+  /// The same for a persistent kernel.
+  std::pair<const LoadedCode*, PersistentSource> load(std::string_view name, std::span<const SequenceLaunch> launches,
+                                                      int ctas);
   void launched(const LoadedCode* code) { last_.store(code, std::memory_order_relaxed); }
 
   /// Frees memory once all work given to the streams so far has ended.
@@ -106,6 +114,9 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   cuda::Handle<cuda::CUstream> make_stream(unsigned flags);
   void wait_for(CudaStream& stream);
   cuda::CUresult load_module(const CacheEntry& entry, cuda::CUmodule* module, std::string& log) const;
+  /// The loaded code of `entry`, whose entry point is `kernel`; `recompile` returns another one in its place.
+  const LoadedCode* load(std::shared_ptr<const CacheEntry> entry, const std::string& author, const std::string& kernel,
+                         const std::function<std::shared_ptr<const CacheEntry>()>& recompile);
   int attribute(int which) const;
 
   cuda::PrimaryContext context_;

@@ -148,21 +148,18 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   Code code{};
   code.loaded = loaded;
   std::vector<TensorMaps::Place> maps;
-  std::vector<std::size_t> offsets;
-  for (const KernelParameter& parameter : source.parameters) {
-    const std::size_t bytes = bytes_of(parameter, graph_, variant.index64);
-    const std::size_t alignment = alignment_of(parameter, bytes);
-    const std::size_t offset = (code.parameter_bytes + alignment - 1) / alignment * alignment;
+  ParameterBlock block(source.parameters, graph_, variant.index64);
+  for (std::size_t i = 0; i < source.parameters.size(); ++i) {
+    const KernelParameter& parameter = source.parameters[i];
     if (parameter.kind == KernelParameter::Kind::tensor_map)
-      maps.push_back({source.tma_tensors[static_cast<std::size_t>(parameter.argument)], offset});
+      maps.push_back({source.tma_tensors[static_cast<std::size_t>(parameter.argument)], block.offsets[i]});
     else
-      code.slots.push_back({parameter, offset, bytes});
-    code.parameter_bytes = offset + bytes;
-    offsets.push_back(offset);
+      code.slots.push_back({parameter, block.offsets[i], bytes_of(parameter, graph_, variant.index64)});
   }
+  code.parameter_bytes = block.bytes;
   if (!maps.empty()) {
     code.maps = std::make_unique<TensorMaps>(*device_, graph_, std::move(maps));
-    code.offsets = std::move(offsets);
+    code.offsets = std::move(block.offsets);
   }
   if (code.parameter_bytes > most_parameter_bytes)
     throw Error(fmt::format("kernel '{}' has parameters of {} bytes, and a GPU takes {}; give it fewer tensors",
@@ -208,14 +205,8 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
 
 void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
                       const LaunchValues& values, std::byte* block) const {
-  for (const auto& [parameter, offset, bytes] : code.slots) {
-    if (parameter.kind == KernelParameter::Kind::list) {
-      write_list(parameter, arguments, graph_, code.index64, block + offset);
-      continue;
-    }
-    const std::int64_t value = value_of(parameter, arguments, grid, values);
-    std::memcpy(block + offset, &value, bytes);
-  }
+  for (const auto& [parameter, offset, bytes] : code.slots)
+    write_parameter(parameter, bytes, arguments, grid, values, graph_, code.index64, block + offset);
 }
 
 void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> arguments,
@@ -230,14 +221,19 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
 }
 
 LaunchCode CudaKernel::code(std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
-  Variant variant;
-  if (!graph_.cuda) classify_launch(arguments, grid, tiles_in(grid), variant);
+  const Variant variant = this->variant(arguments, grid);
   return {codes_.place(variant),
           [this, variant] {
     Variant changed = variant;
     code_for(changed);
           },
           codes_.has(variant)};
+}
+
+Variant CudaKernel::variant(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const {
+  Variant variant;
+  if (!graph_.cuda) classify_launch(arguments, grid, tiles_in(grid), variant);
+  return variant;
 }
 
 SplitKLaunch CudaKernel::classify_launch(std::span<const Argument> arguments, std::span<const std::int64_t> grid,

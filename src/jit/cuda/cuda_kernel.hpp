@@ -18,6 +18,9 @@ class CudaKernel final : public DeviceKernel {
   CudaKernel(std::shared_ptr<CudaBackend> device, const Graph& graph);
   void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
   LaunchCode code(std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
+  /// The properties of such a launch that its code depends on.
+  Variant variant(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const;
+  cuda::CUdeviceptr board() const { return board_; }
 
  private:
   /// A parameter other than a tensor map, and its place in the parameter block.

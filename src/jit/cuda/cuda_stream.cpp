@@ -30,11 +30,15 @@ double CudaEvent::milliseconds_since(EventBackend& earlier) {
 }
 
 CudaGraph::CudaGraph(std::shared_ptr<CudaBackend> device, CUgraph graph, const LoadedCode* last, RecordedMemory memory)
-    : device_(std::move(device)),
+    : CudaWork(last),
+      device_(std::move(device)),
       memory_(std::move(memory)),
       executable_(device_->make(device_->driver().cuGraphExecDestroy, device_->driver().cuGraphInstantiateWithFlags,
-                                graph, 0ull)),
-      last_(last) {}
+                                graph, 0ull)) {}
+
+void CudaGraph::launch(CudaStream& stream) {
+  stream.check(device_->driver().cuGraphLaunch(executable_.get(), stream.get()), "cuGraphLaunch");
+}
 
 CudaStream::CudaStream(CudaBackend& device, CUstream stream, std::shared_ptr<CudaBackend> keep)
     : keep_(std::move(keep)),
@@ -184,12 +188,12 @@ std::shared_ptr<GraphBackend> CudaStream::capture(const std::function<void()>& f
 }
 
 void CudaStream::launch(GraphBackend& graph) {
-  const CudaGraph& recorded = own<CudaGraph>(graph);
+  CudaWork& work = own<CudaWork>(graph);
   const ContextScope scope(device_.context());
   catch_up();
-  check(device_.driver().cuGraphLaunch(recorded.get(), stream_), "cuGraphLaunch");
+  work.launch(*this);
   forget_launches();
-  if (recorded.last()) launched(recorded.last());
+  if (work.last()) launched(work.last());
   if (device_.settings().synchronous && !is_recording()) synchronize();
 }
 

@@ -28,17 +28,28 @@ struct RecordedMemory {
   std::size_t bytes = 0;                     ///< size of the last
 };
 
-class CudaGraph final : public GraphBackend {
+/// Work that a stream launches as a whole.
+class CudaWork : public GraphBackend {
+ public:
+  explicit CudaWork(const LoadedCode* last) : last_(last) {}
+  /// The context is current, and the stream has caught up.
+  virtual void launch(CudaStream& stream) = 0;
+  /// The code that runs last; null: none.
+  const LoadedCode* last() const { return last_; }
+
+ private:
+  const LoadedCode* last_;
+};
+
+class CudaGraph final : public CudaWork {
  public:
   CudaGraph(std::shared_ptr<CudaBackend> device, cuda::CUgraph graph, const LoadedCode* last, RecordedMemory memory);
-  cuda::CUgraphExec get() const { return executable_.get(); }
-  const LoadedCode* last() const { return last_; }
+  void launch(CudaStream& stream) override;
 
  private:
   std::shared_ptr<CudaBackend> device_;
   RecordedMemory memory_;  // outlives executable_, which uses it
   cuda::Handle<cuda::CUgraphExec> executable_;
-  const LoadedCode* last_;
 };
 
 class CudaStream final : public StreamBackend {

@@ -60,17 +60,22 @@ enum { CU_TENSOR_MAP_INTERLEAVE_NONE = 0 };
 enum { CU_TENSOR_MAP_SWIZZLE_128B = 3 };
 enum { CU_TENSOR_MAP_L2_PROMOTION_L2_128B = 2 };
 enum { CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0 };
-/// A launch attribute: the extents of a cluster, or whether the launch may begin before the previous one has ended.
+/// A launch attribute: whether all CTAs must be resident at once, the extents of a cluster, or whether the launch may
+/// begin before the previous one has ended.
 struct CUlaunchAttribute {
   int id;
   char pad[4];
   union {
     unsigned cluster[3];
-    int early;
+    int cooperative, early;
     char all[64];
   };
 };
-enum { CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+enum {
+  CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+  CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
+  CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6,
+};
 struct CUlaunchConfig {
   unsigned grid[3], block[3], shared_bytes;
   CUstream stream;

@@ -381,6 +381,16 @@ LaunchCode Executable::code(const Stream& stream, std::span<const Argument> argu
   return kernel_on(device).code(changed.empty() ? arguments : changed, {grid.extent.data(), grid.rank});
 }
 
+DeviceLaunch Executable::on_device(DeviceBackend& device, std::span<const Argument> arguments, const Grid& grid) const {
+  if (const Executable* const special = specialized(arguments)) return special->on_device(device, arguments, grid);
+  std::vector<Argument> given = with_steps(arguments);
+  if (given.empty()) given.assign(arguments.begin(), arguments.end());
+  return {&kernel_on(device),
+          &graph_,
+          std::move(given),
+          {grid.extent.begin(), grid.extent.begin() + static_cast<std::ptrdiff_t>(grid.rank)}};
+}
+
 // Devices take the step of flattened axes from the last axis. Where that axis has one element, this stores the step in
 // it.
 std::vector<Argument> Executable::with_steps(std::span<const Argument> arguments) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "jit/backend/backend.hpp"
 #include "jit/backend/overlap.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -73,6 +74,15 @@ void Sequence::run(const Stream& stream, std::size_t begin, std::size_t end) con
 
 CapturedGraph Sequence::record(const Stream& stream) const {
   return stream.capture([&] { run(stream); });
+}
+
+CapturedGraph Sequence::persistent(std::string_view name) const {
+  DeviceBackend& device = device_.stream().backend().device();
+  std::vector<DeviceLaunch> launches;
+  for (const Launch& launch : launches_)
+    if (!launch.grid.is_empty())
+      launches.push_back(launch.executable->on_device(device, launch.arguments, launch.grid));
+  return CapturedGraph(device.persistent(name, launches));
 }
 
 }  // namespace tessera::internal

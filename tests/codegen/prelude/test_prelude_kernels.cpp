@@ -30,6 +30,13 @@ constexpr Kernel kernels[] = {
   warp_barrier();
   f[0] = *from_here(f + 1);
 )"},
+    {"persistent", R"(  const LaunchHead& head = *reinterpret_cast<const LaunchHead*>(w);
+  GridBarrier grid = {w + 8, head.tiles};
+  grid_wait<32>(grid);
+  f[0] = head.parameters<float>() + head.code;
+  grid_arrive(grid);
+  grid_leave(grid);
+)"},
     {"lists", R"(  const ListedTensor<float, 1, int> x = {f, {i[0]}, {i[1]}}, none = {};
   const TensorList<float, 1, 1, int> list = {{x, none}};
   const auto &first = list[0], &outside = list[-1];

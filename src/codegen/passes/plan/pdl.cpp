@@ -135,15 +135,16 @@ Body take_what_needs_no_wait(const Plan& plan, Body& body) {
 }  // namespace
 
 void place_pdl_waits(Plan& plan, bool launch_dependents) {
-  if (!plan.target.programmatic_launch) return;
+  if (!plan.target.programmatic_launch && !plan.in_sequence) return;
   Location where = plan.location;
   if (const std::string why = why_no_wait(plan, where); !why.empty()) {
     add_remark(plan, where, Remark::Status::missed, remark_kind::pdl,
                "the kernel begins when the previous launch has ended, as {}", why);
     return;
   }
-  add_remark(plan, where, Remark::Status::passed, remark_kind::pdl,
-             "the kernel may begin while the previous launch ends (programmatic dependent launch)");
+  if (!plan.in_sequence)
+    add_remark(plan, where, Remark::Status::passed, remark_kind::pdl,
+               "the kernel may begin while the previous launch ends (programmatic dependent launch)");
   Phase& first = plan.phases.front();
   Body wait = {{GridDependencyWait{}}};
   Body early;
@@ -174,6 +175,6 @@ void place_pdl_waits(Plan& plan, bool launch_dependents) {
 }  // namespace tessera::internal::codegen
 
 bool tessera::internal::plan_pass::pdl(lowering::Planning& planning) {
-  codegen::place_pdl_waits(planning.plan, planning.analysis.hints.launch_dependents);
+  codegen::place_pdl_waits(planning.plan, planning.analysis.hints.launch_dependents && !planning.in_sequence);
   return true;
 }

@@ -12,6 +12,7 @@ struct Planning {
   const GraphAnalysis& analysis;
   const std::vector<TileReach> reaches;  ///< those that a launch checks
   const bool debug;                      ///< the kernel checks itself
+  const bool in_sequence = false;        ///< see Plan::in_sequence
   ScheduleSearch search{analysis, debug};
   Plan plan = {};
   std::set<Id> left_in_memory = {};  ///< matmuls whose left operands cannot be in registers

@@ -24,6 +24,7 @@ bool schedule(Planning& planning) {
   plan.search = planning.search.log();
   plan.phases.emplace_back().roles = schedule.roles();
   const bool specialized = schedule.is_warp_specialized();
+  plan.in_sequence = planning.in_sequence;
   if (specialized)
     add_remark(plan, place_of_matmul(analysis), Remark::Status::passed, remark_kind::wgmma, "{}",
                schedule.text(analysis));

@@ -1,0 +1,16 @@
+// What is before the body of a kernel: its parameters, and the functions that it calls.
+#pragma once
+#include <string>
+#include <string_view>
+
+#include "codegen/plan/plan.hpp"
+
+namespace tessera::internal::codegen {
+
+/// The head of a kernel.
+std::string head_of_kernel(const Plan& plan);
+/// The head of the function for a tile of a launch in a sequence. The parameters of the launch are in a struct in shared
+/// memory; `body` names those that it uses.
+std::string head_in_sequence(const Plan& plan, std::string_view body);
+
+}  // namespace tessera::internal::codegen
