@@ -115,6 +115,7 @@ class Generator {
       (*last_)["timings"] = timings();
       print_json(*last_);
     }
+    if (!decode_.why_not.empty() && !options_.quiet) note(decode_.why_not);
     if (interrupt.heard()) return status_of_interrupt;
     return failed_ || std::ranges::any_of(jobs, &Job::is_wrong) ? status_of_wrong_texts : 0;
   }
@@ -215,6 +216,7 @@ class Generator {
       throw;
     }
     begin();
+    decode_ = texts.decode_report();
   }
 
   std::string with_separator(std::int32_t id) { return fmt::format("{}{}", std::exchange(separator_, " "), id); }
@@ -258,7 +260,9 @@ class Generator {
 
   Json timings() const {
     const CompileTimes compile = compile_times();
-    return {{"load_ms", timings_.load},
+    return {{"decode", name(decode_.form)},
+            {"why_not_decode", decode_.why_not},
+            {"load_ms", timings_.load},
             {"compile_ms", compile.milliseconds},
             {"compiled_kernels", compile.compiled},
             {"cached_kernels", compile.cached},
@@ -288,6 +292,7 @@ class Generator {
   Timings& timings_;
   bool streams_ = false;  // the only text is printed while it is generated
   const char* separator_ = "";
+  DecodeReport decode_;       // of the latest texts
   std::optional<Json> last_;  // held until the timings are known
   bool failed_ = false;       // did a text fail?
 };

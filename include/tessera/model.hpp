@@ -18,11 +18,12 @@
 namespace tessera {
 
 using internal::Activation, internal::check, internal::Checkpoint, internal::Computation, internal::Compute,
-    internal::ContinuousBatch, internal::DraftModel, internal::Family, internal::find_model, internal::FinishReason,
-    internal::FirstUse, internal::GenerationDefaults, internal::Model, internal::Norm, internal::parameter_count,
-    internal::parse_compute, internal::PositionEncoding, internal::preset, internal::Preset, internal::presets,
-    internal::read_config, internal::read_generation_config, internal::Sampling, internal::Session,
-    internal::TextRequest, internal::TextToken, internal::TransformerConfig;
+    internal::ContinuousBatch, internal::DecodeForm, internal::DecodeReport, internal::DraftModel, internal::Family,
+    internal::find_model, internal::FinishReason, internal::FirstUse, internal::GenerationDefaults, internal::Model,
+    internal::Norm, internal::parameter_count, internal::parse_compute, internal::parse_decode_form,
+    internal::PositionEncoding, internal::preset, internal::Preset, internal::presets, internal::read_config,
+    internal::read_generation_config, internal::Sampling, internal::Session, internal::TextRequest, internal::TextToken,
+    internal::TransformerConfig;
 using internal::find_invalid_utf8, internal::PromptLookup, internal::replace_invalid_utf8, internal::StopText,
     internal::Tokenizer, internal::Utf8Stream;
 using internal::SafeTensors, internal::StoredTensor, internal::StoredType, internal::TensorBytes,

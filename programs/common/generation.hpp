@@ -47,6 +47,9 @@ class Generation {
   /// Sets the random stream, which distinguishes texts with the same seed.
   void set_stream(std::size_t text, std::int64_t stream) { streams_.at(text) = stream; }
 
+  /// The form in which steps of one token run.
+  DecodeReport decode_report() const { return session_.decode_report(); }
+
   bool is_empty(std::size_t text) const { return tokens_.at(text).empty(); }
   /// True if a step could choose another token; false if the last one was an end.
   bool can_continue(std::size_t text) const { return !verified_.empty() || evaluated(text) < tokens_.at(text).size(); }

@@ -192,6 +192,10 @@ void ModelOptions::declare(CommandLine& line) {
   line.option("--dtype", dtype, "TYPE", "Type of matmul operands: f32, tf32 or bf16 [f32]", {"f32", "tf32", "bf16"});
   line.flag("--batch-invariant", batch_invariant,
             "The logits of a text are the same, to the bit, in any batch and\nwith any draft; slower");
+  line.option("--decode", decode, "FORM",
+              "How a step of one token runs on a GPU: plain launches, a CUDA graph,\nor one persistent kernel; auto: "
+              "the fastest, measured once [auto]",
+              {"auto", "plain", "graph", "persistent"});
   line.option("--device", device, "DEVICE",
               "auto, cpu, cuda, cuda:N or emulated; no fallback from a named\ndevice [auto]",
               {"auto", "cpu", "cuda", "emulated"});
@@ -201,7 +205,8 @@ fs::path ModelOptions::path() const { return folder ? find_model(*folder) : ship
 
 OpenModel open_model(const ModelOptions& options, std::uint64_t seed_of_weights,
                      const std::function<FirstUse(const GenerationDefaults&)>& first) {
-  const Computation computation(parse_compute(options.dtype), options.batch_invariant);
+  const Computation computation(parse_compute(options.dtype), options.batch_invariant,
+                                parse_decode_form(options.decode));
   const Device device = Device::parse(options.device);
   const auto first_use = [&](const GenerationDefaults& defaults) {
     return first && !device.shares_host_memory() ? first(defaults) : FirstUse();

@@ -67,7 +67,7 @@ std::filesystem::path shipped_model();
 /// Selects a model, and where and how it computes.
 struct ModelOptions {
   std::optional<std::string> folder, preset;
-  std::string dtype = "f32", device = "auto";
+  std::string dtype = "f32", device = "auto", decode = "auto";
   bool batch_invariant = false;
 
   void declare(CommandLine& line);

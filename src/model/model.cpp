@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "model/typed_session.hpp"
@@ -53,15 +54,14 @@ Model::Model(const Device& device, const Checkpoint& checkpoint, Computation com
   if ((checkpoint.positions == nullptr) != (checkpoint.config.position_encoding == PositionEncoding::rotary) ||
       std::cmp_not_equal(checkpoint.layers.size(), checkpoint.config.layers))
     throw Error("a checkpoint has other weights than its configuration, which was changed, describes");
-  const bool invariant = computation.batch_invariant;
   const auto make = [&]<Element P>() -> std::shared_ptr<const Network> {
     switch (common_type(checkpoint)) {
       case StoredType::f16:
-        return std::make_shared<TypedNetwork<P, f16>>(device, checkpoint, invariant, progress, first);
+        return std::make_shared<TypedNetwork<P, f16>>(device, checkpoint, computation, progress, first);
       case StoredType::bf16:
-        return std::make_shared<TypedNetwork<P, bf16>>(device, checkpoint, invariant, progress, first);
+        return std::make_shared<TypedNetwork<P, bf16>>(device, checkpoint, computation, progress, first);
       default:
-        return std::make_shared<TypedNetwork<P, f32>>(device, checkpoint, invariant, progress, first);
+        return std::make_shared<TypedNetwork<P, f32>>(device, checkpoint, computation, progress, first);
     }
   };
   switch (computation.type) {
@@ -72,7 +72,7 @@ Model::Model(const Device& device, const Checkpoint& checkpoint, Computation com
       network_ = make.template operator()<tf32>();
       break;
     case Compute::bf16:
-      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint, invariant, progress, first);
+      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, checkpoint, computation, progress, first);
       break;
   }
 }
@@ -80,19 +80,32 @@ Model::Model(const Device& device, const Checkpoint& checkpoint, Computation com
 Model::Model(const Device& device, const TransformerConfig& config, std::uint64_t seed, Computation computation,
              const FirstUse& first) {
   check(config);
-  const bool invariant = computation.batch_invariant;
   switch (computation.type) {
     case Compute::f32:
-      network_ = std::make_shared<TypedNetwork<f32, f32>>(device, config, invariant, seed, first);
+      network_ = std::make_shared<TypedNetwork<f32, f32>>(device, config, computation, seed, first);
       break;
     case Compute::tf32:
-      network_ = std::make_shared<TypedNetwork<tf32, f32>>(device, config, invariant, seed, first);
+      network_ = std::make_shared<TypedNetwork<tf32, f32>>(device, config, computation, seed, first);
       break;
     case Compute::bf16:
-      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, config, invariant, seed, first);
+      network_ = std::make_shared<TypedNetwork<bf16, bf16>>(device, config, computation, seed, first);
       break;
   }
 }
+
+namespace {
+
+constexpr std::array<std::string_view, 4> decode_forms{"auto", "plain", "graph", "persistent"};
+
+}  // namespace
+
+DecodeForm parse_decode_form(std::string_view text) {
+  const auto found = std::ranges::find(decode_forms, text);
+  if (found == decode_forms.end())
+    throw Error(fmt::format("there is no form of decode steps '{}'; choose auto, plain, graph or persistent", text));
+  return static_cast<DecodeForm>(found - decode_forms.begin());
+}
+std::string_view name(DecodeForm form) { return decode_forms[static_cast<std::size_t>(form)]; }
 
 const TransformerConfig& Model::config() const { return network_->config(); }
 const Device& Model::device() const { return network_->device(); }

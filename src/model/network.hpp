@@ -42,9 +42,9 @@ struct Block {
 template <Element P, Element W>
 class TypedNetwork final : public Model::Network {
  public:
-  TypedNetwork(const Device& device, const Checkpoint& checkpoint, bool batch_invariant,
+  TypedNetwork(const Device& device, const Checkpoint& checkpoint, const Computation& computation,
                const Model::Progress& progress, const FirstUse& first)
-      : TypedNetwork(device, checkpoint.config, batch_invariant, checkpoint.head != checkpoint.embedding) {
+      : TypedNetwork(device, checkpoint.config, computation, checkpoint.head != checkpoint.embedding) {
     const WeightLoader loader(device, checkpoint.file, progress);
     const TransformerConfig& c = config();
     embedding = loader.load<W, 2>(*checkpoint.embedding);
@@ -65,9 +65,9 @@ class TypedNetwork final : public Model::Network {
     device.stream().synchronize();
   }
 
-  TypedNetwork(const Device& device, const TransformerConfig& c, bool batch_invariant, std::uint64_t seed,
+  TypedNetwork(const Device& device, const TransformerConfig& c, const Computation& computation, std::uint64_t seed,
                const FirstUse& first)
-      : TypedNetwork(device, c, batch_invariant, !c.tied) {
+      : TypedNetwork(device, c, computation, !c.tied) {
     WeightMaker make(device, seed);
     embedding = make.matrix<W>(c.vocab, c.width);
     head = c.tied ? embedding : make.matrix<W>(c.vocab, c.width);
@@ -109,8 +109,8 @@ class TypedNetwork final : public Model::Network {
   std::vector<Block<W>> blocks;
 
  private:
-  TypedNetwork(const Device& device, const TransformerConfig& config, bool batch_invariant, bool has_own_head)
-      : Network(with_memory(device, config, has_own_head), config),
+  TypedNetwork(const Device& device, const TransformerConfig& config, const Computation& computation, bool has_own_head)
+      : Network(with_memory(device, config, has_own_head), config, computation.decode),
         target_{.gpu = device.info().arch.has_value(),
                 .wgmma = matmul_target(device).has_wgmma(),
                 .operands = element_type<P>,
@@ -124,7 +124,7 @@ class TypedNetwork final : public Model::Network {
                 .shared_bytes = device.info().arch ? device.info().arch->shared_bytes() : 0,
                 .spare_registers = has_spare_registers(device),
                 .seen = config.positions / 2,
-                .batch_invariant = batch_invariant},
+                .batch_invariant = computation.batch_invariant},
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
         decode_kernels_(has_few_sequences() ? std::optional<DecodeKernels<P, W>>(

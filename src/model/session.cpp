@@ -156,6 +156,7 @@ std::size_t Session::index_of(int sequence) const {
     throw Error(fmt::format("there is no sequence {} in a session of {}", sequence, count));
   return static_cast<std::size_t>(sequence);
 }
+DecodeReport Session::decode_report() const { return state_->decode_report(); }
 int Session::length(int sequence) const { return state_->lengths_[index_of(sequence)]; }
 int Session::capacity() const { return state_->capacity_; }
 

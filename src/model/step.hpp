@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/network.hpp"
+#include "model/repeated.hpp"
 
 namespace tessera::internal {
 
@@ -77,36 +78,6 @@ struct SessionMemory {
   std::vector<Tensor<A, 3>> keys, values;  ///< [B,P,K] of each layer
 };
 
-/// Launches that are often run in the same memory: the second run is recorded as a graph, and each further one is one
-/// launch of the host.
-class Repeated {
- public:
-  explicit Repeated(Sequence launches) : launches_(std::move(launches)) {}
-
-  void run(const Stream& stream) {
-    if (has_run_ && !tried_) record();
-    if (graph_)
-      stream.launch(*graph_);
-    else
-      launches_.run(stream);
-    has_run_ = true;
-  }
-  /// Records the launches, of kernels that have run. The device's stream may be in use by other threads, whose launches
-  /// would be recorded, too. If that fails, they are launched one by one from the next run on.
-  void record() {
-    tried_ = true;
-    if (launches_.device().shares_host_memory() || graph_) return;
-    graph_ = launches_.record(launches_.device().new_stream());
-  }
-  bool is_recorded() const { return graph_.has_value(); }
-  const Sequence& launches() const { return launches_; }
-
- private:
-  Sequence launches_;
-  std::optional<CapturedGraph> graph_;
-  bool has_run_ = false, tried_ = false;  // to record
-};
-
 /// The activations and launches of one forward pass; kept for the next pass of the same length. It has two parts:
 /// layers, and an ending for the last position of each sequence: logits, and the most probable token, which becomes
 /// SessionMemory::token; then the new positions are past. A step of one position does both at once.
@@ -151,8 +122,11 @@ class Step {
     all.append(ending_.launches());
     return all;
   }
-  bool is_recorded() const { return layers_.is_recorded(); }
-  void record() { layers_.record(); }
+  /// The form in which the step runs from now on; graph, unless another one is chosen.
+  void choose(DecodeForm form) { layers_.choose(form); }
+  const DecodeReport& report() const { return layers_.report(); }
+  bool is_ready() const { return layers_.is_ready(); }
+  void make() { layers_.make(); }
 
   /// Changes activations, logits, and positions of the cache behind the text. With one position, the ending follows.
   void compute(const Stream& stream) { layers_.run(stream); }

@@ -23,13 +23,15 @@ AttentionTiles attention_tiles(const TileTarget& target) {
   if (target.head_width > 512) return {16, 8};
   if (target.head_width > 256) return {16, 16};
   if (target.operands == ElementType::f32) return {64, 32};
-  // One position reads whole tiles of keys, however few of the last one the text has: so they are small.
+  // Small tiles waste little of the last keys, and of those that a causal mask hides; several CTAs of a multiprocessor
+  // hide each other's latency. A step of a batch-invariant model has the same tiles of keys.
+  if (has_fused_attention(target) && target.head_width == 64 && (target.seen < 1024 || target.batch_invariant))
+    return {.queries = 64, .keys = 96, .blocks = 3};
   if (has_fused_attention(target) && target.batch_invariant) return {128, 64};
   // A warp group has 64 rows. With 128 columns of the result, registers hold 160 scores for two groups; with 64
   // columns, those of three groups. On an H200, large tiles pay off if there are many iterations.
   if (has_fused_attention(target))
-    return target.head_width == 64 ? AttentionTiles{target.seen < 1024 ? 128 : 192, 128}
-                                   : AttentionTiles{128, target.seen < 2048 ? 128 : 160};
+    return target.head_width == 64 ? AttentionTiles{192, 128} : AttentionTiles{128, target.seen < 2048 ? 128 : 160};
   // Rows of the result stay in registers together with the scores: the wider they are, the fewer scores fit.
   if (target.head_width > 128) return {16, 16};
   const int keys = target.operands == ElementType::bf16 ? 64 : 32;

@@ -1,14 +1,20 @@
 // The sequences of a session on a device, for matmuls of type P and weights of type W.
 #pragma once
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <span>
+#include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "jit/compile/kept_choice.hpp"
 #include "model/step.hpp"
 #include "model/untyped.hpp"
+#include "tessera/jit/version.hpp"
 
 namespace tessera::internal {
 
@@ -165,6 +171,13 @@ class TypedState final : public Session::State {
     text_[static_cast<std::size_t>(sequence)].tokens = text.tokens;
   }
 
+  DecodeReport decode_report() const override {
+    if (step_ && step_->length() == 1) return step_->report();
+    for (const auto& step : kept_)
+      if (step->length() == 1) return step->report();
+    return {};
+  }
+
   std::vector<float> logits() override {
     end();
     return for_all(step_->logits().tokens.to_vector(), 1);
@@ -214,11 +227,60 @@ class TypedState final : public Session::State {
   std::unique_ptr<Step<P, W>> step_of(std::int64_t batch, std::int64_t length) {
     const auto found = std::ranges::find_if(
         kept_, [&](const auto& step) { return step->batch() == batch && step->length() == length; });
-    if (found == kept_.end()) return std::make_unique<Step<P, W>>(network_, memory_, batch, length);
+    if (found == kept_.end()) {
+      auto step = std::make_unique<Step<P, W>>(network_, memory_, batch, length);
+      if (length == 1) step->choose(form_of(*step));
+      return step;
+    }
     std::unique_ptr<Step<P, W>> step = std::move(*found);
     kept_.erase(found);
     return step;
   }
+  /// The form of a step of one position.
+  DecodeForm form_of(Step<P, W>& step) {
+    const DecodeForm form = network_.decode_form();
+    if (form != DecodeForm::automatic) return form;
+    if (device().shares_host_memory()) return DecodeForm::plain;
+    try {
+      return parse_decode_form(
+          kept_choice(question_of(step.launches()), [&] { return std::string(name(fastest(step))); }));
+    } catch (const Error&) {  // whoever computes the step reports what is wrong
+      return DecodeForm::graph;
+    }
+  }
+  /// Everything that the fastest form depends on.
+  std::string question_of(const Sequence& launches) const {
+    std::string question = fmt::format("the form of a step of Tessera {} on {} with {} multiprocessors:", version(),
+                                       device().name(), device().info().multiprocessors);
+    for (const Sequence::Launch& launch : launches.launches())
+      question += fmt::format(" {}[{}]", launch.executable->name(),
+                              fmt::join(std::span(launch.grid.extent).first(launch.grid.axes), ","));
+    return question;
+  }
+  /// Measures a step, in which no sequence gets a token: so it changes no text.
+  DecodeForm fastest(Step<P, W>& recorded) {
+    computed_ahead_ = false;
+    on_device_.token.clear(), on_device_.count.clear();
+    memory_.token.copy_from(std::vector<std::int32_t>(static_cast<std::size_t>(memory_.token.size()), 0));
+    memory_.count.copy_from(std::vector<std::int32_t>(static_cast<std::size_t>(memory_.count.size()), 0));
+    upload(lengths_, memory_.past, on_device_.past);
+    Step<P, W> persistent(network_, memory_, recorded.batch(), 1);
+    persistent.choose(DecodeForm::persistent);
+    constexpr int rounds = 5, runs = 10;
+    const auto time = [&](Step<P, W>& step) {
+      const Event begin = stream_.record();
+      for (int i = 0; i < runs; ++i) step.compute(stream_);
+      return stream_.record().milliseconds_since(begin);
+    };
+    double of_graph = time(recorded), of_persistent = time(persistent);
+    if (persistent.report().form != DecodeForm::persistent) return DecodeForm::graph;
+    for (int i = 0; i < rounds; ++i) {  // the times before were of recording and of compiling
+      of_graph = i == 0 ? time(recorded) : std::min(of_graph, time(recorded));
+      of_persistent = i == 0 ? time(persistent) : std::min(of_persistent, time(persistent));
+    }
+    return of_persistent < of_graph ? DecodeForm::persistent : DecodeForm::graph;
+  }
+
   /// Steps of one position are used again when texts end or join, and the last of several positions for the next prompt.
   void keep(std::unique_ptr<Step<P, W>> step) {
     if (!step) return;
@@ -311,7 +373,7 @@ class TypedState final : public Session::State {
   /// activations, logits and chosen tokens of its own; what else it changes, on_device_ says, and compute() repairs
   /// unless it takes the step over.
   void compute_ahead() try {
-    const bool is_ready = step_->length() == 1 && (step_->is_recorded() || device().shares_host_memory());
+    const bool is_ready = step_->length() == 1 && (step_->is_ready() || device().shares_host_memory());
     if (!runs_ahead_ || !is_ready || !token_is_chosen_) return;
     for (std::size_t b = 0; b < lengths_.size(); ++b)
       if (lengths_[b] + on_device_.count[b] > capacity_) return;
@@ -320,7 +382,7 @@ class TypedState final : public Session::State {
       std::unique_ptr<Step<P, W>> ahead = step_of(step_->batch(), 1);
       keep(std::exchange(ahead_, std::move(ahead)));
     }
-    ahead_->record();
+    ahead_->make();
     on_device_.token.clear();
     token_is_chosen_ = false;
     ids_ahead_.clear();  // until the host has read them

@@ -17,16 +17,19 @@ namespace tessera::internal {
 /// The model, independent of its element types.
 class Model::Network {
  public:
-  Network(Device device, TransformerConfig config) : device_(std::move(device)), config_(std::move(config)) {}
+  Network(Device device, TransformerConfig config, DecodeForm form)
+      : device_(std::move(device)), config_(std::move(config)), decode_form_(form) {}
   virtual ~Network() = default;
   virtual std::unique_ptr<Session::State> session(std::shared_ptr<const Network> self, int batch,
                                                   int capacity) const = 0;
   const Device& device() const { return device_; }
   const TransformerConfig& config() const { return config_; }
+  DecodeForm decode_form() const { return decode_form_; }
 
  private:
   Device device_;
   TransformerConfig config_;
+  DecodeForm decode_form_;
 };
 
 using Tokens = std::span<const std::vector<std::int32_t>>;
@@ -56,6 +59,7 @@ class Session::State {
   /// The launches of append() for each length, of sample() behind the first, and of sample_all() behind further ones
   /// above 1. Throws Error for a length that does not fit.
   virtual Sequence launches_of(std::span<const int> lengths, const std::optional<Sampling>& sampling) const = 0;
+  virtual DecodeReport decode_report() const = 0;
   virtual std::vector<float> logits() = 0;
   virtual std::vector<float> all_logits() = 0;
   virtual void all_logits(const Tensor<f32, 2>& logits) = 0;

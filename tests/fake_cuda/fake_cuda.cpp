@@ -299,6 +299,10 @@ int cuLaunchKernelEx(const tessera::internal::cuda::CUlaunchConfig* config, void
     if (attribute.id == 4) {
       if (attribute.cluster[1] != 1 || attribute.cluster[2] != 1) return 1;
       launch.cluster = attribute.cluster[0];
+    } else if (attribute.id == 2) {
+      launch.cooperative = attribute.cooperative != 0;
+      const int resident = fake().devices.at(0).multiprocessors * fake().blocks_per_multiprocessor;
+      if (launch.cooperative && launch.grid > static_cast<unsigned>(resident)) return 720;  // they do not fit
     } else if (attribute.id == 6) {
       launch.early = attribute.early != 0;
     } else {

@@ -22,7 +22,8 @@ struct FakeCuda {
     void* stream = nullptr;
     std::vector<std::byte> parameters;
     unsigned cluster = 1;
-    bool early = false;  // starts before the previous launch has ended
+    bool early = false;                         // starts before the previous launch has ended
+    bool cooperative = false;                   // all CTAs are resident at once
     std::vector<unsigned> further{1, 1, 1, 1};  // gridDim.y and z, blockDim.y and z
   };
   /// The arguments of cuTensorMapEncodeTiled. Each word of the resulting map contains this record's number.

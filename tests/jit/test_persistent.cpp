@@ -5,8 +5,10 @@
 #include <string>
 
 #include "codegen/persistent_source.hpp"
+#include "model/repeated.hpp"
 #include "support/catch.hpp"
 #include "support/devices.hpp"
+#include "support/fake_gpu.hpp"
 #include "support/support.hpp"
 #include "tessera/tessera.hpp"
 
@@ -66,6 +68,15 @@ const auto& reverse() {
   return reverse;
 }
 
+/// Writes a tensor that linear() may load before it waits.
+const auto& take_bias() {
+  static const auto take_bias = kernel("take_bias", [](In<f32, 2> x, Out<f32, 1> bias) {
+    Index n = blocks(cdiv(bias.extent(0), 32));
+    store(bias, {n}, reshape(load(x, {0, n}, {1, 32}), {32}));
+  });
+  return take_bias;
+}
+
 /// Random launches over a few matrices.
 struct Program {
   Sequence sequence;
@@ -85,12 +96,11 @@ struct Program {
     std::vector<bf16> of_weights;
     for (int i = 0; i < width * width; ++i) of_weights.push_back(bf16(value() / 8));
     weights.copy_from(of_weights);
-    bias.copy_from(std::vector<float>(start.begin(), start.begin() + width));
     for (int i = 0; i < 4; ++i) matrices.emplace_back(device, std::array{rows, std::int64_t{width}});
     while (static_cast<int>(sequence.launches().size()) < count) {
       const auto &x = matrices[random() % 4], &y = matrices[random() % 4];
       if (&x == &y) continue;
-      switch (random() % 6) {
+      switch (random() % 8) {
         case 0:
           sequence.add(linear(), x, weights, bias, y);
           break;
@@ -109,6 +119,13 @@ struct Program {
         case 5:
           sequence.add(reverse(), x, y);
           break;
+        case 6:  // other code of the same kernel
+          sequence.add(linear(), x, weights.permuted({1, 0}), bias, y);
+          break;
+        case 7:
+          sequence.add(take_bias(), x, bias);
+          sequence.add(linear(), x, weights, bias, y);
+          break;
       }
     }
   }
@@ -120,8 +137,9 @@ struct Program {
       std::rotate(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(7 * i), values.end());
       matrices[i].copy_from(values);
     }
+    bias.copy_from(std::vector<float>(start.begin(), start.begin() + width));
     run();
-    std::vector<float> all;
+    std::vector<float> all = bias.to_vector();
     for (const auto& matrix : matrices) {
       const std::vector<float> values = matrix.to_vector();
       all.insert(all.end(), values.begin(), values.end());
@@ -140,7 +158,7 @@ TEST_CASE("a persistent kernel leaves the same bits as the launches of its seque
   }
   const Stream stream = device->stream();
   for (unsigned seed = 0; seed < 3; ++seed) {
-    const Program program(*device, seed, 12);
+    const Program program(*device, seed, 14);
     const std::vector<float> plain = program.after([&] { program.sequence.run(stream); });
     const CapturedGraph persistent = program.sequence.persistent("random");
     for (int run = 0; run < 4; ++run) {
@@ -148,6 +166,84 @@ TEST_CASE("a persistent kernel leaves the same bits as the launches of its seque
       CHECK(program.after([&] { stream.launch(persistent); }) == plain);
     }
   }
+}
+
+/// Two launches of 70 and 200 grid tiles.
+Sequence pair_on(const Device& device, const Tensor<f32, 1>& x, const Tensor<f32, 1>& y) {
+  Sequence pair(device);
+  pair.add(fake_gpu::copy_kernel(), x, y);
+  pair.add(fake_gpu::copy_kernel(), y, x);
+  return pair;
+}
+
+TEST_CASE("a persistent kernel is one cooperative launch, whose runs do not overlap", "[jit]") {
+  fake_gpu::Machine machine;
+  machine.fake.parameter_bytes["k_pair"] = {8, 4, 8};
+  const Device device = machine.open();
+  const Tensor<f32, 1> x(device, {800}), y(device, {800});
+  const CapturedGraph pair = pair_on(device, x, y).persistent("pair");
+  const Stream stream = device.stream(), other = device.new_stream();
+  const auto names = [](const fake_gpu::Calls& calls) {
+    std::string names;
+    for (const std::string& call : calls) names += call.substr(0, call.find(' ')) + " ";
+    return names;
+  };
+  // Streams wait for new memory once, and for the run before this one.
+  CHECK(names(machine.calls_of([&] { stream.launch(pair); })) == "cuStreamWaitEvent cuLaunchKernelEx cuEventRecord ");
+  CHECK(names(machine.calls_of([&] { other.launch(pair); })) ==
+        "cuStreamWaitEvent cuStreamWaitEvent cuLaunchKernelEx cuEventRecord ");
+  REQUIRE(machine.fake.launches.size() == 2);
+  for (const FakeCuda::Launch& launch : machine.fake.launches) {
+    CHECK(launch.function == "k_pair");
+    CHECK(launch.cooperative);
+    CHECK(!launch.early);
+    CHECK(launch.grid == 200);  // two CTAs on a multiprocessor take one wave instead of two
+    CHECK(fake_gpu::read<int>(launch.parameters, 8) == 2);
+    CHECK(fake_gpu::read<std::uint64_t>(launch.parameters, 0) != fake_gpu::read<std::uint64_t>(launch.parameters, 16));
+  }
+}
+
+TEST_CASE("launches run one by one, and then as a graph, if a cooperative launch is refused", "[jit]") {
+  fake_gpu::Machine machine;
+  machine.pdl = false;
+  machine.fake.parameter_bytes["k_decode_step"] = {8, 4, 8};
+  const Device device = machine.open();
+  const Tensor<f32, 1> x(device, {800}), y(device, {800});
+  const Stream stream = device.stream();
+  Repeated step(pair_on(device, x, y));
+  step.choose(DecodeForm::persistent);
+  machine.fake.fail["cuLaunchKernelEx"] = 720;
+  step.run(stream);
+  CHECK(machine.fake.launches.size() == 2);
+  CHECK(step.report().form == DecodeForm::plain);
+  CHECK(says(step.report().why_not, {"cuda:0", "kernel 'decode_step'", "CTAs at once", "cuLaunchKernelEx"}));
+  step.run(stream);
+  CHECK(step.report().form == DecodeForm::graph);
+  CHECK(says(step.report().why_not, {"decode_step"}));
+  machine.fake.fail.clear();
+  step.run(stream);
+  CHECK(step.report().form == DecodeForm::graph);  // it is not tried again
+}
+
+TEST_CASE("a sequence that cannot be one persistent kernel names the launch and the reason", "[jit]") {
+  const Tensor<f32, 1> x(Device::cpu(), {4}), y(Device::cpu(), {4});
+  Sequence on_cpu(Device::cpu());
+  on_cpu.add(fake_gpu::copy_kernel(), x, y);
+  CHECK(says(error_of([&] { on_cpu.persistent("step"); }), {"'step'", "persistent", "cpu"}));
+
+  static const auto product = kernel("product", [](In<bf16, 2> a, In<bf16, 2> w, Out<bf16, 2> y) {
+    auto [m, n] = blocks(cdiv(y.extent(0), 128), cdiv(y.extent(1), 128));
+    Var sums = zeros<f32>({128, 128});
+    for (Index k : range(cdiv(a.extent(1), 64)))
+      sums = mma(load(a, {m, k}, {128, 64}), load(w, {k, n}, {64, 128}), sums);
+    store(y, {m, n}, cast<bf16>(sums));
+  });
+  const Graph& graph = product.executable().graph();
+  const SequenceLaunch launches[] = {{&graph, dense_variant(graph)}};
+  CHECK(says(error_of([&] { generate_persistent("step", launches, 1, Arch::sm_90a); }),
+             {"'step'", "launch 1", "kernel 'product'", "warp-specialized"}));
+  CHECK(error_of([&] { generate_persistent("step", launches, 1, Arch::sm_80); }) == "(no error)");
+  CHECK(says(error_of([&] { generate_persistent("step", {}, 1, Arch::sm_90a); }), {"'step'", "no launches"}));
 }
 
 }  // namespace test_persistent

@@ -61,6 +61,11 @@ struct Machine {
       ++recompiled;
       return code(image == "refused once" ? "image again" : image);
     };
+    // Real text, which this driver does not run.
+    settings.compile_persistent =
+        [=](std::string_view name, std::span<const SequenceLaunch> launches, int ctas, Arch gpu) {
+      return CompiledPersistent{generate_persistent(name, launches, ctas, gpu), code("persistent").entry};
+    };
     return Device(CudaDevices(fake_cuda_places(), settings).first());
   }
 

@@ -1,5 +1,6 @@
 // A transformer on a device: its weights and its kernels. Sequences grow in sessions of it.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,14 +23,27 @@ enum class Compute : std::uint8_t { f32, tf32, bf16 };
 /// "f32", "tf32" or "bf16"; Error otherwise.
 Compute parse_compute(std::string_view text);
 
+/// The form in which the launches of a step of one token run. All forms give the same bits.
+enum class DecodeForm : std::uint8_t {
+  automatic,   ///< the fastest: measured once for a model's kernels and a GPU, and kept beside compiled kernels
+  plain,       ///< one launch after another
+  graph,       ///< a CUDA graph; on the CPU, plain
+  persistent,  ///< one persistent kernel (Sequence::persistent), or a graph if there can be none
+};
+/// "auto", "plain", "graph" or "persistent"; Error otherwise.
+DecodeForm parse_decode_form(std::string_view text);
+std::string_view name(DecodeForm form);
+
 /// How a model computes.
 struct Computation {
-  Computation(Compute of = Compute::f32, bool invariant = false) : type(of), batch_invariant(invariant) {}
+  Computation(Compute of = Compute::f32, bool invariant = false, DecodeForm form = DecodeForm::automatic)
+      : type(of), batch_invariant(invariant), decode(form) {}
   Compute type;
   /// The logits of a text have the same bits whatever else is in the batch, and however the text was divided into calls
   /// of append(). Steps take longer: sums have the order that suits many rows. With tf32 and weights of 16 bits,
   /// all_logits() may differ from logits() in the last bits.
   bool batch_invariant;
+  DecodeForm decode;
 };
 
 class Session;

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "tessera/api/tensor.hpp"
@@ -11,6 +12,12 @@
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
+
+/// The form in which a step ran.
+struct DecodeReport {
+  DecodeForm form = DecodeForm::plain;
+  std::string why_not;  ///< why a form that was asked for was not possible; empty: it was
+};
 
 /// A batch of sequences with their keys and values: prompts of different lengths first, then one token each at a time.
 ///
@@ -82,6 +89,9 @@ class Session {
   void hidden_states(const Tensor<bf16, 2>& states);
   /// log softmax of logits [rows, vocab], on the host, at one target token per row.
   std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets);
+
+  /// The form in which the latest step of one token runs; plain if there was none.
+  DecodeReport decode_report() const;
 
   /// The number of positions used by a sequence.
   int length(int sequence) const;

@@ -11,6 +11,7 @@
 #include "codegen/emit/emit_steps.hpp"
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/spelling.hpp"
+#include "graph/in_literal.hpp"
 
 namespace tessera::internal::codegen {
 namespace {
@@ -107,7 +108,6 @@ void emit_step(Writer& w, const Step& step) {
 
 // --- a role
 
-std::string_view block_type(const Plan& plan) { return plan.variant.index64 ? "i64" : "u32"; }
 bool is_persistent(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::persistent; }
 bool has_tile_loops(const Phase& phase) { return phase.schedule.kind == Schedule::Kind::tiles; }
 

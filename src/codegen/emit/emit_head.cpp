@@ -81,6 +81,8 @@ std::vector<std::string> parameter_lines(const Plan& plan, std::string_view end)
 
 }  // namespace
 
+std::string_view block_type(const Plan& plan) { return plan.variant.index64 ? "i64" : "u32"; }
+
 std::string head_of_kernel(const Plan& plan) {
   return fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {}) {}(\n    {}) {{\n", plan.threads(),
                      plan.blocks, plan.kernel, fmt::join(parameter_lines(plan, ", "), ",\n    "));

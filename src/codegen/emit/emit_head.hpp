@@ -7,6 +7,9 @@
 
 namespace tessera::internal::codegen {
 
+/// The type of the number of a grid tile.
+std::string_view block_type(const Plan& plan);
+
 /// The head of a kernel.
 std::string head_of_kernel(const Plan& plan);
 /// The head of the function for a tile of a launch in a sequence. The parameters of the launch are in a struct in shared

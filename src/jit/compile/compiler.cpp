@@ -20,6 +20,7 @@
 
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
+#include "jit/compile/kept_choice.hpp"
 #include "jit/compile/kernel_first.hpp"
 #include "jit/compile/read_source.hpp"
 #include "jit/options/files.hpp"
@@ -359,7 +360,16 @@ std::vector<std::string> Compiler::texts(KernelSource source, Arch gpu, const st
   return texts;
 }
 
+std::string Compiler::choice(std::string_view question, const std::function<std::string()>& measure) {
+  const CacheKey key({.compiler = "choice", .architecture = "", .flags = {}, .source = std::string(question)});
+  return cache_.get(key, [&] { return CacheEntry{.kernel = "choice", .source = measure(), .code = {}}; })->source;
+}
+
 // ---- Functions for the whole process
+
+std::string kept_choice(std::string_view question, const std::function<std::string()>& measure) {
+  return Compiler::instance().choice(question, measure);
+}
 
 namespace {
 

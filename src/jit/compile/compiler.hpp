@@ -86,6 +86,9 @@ class Compiler {
   std::vector<std::string> texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages);
   KernelInfo info(KernelSource source, Arch gpu);
 
+  /// See kept_choice.hpp.
+  std::string choice(std::string_view question, const std::function<std::string()>& measure);
+
   CompileCache::Counters counters() const { return cache_.counters(); }
 
  private:
