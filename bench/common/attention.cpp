@@ -16,6 +16,7 @@ enum class Seen : std::uint8_t { causal, full, window, cached };
 auto attention_kernel(AttentionTiles tiles, int d, Seen kind, int group, bool packed) {
   return kernel("attention", [=](In<bf16, 4> q, In<bf16, 4> k, In<bf16, 4> v, Out<bf16, 4> o, Scalar<f32> scale) {
     require(q.extent(3) == d, "heads as wide as the kernel was made for");
+    if (tiles.blocks > 0) hints({.occupancy = tiles.blocks});
     const int bm = tiles.queries, bn = tiles.keys, positions = packed ? bm / group : bm;
     auto [m, head, batch] = packed ? blocks(cdiv(q.extent(1), positions), k.extent(1), q.extent(0))
                                    : blocks(cdiv(q.extent(2), positions), q.extent(1), q.extent(0));

@@ -1,7 +1,6 @@
 // One persistent kernel that does the work of a sequence of launches (a "megakernel"). Its CTAs are all on the GPU at
 // the same time. They compute the grid tiles of one launch after another, and meet at a grid barrier between two
-// launches. What a kernel does before its PDL wait, such as loads of weights, a CTA does before it waits at the
-// barrier.
+// launches. Steps of a kernel before its PDL wait, such as loads of weights, come before a CTA waits at the barrier.
 #pragma once
 #include <cstddef>
 #include <span>

@@ -54,7 +54,7 @@ std::set<std::string> words_of(const std::string& code) {
 
 Graph attention_graph() {
   for (const NamedKernel& kernel : named_kernels())
-    if (kernel.name == "attention-128x128x64-bf16") return kernel.graph();
+    if (kernel.name == "attention-128x128x128-bf16") return kernel.graph();
   return {};
 }
 

@@ -168,7 +168,7 @@ class Table {
       const AttentionTiles tiles = attention_tiles(
           {.gpu = true, .wgmma = true, .operands = ElementType::bf16, .head_width = width, .seen = seen});
       add_one(fmt::format("attention-{}x{}x{}", tiles.queries, tiles.keys, width), [=, heads = heads, width = width] {
-        return kernels::attention<bf16>(heads, width, tiles.queries, tiles.keys);
+        return kernels::attention<bf16>(heads, width, tiles.queries, tiles.keys, 1, tiles.blocks);
       });
     }
     for (const MatmulTiles& tiles : {MatmulTiles{64, 64, 64}, {64, 64, 128}, {128, 64, 64}, {128, 128, 64}}) {

@@ -1,4 +1,4 @@
-// What is before the body of a kernel: its parameters, and the functions that it calls.
+// The part of a kernel before its body: parameters, and the functions that it calls.
 #pragma once
 #include <string>
 #include <string_view>

@@ -129,6 +129,30 @@ class Watch {
   std::jthread thread_;
 };
 
+/// Warns at the end of the process if TESSERA_DUMP_FILTER matched no kernel.
+void watch_filter(const std::string& kernel) {
+  struct Filter {
+    std::mutex mutex;
+    bool matched = false;
+    std::set<std::string> others;
+  };
+  // Never destroyed, because kernels may be made until the end.
+  static Filter& watch = *new Filter;
+  static const bool begun = [] {
+    std::atexit([] {
+      const std::lock_guard lock(watch.mutex);
+      if (!watch.matched)
+        log_warn(fmt::format("nothing was dumped: TESSERA_DUMP_FILTER={} matches no kernel; the kernels were {}",
+                             options().dump_filter, fmt::join(watch.others, ", ")));
+    });
+    return true;
+  }();
+  (void)begun;
+  const std::lock_guard lock(watch.mutex);
+  watch.matched = watch.matched || ::fnmatch(options().dump_filter.c_str(), kernel.c_str(), 0) == 0;
+  if (!watch.matched) watch.others.insert(kernel);
+}
+
 }  // namespace
 
 struct Compiler::Job {
@@ -468,36 +492,12 @@ CompiledPersistent recompile_persistent(std::string_view name, std::span<const S
   return compiled_persistent(name, launches, ctas, gpu, true);
 }
 
-namespace {
-
-/// Warns at the end of the process if TESSERA_DUMP_FILTER matched no kernel.
-void watch_filter(const std::string& kernel) {
-  struct Filter {
-    std::mutex mutex;
-    bool matched = false;
-    std::set<std::string> others;
-  };
-  // Never destroyed, because kernels may be made until the end.
-  static Filter& watch = *new Filter;
-  static const bool begun = [] {
-    std::atexit([] {
-      const std::lock_guard lock(watch.mutex);
-      if (!watch.matched)
-        log_warn(fmt::format("nothing was dumped: TESSERA_DUMP_FILTER={} matches no kernel; the kernels were {}",
-                             options().dump_filter, fmt::join(watch.others, ", ")));
-    });
-    return true;
-  }();
-  (void)begun;
-  const std::lock_guard lock(watch.mutex);
-  watch.matched = watch.matched || ::fnmatch(options().dump_filter.c_str(), kernel.c_str(), 0) == 0;
-  if (!watch.matched) watch.others.insert(kernel);
+void expect_dump(const std::string& kernel) {
+  if (!options().dump.empty()) watch_filter(kernel);
 }
 
-}  // namespace
-
 void dump_graph(const Graph& graph) {
-  if (!options().dump.empty()) watch_filter(graph.name);
+  expect_dump(graph.name);
   if (wants_dump(options(), graph.name, "graph"))
     write_dump(options(), stem_of(graph), "graph", to_string(graph, true));
 }

@@ -53,6 +53,8 @@ CompiledPersistent compile_persistent(std::string_view name, std::span<const Seq
 CompiledPersistent recompile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
                                         Arch gpu);
 
+/// A kernel of this name will be made: so a TESSERA_DUMP_FILTER that matches it is right.
+void expect_dump(const std::string& kernel);
 /// Dumps the graph, if TESSERA_DUMP includes it: once per kernel, whatever device it will run on.
 void dump_graph(const Graph& graph);
 /// Dumps the other stages in TESSERA_DUMP for a kernel that runs on the CPU, for TESSERA_DUMP_ARCH and dense_variant().

@@ -6,6 +6,7 @@
 
 #include "jit/backend/backend.hpp"
 #include "jit/backend/overlap.hpp"
+#include "jit/compile/compiler.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -77,6 +78,7 @@ CapturedGraph Sequence::record(const Stream& stream) const {
 }
 
 CapturedGraph Sequence::persistent(std::string_view name) const {
+  expect_dump(std::string(name));
   DeviceBackend& device = device_.stream().backend().device();
   std::vector<DeviceLaunch> launches;
   for (const Launch& launch : launches_)
