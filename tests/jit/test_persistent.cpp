@@ -41,6 +41,15 @@ const auto& linear() {
   });
   return linear;
 }
+/// The same for all rows at once: weights are copied to shared memory before the kernel waits.
+const auto& linear_of_all() {
+  static const auto linear = kernel("linear_of_all", [](In<f32, 2> x, In<bf16, 2> w, Out<f32, 2> y) {
+    Index n = blocks(cdiv(w.extent(1), 8));
+    Tile all = cast<bf16>(load(x, {0, 0}, {16, width}));
+    store(y, {0, n}, mma(all, load(w, {0, n}, {width, 8}), zeros<f32>({16, 8})));
+  });
+  return linear;
+}
 /// Rows of one warp, of many, and of more than the registers of one warp.
 auto normalize(int warps) {
   return kernel("normalize" + std::to_string(warps), [=](In<f32, 2> x, Out<f32, 2> y) {
@@ -100,7 +109,7 @@ struct Program {
     while (static_cast<int>(sequence.launches().size()) < count) {
       const auto &x = matrices[random() % 4], &y = matrices[random() % 4];
       if (&x == &y) continue;
-      switch (random() % 8) {
+      switch (random() % 9) {
         case 0:
           sequence.add(linear(), x, weights, bias, y);
           break;
@@ -123,6 +132,9 @@ struct Program {
           sequence.add(linear(), x, weights.permuted({1, 0}), bias, y);
           break;
         case 7:
+          sequence.add(linear_of_all(), x, weights.permuted({1, 0}), y);
+          break;
+        case 8:
           sequence.add(take_bias(), x, bias);
           sequence.add(linear(), x, weights, bias, y);
           break;
