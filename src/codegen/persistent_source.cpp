@@ -113,7 +113,8 @@ extern "C" __global__ void __launch_bounds__({0}, {6}) {1}(
 PersistentSource generate_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
                                      Arch arch, const GenerateOptions& options) {
   if (launches.empty()) throw Error(fmt::format("sequence '{}' has no launches", name));
-  PersistentSource all{.ctas = ctas};
+  PersistentSource all;
+  all.ctas = ctas;
   std::vector<Plan> plans;
   std::vector<const SequenceLaunch*> first;  // launch of each code
   GenerateOptions of_launch = options;

@@ -204,6 +204,7 @@ TEST_CASE("a persistent kernel is one cooperative launch, whose runs do not over
   CHECK(names(machine.calls_of([&] { stream.launch(pair); })) == "cuStreamWaitEvent cuLaunchKernelEx cuEventRecord ");
   CHECK(names(machine.calls_of([&] { other.launch(pair); })) ==
         "cuStreamWaitEvent cuStreamWaitEvent cuLaunchKernelEx cuEventRecord ");
+  CHECK(says(error_of([&] { other.capture([&] { other.launch(pair); }); }), {"kernel 'pair'", "cannot be recorded"}));
   REQUIRE(machine.fake.launches.size() == 2);
   for (const FakeCuda::Launch& launch : machine.fake.launches) {
     CHECK(launch.function == "k_pair");

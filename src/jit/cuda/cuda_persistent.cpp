@@ -91,10 +91,13 @@ CudaPersistent::CudaPersistent(const std::shared_ptr<CudaBackend>& device, Loade
 void CudaPersistent::launch(CudaStream& stream) {
   const Driver& driver = device_->driver();
   const std::lock_guard lock(mutex_);
-  // Two runs would count their arrivals together.
-  const bool recording = stream.is_recording();
-  if (!recording && has_run_)
-    stream.check(driver.cuStreamWaitEvent(stream.get(), ended_.get(), 0), driver.cuStreamWaitEvent.name);
+  // Two runs at the same time would count their arrivals together.
+  if (stream.is_recording())
+    throw Error(
+        fmt::format("kernel '{}' is persistent and cannot be recorded, since a graph could run beside it; record "
+                    "its sequence, or launch it directly",
+                    last()->kernel));
+  if (has_run_) stream.check(driver.cuStreamWaitEvent(stream.get(), ended_.get(), 0), driver.cuStreamWaitEvent.name);
   void *table = table_.get(), *arrivals = arrivals_.get();
   void* parameters[] = {&table, &launches_, &arrivals};
   CUlaunchAttribute cooperative{.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .pad = {}, .cooperative = 1};
@@ -106,7 +109,6 @@ void CudaPersistent::launch(CudaStream& stream) {
                               .attribute_count = 1};
   device_->check(driver.cuLaunchKernelEx(&config, last()->function, parameters, nullptr), driver.cuLaunchKernelEx.name,
                  fmt::format("kernel '{}', {} CTAs at once", last()->kernel, ctas_), stream.last());
-  if (recording) return;
   stream.check(driver.cuEventRecord(ended_.get(), stream.get()), driver.cuEventRecord.name);
   has_run_ = true;
 }
