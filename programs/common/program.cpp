@@ -194,7 +194,7 @@ void ModelOptions::declare(CommandLine& line) {
             "The logits of a text are the same, to the bit, in any batch and\nwith any draft; slower");
   line.option("--decode", decode, "FORM",
               "How a step of one token runs on a GPU: plain launches, a CUDA graph,\nor one persistent kernel; auto: "
-              "the fastest, measured once [auto]",
+              "graph or persistent, measured once\n[auto]",
               {"auto", "plain", "graph", "persistent"});
   line.option("--device", device, "DEVICE",
               "auto, cpu, cuda, cuda:N or emulated; no fallback from a named\ndevice [auto]",

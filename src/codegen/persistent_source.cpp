@@ -46,8 +46,8 @@ std::string functions_text(std::span<const Plan> plans) {
       if (is_new || function.starts_with("#line"))
         text += function + "\n";
       else if (at->second != function)
-        throw Error(fmt::format("kernel '{}' and another launch of the sequence have different functions with one name",
-                                plan.author));
+        throw PersistentRefused(fmt::format(
+            "kernel '{}' and another launch of the sequence have different functions with one name", plan.author));
     }
   return text;
 }
@@ -128,8 +128,8 @@ PersistentSource generate_persistent(std::string_view name, std::span<const Sequ
     all.code_of.push_back(static_cast<std::size_t>(known - first.begin()));
     if (known != first.end()) continue;
     const auto refuse = [&](std::string_view why) {
-      throw Error(fmt::format("sequence '{}' cannot be one persistent kernel: launch {}, kernel '{}': {}", name, i + 1,
-                              launch.graph->name, why));
+      throw PersistentRefused(fmt::format("sequence '{}' cannot be one persistent kernel: launch {}, kernel '{}': {}",
+                                          name, i + 1, launch.graph->name, why));
     };
     if (launch.graph->cuda) refuse("it is raw CUDA C++");
     Plan plan = make_plan(*launch.graph, launch.variant, arch, of_launch);
@@ -170,6 +170,11 @@ PersistentSource generate_persistent(std::string_view name, std::span<const Sequ
   kernel.threads = threads;
   kernel.shared_bytes = static_cast<int>(shared_bytes + 2 * all.launch_bytes);
   kernel.persistent = true;
+  if (kernel.shared_bytes > arch.shared_bytes())
+    throw PersistentRefused(
+        fmt::format("sequence '{}' cannot be one persistent kernel: it needs {} bytes of shared "
+                    "memory, and a CTA on {} has {}",
+                    name, kernel.shared_bytes, arch.name(), arch.shared_bytes()));
   return all;
 }
 

@@ -28,9 +28,9 @@ struct PersistentSource {
   int ctas = 1;                      ///< on a multiprocessor, at most
 };
 
-/// The persistent kernel of a sequence, of which a multiprocessor has `ctas` CTAs. Throws Error that names a launch and
-/// the reason if the sequence cannot be one kernel: a launch is warp-specialized, uses clusters, tensor maps or a
-/// workspace, or has no place to wait.
+/// The persistent kernel of a sequence, of which a multiprocessor has at most `ctas` CTAs. Throws PersistentRefused
+/// that names a launch and the reason if the sequence cannot be one kernel: a launch is warp-specialized, uses
+/// clusters, tensor maps or a workspace, or has no place to wait.
 PersistentSource generate_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
                                      Arch arch, const GenerateOptions& options = {});
 

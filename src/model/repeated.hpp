@@ -43,7 +43,7 @@ class Repeated {
         made_ = launches_.persistent("decode_step");
         report_.form = form_;
         return;
-      } catch (const Error& error) {
+      } catch (const PersistentRefused& error) {
         fall_back(error);
         if (!has_run_) return;
         tried_ = true;
@@ -52,6 +52,7 @@ class Repeated {
     made_ = launches_.record(launches_.device().new_stream());
     report_.form = DecodeForm::graph;
   }
+  DecodeForm form() const { return form_; }
   /// Have its kernels run, and is what its form needs made?
   bool is_ready() const { return has_run_ && tried_; }
   const Sequence& launches() const { return launches_; }
@@ -59,7 +60,7 @@ class Repeated {
 
  private:
   // The driver may refuse a cooperative launch. If anything else is wrong, plain launches report it.
-  void launch_persistent(const Stream& stream) try { stream.launch(*made_); } catch (const Error& error) {
+  void launch_persistent(const Stream& stream) try { stream.launch(*made_); } catch (const PersistentRefused& error) {
     made_.reset();
     fall_back(error);
     launches_.run(stream);

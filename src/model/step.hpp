@@ -124,6 +124,7 @@ class Step {
   }
   /// The form in which the step runs from now on; graph, unless another one is chosen.
   void choose(DecodeForm form) { layers_.choose(form); }
+  DecodeForm form() const { return layers_.form(); }
   const DecodeReport& report() const { return layers_.report(); }
   bool is_ready() const { return layers_.is_ready(); }
   void make() { layers_.make(); }

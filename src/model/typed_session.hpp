@@ -174,7 +174,7 @@ class TypedState final : public Session::State {
   DecodeReport decode_report() const override {
     if (step_ && step_->length() == 1) return step_->report();
     for (const auto& step : kept_)
-      if (step->length() == 1) return step->report();
+      if (step->length() == 1 && step->batch() == step_->batch()) return step->report();
     return {};
   }
 
@@ -229,7 +229,8 @@ class TypedState final : public Session::State {
         kept_, [&](const auto& step) { return step->batch() == batch && step->length() == length; });
     if (found == kept_.end()) {
       auto step = std::make_unique<Step<P, W>>(network_, memory_, batch, length);
-      if (length == 1) step->choose(form_of(*step));
+      const bool is_like_current = step_ && step_->batch() == batch && step_->length() == length;
+      if (length == 1) step->choose(is_like_current ? step_->form() : form_of(*step));
       return step;
     }
     std::unique_ptr<Step<P, W>> step = std::move(*found);
@@ -244,14 +245,17 @@ class TypedState final : public Session::State {
     try {
       return parse_decode_form(
           kept_choice(question_of(step.launches()), [&] { return std::string(name(fastest(step))); }));
-    } catch (const Error&) {  // whoever computes the step reports what is wrong
+    } catch (const OutOfMemory&) {  // for a second step beside this one
       return DecodeForm::graph;
     }
   }
   /// Everything that the fastest form depends on.
   std::string question_of(const Sequence& launches) const {
-    std::string question = fmt::format("the form of a step of Tessera {} on {} with {} multiprocessors:", version(),
-                                       device().name(), device().info().multiprocessors);
+    const TransformerConfig& config = network_.config();
+    std::string question = fmt::format(
+        "the form of a step of Tessera {} on {} with {} multiprocessors: {} times {}, {} layers of {} and {} columns:",
+        version(), device().name(), device().info().multiprocessors, tessera::internal::name(element_type<P>),
+        tessera::internal::name(element_type<W>), config.layers, config.width, config.inner);
     for (const Sequence::Launch& launch : launches.launches())
       question += fmt::format(" {}[{}]", launch.executable->name(),
                               fmt::join(std::span(launch.grid.extent).first(launch.grid.axes), ","));
@@ -259,7 +263,8 @@ class TypedState final : public Session::State {
   }
   /// Measures a step, in which no sequence gets a token: so it changes no text.
   DecodeForm fastest(Step<P, W>& recorded) {
-    if (step_) end();  // which needs the numbers of its tokens
+    recorded.launches().warm_up();  // not one kernel after the other
+    if (step_) end();               // which needs the numbers of its tokens
     computed_ahead_ = false;
     on_device_.token.clear(), on_device_.count.clear();
     memory_.token.copy_from(std::vector<std::int32_t>(static_cast<std::size_t>(memory_.token.size()), 0));
@@ -281,7 +286,8 @@ class TypedState final : public Session::State {
       of_graph = std::min(of_graph, time(recorded));
       of_persistent = std::min(of_persistent, time(persistent));
     }
-    return of_persistent < of_graph ? DecodeForm::persistent : DecodeForm::graph;
+    constexpr double gain = 0.97;  // which other work on the device does not feign
+    return of_persistent < gain * of_graph ? DecodeForm::persistent : DecodeForm::graph;
   }
 
   /// Steps of one position are used again when texts end or join, and the last of several positions for the next prompt.

@@ -166,6 +166,7 @@ TEST_CASE("a persistent kernel leaves the same bits as the launches of its seque
   const std::optional<Device> device = device_of_persistent();
   if (!device) {
     WARN("skipped: persistent kernels need a GPU, or the emulator");
+    SUCCEED();
     return;
   }
   const Stream stream = device->stream();
@@ -236,6 +237,21 @@ TEST_CASE("launches run one by one, and then as a graph, if a cooperative launch
   machine.fake.fail.clear();
   step.run(stream);
   CHECK(step.report().form == DecodeForm::graph);  // it is not tried again
+}
+
+TEST_CASE("a persistent kernel whose launch succeeded does not run again, whatever fails behind it", "[jit]") {
+  fake_gpu::Machine machine;
+  machine.fake.parameter_bytes["k_decode_step"] = {8, 4, 8};
+  const Device device = machine.open();
+  const Tensor<f32, 1> x(device, {800}), y(device, {800});
+  Repeated step(pair_on(device, x, y));
+  step.choose(DecodeForm::persistent);
+  step.make();
+  machine.fake.fail["cuEventRecord"] = 1;
+  CHECK(says(error_of([&] { step.run(device.stream()); }), {"cuEventRecord"}));
+  CHECK(step.report().why_not == "");
+  CHECK(machine.fake.launches.size() == 1);
+  CHECK(step.report().form == DecodeForm::persistent);
 }
 
 TEST_CASE("a sequence that cannot be one persistent kernel names the launch and the reason", "[jit]") {

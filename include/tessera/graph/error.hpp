@@ -21,6 +21,11 @@ struct OutOfMemory : Error {
   using Error::Error;
 };
 
+/// A sequence cannot be one persistent kernel, or the driver refuses to launch that. Nothing has run.
+struct PersistentRefused : Error {
+  using Error::Error;
+};
+
 /// A broken invariant inside Tessera. No input should ever cause one.
 struct InternalError : std::logic_error {
   explicit InternalError(const std::string& what)

@@ -69,8 +69,8 @@ class Sequence {
   /// The launches as one persistent kernel (a "megakernel"): its CTAs, all resident at once, run the tiles of one
   /// launch after another, and meet at a barrier of the grid in between. Each run of it is one cooperative launch,
   /// which cannot be recorded; two runs do not overlap. `name` is the kernel's, for dumps and errors. Compiles it, or
-  /// takes it from the cache. Throws Error that says why if there can be no such kernel: on the CPU, or for a launch
-  /// that is warp-specialized, uses clusters, TMA or a workspace.
+  /// takes it from the cache. Throws PersistentRefused, which says why, if there can be no such kernel: on the CPU, or
+  /// for a launch that is warp-specialized, uses clusters, TMA or a workspace.
   CapturedGraph persistent(std::string_view name) const;
 
  private:

@@ -25,7 +25,9 @@ Compute parse_compute(std::string_view text);
 
 /// The form in which the launches of a step of one token run. All forms give the same bits.
 enum class DecodeForm : std::uint8_t {
-  automatic,   ///< the fastest: measured once for a model's kernels and a GPU, and kept beside compiled kernels
+  /// Graph or persistent, whichever is faster: measured once for a model's kernels and a GPU, and kept beside compiled
+  /// kernels; on the CPU, plain.
+  automatic,
   plain,       ///< one launch after another
   graph,       ///< a CUDA graph; on the CPU, plain
   persistent,  ///< one persistent kernel (Sequence::persistent), or a graph if there can be none

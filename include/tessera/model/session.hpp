@@ -90,7 +90,7 @@ class Session {
   /// log softmax of logits [rows, vocab], on the host, at one target token per row.
   std::vector<float> log_probabilities(std::span<const float> logits, std::span<const std::int32_t> targets);
 
-  /// The form in which the latest step of one token runs; plain if there was none.
+  /// The form in which steps of one token run, of the number of sequences in the last append(); plain before the first.
   DecodeReport decode_report() const;
 
   /// The number of positions used by a sequence.

@@ -79,10 +79,11 @@ class DeviceBackend {
   virtual std::shared_ptr<StreamBackend> stream_from(void* cu_stream) = 0;
   /// `graph` is the graph after the passes; it must outlive the kernel.
   virtual std::unique_ptr<DeviceKernel> kernel(const Graph& graph) = 0;
-  /// Launches of this device's kernels as one persistent kernel. Throws Error that says why if that cannot be.
+  /// Launches of this device's kernels as one persistent kernel. Throws PersistentRefused, which says why, if that
+  /// cannot be.
   virtual std::shared_ptr<GraphBackend> persistent(std::string_view name, std::span<const DeviceLaunch>) {
-    throw Error(fmt::format("sequence '{}' cannot be one persistent kernel on {}, which computes on the host", name,
-                            info().name));
+    throw PersistentRefused(fmt::format(
+        "sequence '{}' cannot be one persistent kernel on {}, which computes on the host", name, info().name));
   }
 };
 

@@ -385,7 +385,9 @@ std::vector<std::string> Compiler::texts(KernelSource source, Arch gpu, const st
 }
 
 std::string Compiler::choice(std::string_view question, const std::function<std::string()>& measure) {
-  const CacheKey key({.compiler = "choice", .architecture = "", .flags = {}, .source = std::string(question)});
+  const std::string settings = fmt::format("{} {} {}", options_.debug, options_.pdl, options_.tensor_cores);
+  const CacheKey key({.compiler = "choice", .architecture = settings, .flags = {}, .source = question});
+  if (options_.always_compile) cache_.drop(key);
   return cache_.get(key, [&] { return CacheEntry{.kernel = "choice", .source = measure(), .code = {}}; })->source;
 }
 

@@ -6,8 +6,9 @@
 
 namespace tessera::internal {
 
-/// The answer to `question`, which names all that it depends on: kept, or from `measure`, which is called once however
-/// many threads ask. Throws only what `measure` throws; the next caller then tries again.
+/// The answer to `question`, which names all that it depends on but for the options of kernels: kept, or from
+/// `measure`, which is called once however many threads ask. Throws only what `measure` throws; the next caller then
+/// tries again.
 [[gnu::visibility("default")]] std::string kept_choice(std::string_view question,
                                                        const std::function<std::string()>& measure);
 

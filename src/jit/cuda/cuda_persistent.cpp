@@ -58,6 +58,8 @@ CudaPersistent::CudaPersistent(const std::shared_ptr<CudaBackend>& device, Loade
       threads_(static_cast<unsigned>(loaded.second.kernel.threads)),
       shared_bytes_(static_cast<unsigned>(loaded.second.kernel.shared_bytes)),
       ended_(device->make(device->driver().cuEventDestroy, device->driver().cuEventCreate, CU_EVENT_DISABLE_TIMING)) {
+  const ContextScope scope(device_->context());
+  const OutsideRecording outside(device_->driver());
   std::vector<std::uintptr_t> reports;
   std::int64_t most = 1;  // tiles of a launch
   for (const DeviceLaunch& launch : launches) {
@@ -71,8 +73,6 @@ CudaPersistent::CudaPersistent(const std::shared_ptr<CudaBackend>& device, Loade
   arrivals_ = device_->allocate(sizeof none);
   device_->copy(arrivals_.get(), &none, sizeof none);
 
-  const ContextScope scope(device_->context());
-  const OutsideRecording outside(device_->driver());
   const Driver& driver = device_->driver();
   const std::string subject = fmt::format("kernel '{}'", loaded.second.kernel.author);
   const CUfunction function = loaded.first->function;
@@ -107,8 +107,13 @@ void CudaPersistent::launch(CudaStream& stream) {
                               .stream = stream.get(),
                               .attributes = &cooperative,
                               .attribute_count = 1};
-  device_->check(driver.cuLaunchKernelEx(&config, last()->function, parameters, nullptr), driver.cuLaunchKernelEx.name,
-                 fmt::format("kernel '{}', {} CTAs at once", last()->kernel, ctas_), stream.last());
+  if (const CUresult result = driver.cuLaunchKernelEx(&config, last()->function, parameters, nullptr)) {
+    const std::string subject = fmt::format("kernel '{}', {} CTAs at once", last()->kernel, ctas_);
+    if (!is_fatal(result))
+      throw PersistentRefused(
+          fmt::format("{}: {}", device_->info().name, driver.describe(result, driver.cuLaunchKernelEx.name, subject)));
+    device_->check(result, driver.cuLaunchKernelEx.name, subject, stream.last());
+  }
   stream.check(driver.cuEventRecord(ended_.get(), stream.get()), driver.cuEventRecord.name);
   has_run_ = true;
 }
