@@ -114,5 +114,5 @@ const std::vector<Preset>& presets();
 /// The preset of that name; Error that lists the names if it does not exist.
 TransformerConfig preset(std::string_view name);
 
-}  // namespace gnu::visibility("default")]]internal
+}  // namespace internal
 }  // namespace tessera

@@ -34,8 +34,7 @@ struct Target {
   int registers_of_stream_k = 6;       ///< state of a CTA's iteration over its stream-K range
   int registers_of_reads = 0;          ///< consecutive reads with more registers stay in order; 0: ptxas decides
   int unrolled_k = 2;                  ///< unrolled k-steps of a matmul on FMA units
-  int shared_bytes_of_system =
-      1024;  ///< bytes of shared memory that the system has in each CTA (CUDA C++ Programming Guide)
+  int shared_bytes_of_system = 1024;   ///< of each CTA, beside its own (CUDA C++ Programming Guide)
   std::int64_t shared_bytes_besides = 4096;  ///< bytes of shared memory that staging leaves for exchanges
 
   /// Without `warp_specialize`: the lowest tier.
