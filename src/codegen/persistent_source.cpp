@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include "codegen/emit/emit.hpp"
+#include "codegen/emit/emit_head.hpp"
 #include "codegen/kernel_source.hpp"
 #include "codegen/make_plan.hpp"
 #include "codegen/prelude/identifier.hpp"

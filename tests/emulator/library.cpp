@@ -12,7 +12,7 @@
 #include <system_error>
 #include <utility>
 
-#include "codegen/emit/emit.hpp"
+#include "codegen/emit/emit_head.hpp"
 #include "codegen/kernel_source.hpp"
 #include "emulator/machine.hpp"
 #include "emulator/prelude.hpp"

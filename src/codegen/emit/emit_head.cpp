@@ -7,7 +7,6 @@
 #include <span>
 #include <utility>
 
-#include "codegen/emit/emit.hpp"
 #include "codegen/emit/emit_functions.hpp"
 #include "codegen/emit/emit_writer.hpp"
 #include "codegen/plan/called.hpp"
