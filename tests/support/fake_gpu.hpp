@@ -63,7 +63,7 @@ struct Machine {
     };
     // Real text, which this driver does not run.
     settings.compile_persistent =
-        [=](std::string_view name, std::span<const SequenceLaunch> launches, int ctas, Arch gpu) {
+        [=](std::string_view name, std::span<const SequenceLaunch> launches, int ctas, Arch gpu, bool) {
       return CompiledPersistent{generate_persistent(name, launches, ctas, gpu), code("persistent").entry};
     };
     return Device(CudaDevices(fake_cuda_places(), settings).first());

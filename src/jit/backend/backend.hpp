@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -54,6 +55,11 @@ class DeviceKernel {
     return {this, [] {}};
   }
 };
+
+/// The number of tiles of a grid.
+inline std::int64_t tiles_in(std::span<const std::int64_t> grid) {
+  return std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies());
+}
 
 /// A launch as a device gets it.
 struct DeviceLaunch {

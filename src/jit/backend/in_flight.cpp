@@ -1,4 +1,4 @@
-#include "jit/cuda/in_flight.hpp"
+#include "jit/backend/in_flight.hpp"
 
 #include <algorithm>
 

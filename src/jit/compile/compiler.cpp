@@ -465,11 +465,9 @@ CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch
   return Compiler::instance().recompile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
 
-namespace {
-
 // The plans are verified as those of checked().
-CompiledPersistent compiled_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
-                                       Arch gpu, bool again) {
+CompiledPersistent compile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
+                                      Arch gpu, bool again) {
   const Compiling compiling;
   GenerateOptions how = generate_options();
   how.verify = false;
@@ -481,17 +479,6 @@ CompiledPersistent compiled_persistent(std::string_view name, std::span<const Se
   compiled.source.kernel = std::move(kernel.source);
   compiled.entry = std::move(kernel.entry);
   return compiled;
-}
-
-}  // namespace
-
-CompiledPersistent compile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
-                                      Arch gpu) {
-  return compiled_persistent(name, launches, ctas, gpu, false);
-}
-CompiledPersistent recompile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
-                                        Arch gpu) {
-  return compiled_persistent(name, launches, ctas, gpu, true);
 }
 
 void expect_dump(const std::string& kernel) {

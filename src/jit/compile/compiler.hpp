@@ -47,11 +47,10 @@ struct CompiledPersistent {
   PersistentSource source;
   std::shared_ptr<const CacheEntry> entry;
 };
-/// The same for a sequence of launches. Throws Error as generate_persistent() does, too.
+/// The same for a sequence of launches; compiled `again` after the driver rejected the cached code. Throws
+/// PersistentRefused as generate_persistent() does, too.
 CompiledPersistent compile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
-                                      Arch gpu);
-CompiledPersistent recompile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
-                                        Arch gpu);
+                                      Arch gpu, bool again);
 
 /// A kernel of this name will be made: so a TESSERA_DUMP_FILTER that matches it is right.
 void expect_dump(const std::string& kernel);

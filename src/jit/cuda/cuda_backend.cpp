@@ -270,9 +270,9 @@ std::pair<const LoadedCode*, KernelSource> CudaBackend::load(const Graph& graph,
 
 std::pair<const LoadedCode*, PersistentSource> CudaBackend::load(std::string_view name,
                                                                  std::span<const SequenceLaunch> launches, int ctas) {
-  CompiledPersistent compiled = settings_.compile_persistent(name, launches, ctas, *info_.arch);
+  CompiledPersistent compiled = settings_.compile_persistent(name, launches, ctas, *info_.arch, false);
   const LoadedCode* const code = load(compiled.entry, std::string(name), compiled.source.kernel.name, [&] {
-    compiled = settings_.recompile_persistent(name, launches, ctas, *info_.arch);
+    compiled = settings_.compile_persistent(name, launches, ctas, *info_.arch, true);
     return compiled.entry;
   });
   return {code, std::move(compiled.source)};

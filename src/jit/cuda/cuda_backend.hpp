@@ -18,10 +18,8 @@ class CudaStream;
 struct CudaSettings {
   using Compile = std::function<CompiledKernel(const Graph&, const Variant&, Arch)>;
   Compile compile = compile_kernel, recompile = recompile_kernel;
-  using CompilePersistent =
-      std::function<CompiledPersistent(std::string_view, std::span<const SequenceLaunch>, int, Arch)>;
-  CompilePersistent compile_persistent = internal::compile_persistent,
-                    recompile_persistent = internal::recompile_persistent;
+  std::function<CompiledPersistent(std::string_view, std::span<const SequenceLaunch>, int ctas, Arch, bool again)>
+      compile_persistent = internal::compile_persistent;
   bool synchronous = options().debug;              ///< a launch waits for its kernel
   SplitKPolicy split_k = split_k_policy();         ///< how matmuls split k over CTAs
   MulticastPolicy multicast = multicast_policy();  ///< when clusters of CTAs load operands for each other

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <functional>
 #include <limits>
-#include <numeric>
 #include <optional>
 
 #include "codegen/target/target.hpp"
@@ -27,10 +26,6 @@ constexpr std::size_t kept_launches = 64;
 
 static_assert(alignof(CUtensorMap) == tensor_map_alignment);
 constexpr std::size_t most_parameter_bytes = 32764;  // limit of a kernel (CUDA C++ Programming Guide, from CUDA 12.1)
-
-std::int64_t tiles_in(std::span<const std::int64_t> grid) {
-  return std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies());
-}
 
 /// The configuration of a launch with clusters of `cluster` CTAs. If `early`, its CTAs may begin while the previous
 /// launch is ending (PDL).

@@ -2,8 +2,8 @@
 #pragma once
 #include <mutex>
 
+#include "jit/backend/in_flight.hpp"
 #include "jit/cuda/cuda_backend.hpp"
-#include "jit/cuda/in_flight.hpp"
 
 namespace tessera::internal {
 
