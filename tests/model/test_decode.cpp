@@ -313,17 +313,6 @@ void compare_all(const Device& device) {
 
 }  // namespace
 
-/// A device with kernels for decode steps, if there is one.
-const Device& decode_device() {
-#ifdef TESSERA_HAS_EMULATOR
-  if (test_device_name() == "cpu") {
-    static const Device device = emulated_device();
-    return device;
-  }
-#endif
-  return test_device();
-}
-
 TEST_CASE("steps of one token have the logits of the text at once", "[model]") { compare_all(test_device()); }
 
 #ifdef TESSERA_HAS_EMULATOR
@@ -485,7 +474,7 @@ void compare_golden(const Device& device) {
   }
 }
 
-TEST_CASE("steps of one token of a Llama have the golden logits", "[model]") { compare_golden(decode_device()); }
+TEST_CASE("steps of one token of a Llama have the golden logits", "[model]") { compare_golden(generated_device()); }
 
 TEST_CASE("kernels of a Llama's decode steps compile to gemvs in registers, without spills", "[generate]") {
   for (const auto& [width, heads, keys, inner] :
@@ -510,7 +499,7 @@ TEST_CASE("kernels of decode steps compile to gemvs in registers, without spills
 
 TEST_CASE("decode steps differ by the model's activation", "[model]") {
   const auto logits = [](Activation gelu) {
-    return step_by_step(Model(decode_device(), config_of(48, 3, gelu), 3, Compute::tf32), text_of(2), 0);
+    return step_by_step(Model(generated_device(), config_of(48, 3, gelu), 3, Compute::tf32), text_of(2), 0);
   };
   CHECK(logits(Activation::gelu) != logits(Activation::gelu_tanh));
 }

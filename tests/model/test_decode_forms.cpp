@@ -14,19 +14,7 @@ using namespace tessera::internal;
 
 namespace {
 
-const Device& device_of_steps() {
-#ifdef TESSERA_HAS_EMULATOR
-  if (test_device_name() == "cpu") {
-    static const Device device = emulated_device();
-    return device;
-  }
-#endif
-  return test_device();
-}
-
 bool is_gpu() { return test_device_name().starts_with("cuda"); }
-/// Does the device run generated code?
-bool runs_persistent() { return is_gpu() || device_of_steps().name().starts_with("emulated"); }
 
 TransformerConfig gated_model() {
   TransformerConfig config = small_model();
@@ -38,7 +26,7 @@ TransformerConfig gated_model() {
 /// The logits behind a prompt and behind each of `count` greedy tokens.
 std::vector<std::vector<float>> logits_of(const TransformerConfig& config, Compute type, DecodeForm form, int count,
                                           std::vector<std::int32_t> prompt, DecodeReport& report) {
-  const Model model(device_of_steps(), config, 7, Computation(type, false, form));
+  const Model model(generated_device(), config, 7, Computation(type, false, form));
   Session session(model, 1, config.positions);
   std::vector<std::vector<std::int32_t>> tokens{std::move(prompt)};
   std::vector<std::vector<float>> all;
@@ -65,9 +53,9 @@ TEST_CASE("steps of one token have the same bits in every form", "[model]") {
         CHECK(logits_of(config, type, DecodeForm::graph, count, prompt, graph) == expected);
         CHECK(logits_of(config, type, DecodeForm::persistent, count, prompt, persistent) == expected);
         CHECK(plain.form == DecodeForm::plain);
-        CHECK(graph.form == (device_of_steps().shares_host_memory() ? DecodeForm::plain : DecodeForm::graph));
-        CHECK((persistent.form == DecodeForm::persistent) == runs_persistent());
-        CHECK((persistent.why_not == "") == runs_persistent());
+        CHECK(graph.form == (generated_device().shares_host_memory() ? DecodeForm::plain : DecodeForm::graph));
+        CHECK((persistent.form == DecodeForm::persistent) == runs_generated_code());
+        CHECK((persistent.why_not == "") == runs_generated_code());
       }
 }
 
@@ -76,7 +64,7 @@ TEST_CASE("the form of steps is measured, or says why it is another one", "[mode
   logits_of(small_model(), Compute::bf16, DecodeForm::automatic, 3, {1}, report);
   CHECK(report.why_not == "");
   CHECK(report.form != DecodeForm::automatic);
-  // f32 has no kernels for one sequence: its matmuls may be of any kind, and on the CPU there is no persistent kernel.
+  // On the CPU there is no persistent kernel.
   const Model model(Device::cpu(), small_model(), 7, Computation(Compute::f32, false, DecodeForm::persistent));
   Session session(model, 1, 8);
   for (int i = 0; i < 3; ++i) session.append(std::vector<std::vector<std::int32_t>>{{1}});
@@ -88,13 +76,12 @@ TEST_CASE("the form of steps is measured, or says why it is another one", "[mode
 }
 
 #ifdef TESSERA_HAS_EMULATOR
-TEST_CASE("a persistent step has no race in many orders of its threads", "[emulated]") {
+TEST_CASE("a persistent step has no race in 100 orders of its threads", "[emulated]") {
   if (is_gpu()) return;
   TransformerConfig config = small_model();
   config.layers = 1, config.positions = 128;
   DecodeReport persistent;
-  const int orders = test_share(10) == 1 ? 100 : 10;
-  logits_of(config, Compute::bf16, DecodeForm::persistent, orders, {1}, persistent);
+  logits_of(config, Compute::bf16, DecodeForm::persistent, 100, {1}, persistent);
   CHECK(persistent.form == DecodeForm::persistent);
 }
 #endif

@@ -44,6 +44,23 @@ inline const tessera::internal::Device& test_device() {
   return device;
 }
 
+/// The device on which tests of generated code run it: the test device, or instead of the CPU the emulator, if the
+/// tests were built with it.
+inline const tessera::internal::Device& generated_device() {
+#ifdef TESSERA_HAS_EMULATOR
+  if (test_device_name() == "cpu") {
+    static const tessera::internal::Device device = emulated_device();
+    return device;
+  }
+#endif
+  return test_device();
+}
+/// Does it?
+inline bool runs_generated_code() {
+  const std::string& name = generated_device().name();
+  return name.starts_with("cuda") || name.starts_with("emulated");
+}
+
 /// How many kernels a test with very many should make. On the CPU, all; elsewhere each costs a compilation, which takes
 /// tens to hundreds of milliseconds.
 inline std::uint64_t most_kernels() {

@@ -729,7 +729,7 @@ TEST_CASE("CTAs of a fused matmul share a multiprocessor, if it has room for as 
 TEST_CASE("fused matmul: several CTAs of a multiprocessor", "[cpu]") {
   for (const int blocks : {2, 3})
     for (const int keys : {1, 129, 300})
-      check<bf16>({64, blocks == 2 ? 128 : 64, 64}, Mask::causal,
+      check<bf16>({64, blocks == 2 ? 128 : 96, 64}, Mask::causal,
                   {.heads = 40, .group = 4, .queries = 1, .keys = keys, .room = 20}, true, {.occupancy = blocks});
   check<bf16>({64, 64, 64}, Mask::full, {.heads = 3, .group = 1, .queries = 70, .keys = 200}, true, {.occupancy = 3});
 }
@@ -767,6 +767,7 @@ TEST_CASE("attention with other tiles compiles without spills", "[generate]") {
     add_shared({64, 128, 64}, 2);
     add_shared({64, 64, 128}, 2);
     add_shared({128, 64, 64}, 2);
+    add_shared({64, 96, 64}, 3);
     for (const int blocks : {2, 3, 4}) add_shared({64, 64, 64}, blocks);
   }
   check_compiled(sources);
