@@ -10,39 +10,21 @@ namespace {
 int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
 int power_at_most(int n) { return static_cast<int>(std::bit_floor(static_cast<unsigned>(n))); }
 
-bool has_fused_attention(const TileTarget& target) {
-  const bool is_half = target.operands == ElementType::f16 || target.operands == ElementType::bf16;
-  return target.wgmma && is_half && target.head_width <= 128 && target.head_width % 64 == 0;
+AttentionShape shape_of(const TileTarget& target) {
+  return {target.operands, target.head_width, target.seen, target.batch_invariant};
 }
 
 }  // namespace
 
 AttentionTiles attention_tiles(const TileTarget& target) {
-  if (!target.gpu) return {32, 64};
-  // Wider than the registers hold: the rest of a tile is in memory, and fewer rows keep it small.
-  if (target.head_width > 512) return {16, 8};
-  if (target.head_width > 256) return {16, 16};
-  if (target.operands == ElementType::f32) return {64, 32};
-  // Small tiles waste little of the last keys, and of those that a causal mask hides; several CTAs of a multiprocessor
-  // hide each other's latency. A step of a batch-invariant model has the same tiles of keys.
-  if (has_fused_attention(target) && target.head_width == 64 && (target.seen < 1024 || target.batch_invariant))
-    return {.queries = 64, .keys = 96, .blocks = 3};
-  if (has_fused_attention(target) && target.batch_invariant) return {128, 64};
-  // A warp group has 64 rows. With 128 columns of the result, registers hold 160 scores for two groups; with 64
-  // columns, those of three groups. On an H200, large tiles pay off if there are many iterations.
-  if (has_fused_attention(target))
-    return target.head_width == 64 ? AttentionTiles{192, 128} : AttentionTiles{128, target.seen < 2048 ? 128 : 160};
-  // Rows of the result stay in registers together with the scores: the wider they are, the fewer scores fit.
-  if (target.head_width > 128) return {16, 16};
-  const int keys = target.operands == ElementType::bf16 ? 64 : 32;
-  return {64, target.head_width > 64 ? keys / 2 : keys};
+  return attention_tiles(shape_of(target), target.gpu, target.wgmma);
 }
 
 // With one valid row of a tile, latencies are most of the time: other CTAs of the multiprocessor hide them.
 AttentionTiles tiles_of_one(const TileTarget& target) {
   AttentionTiles tiles = attention_tiles(target);
   if (!target.gpu) tiles.queries = 2;
-  if (has_fused_attention(target)) tiles.queries = 64, tiles.blocks = 3;
+  if (target.wgmma && has_fused_attention(shape_of(target))) tiles.queries = 64, tiles.blocks = 3;
   return tiles;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "jit/launch/attention_tiles.hpp"
 #include "tessera/graph/element.hpp"
 #include "tessera/jit/choose.hpp"
 
@@ -32,11 +33,6 @@ struct TileTarget {
   bool batch_invariant = false;
 };
 
-/// Positions of queries and of keys in one tile of scores.
-struct AttentionTiles {
-  int queries, keys;
-  int blocks = 0;  ///< CTAs per multiprocessor; 0: as many as the compiler chooses
-};
 AttentionTiles attention_tiles(const TileTarget& target);
 /// For one position of each sequence, whose keys are added up in the same order.
 AttentionTiles tiles_of_one(const TileTarget& target);

@@ -229,8 +229,10 @@ class TypedState final : public Session::State {
         kept_, [&](const auto& step) { return step->batch() == batch && step->length() == length; });
     if (found == kept_.end()) {
       auto step = std::make_unique<Step<P, W>>(network_, memory_, batch, length);
-      const bool is_like_current = step_ && step_->batch() == batch && step_->length() == length;
-      if (length == 1) step->choose(is_like_current ? step_->form() : form_of(*step));
+      // A form that was measured for the current step holds for another one like it.
+      const bool is_known = network_.decode_form() == DecodeForm::automatic && step_ && step_->batch() == batch &&
+                            step_->length() == length;
+      if (length == 1) step->choose(is_known ? step_->form() : form_of(*step));
       return step;
     }
     std::unique_ptr<Step<P, W>> step = std::move(*found);

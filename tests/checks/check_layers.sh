@@ -4,8 +4,8 @@ set -euo pipefail
 cd "$1"
 declare -A may=(
   [graph]="graph" [dsl]="dsl graph" [cpu]="cpu graph" [codegen]="codegen graph"
-  [jit]="jit codegen cpu graph" [api]="api dsl jit graph" [model]="model api jit graph"
-  [c]="c model api jit graph"
+  [jit]="jit codegen cpu graph" [api]="api dsl jit graph" [tensors]="tensors api dsl jit graph"
+  [model]="model api jit graph" [c]="c model api jit graph"
 )
 bad=0
 folders() { for root in src include/tessera; do [[ ! -d $root/$1 ]] || echo "$root/$1"; done; }

@@ -104,6 +104,14 @@ MatmulTarget matmul_target(const Device& device) {
           .machine = &MachineModel::of(info.name)};
 }
 
+MatmulTarget matmul_target(Arch arch) {
+  constexpr int of_h200 = 132;
+  return {.gpu = Target::of(arch, generate_options().warp_specialize),
+          .multiprocessors = of_h200,
+          .split_k = split_k_policy(),
+          .multicast = multicast_policy()};
+}
+
 namespace {
 
 MatmulTiles cpu_tiles(const MatmulShape& shape, int threads) {

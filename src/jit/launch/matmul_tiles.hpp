@@ -23,6 +23,9 @@ struct MatmulTarget {
 /// The target for a device, under TESSERA_TENSOR_CORES, TESSERA_SPLIT_K and TESSERA_MULTICAST.
 [[gnu::visibility("default")]] MatmulTarget matmul_target(const Device& device);  // also used by tessera::model
 
+/// The target for GPUs of an architecture, with as many multiprocessors as an H200 has.
+[[gnu::visibility("default")]] MatmulTarget matmul_target(Arch arch);
+
 /// Same as choose() with a device, for a given target.
 [[gnu::visibility("default")]] MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands,
                                                   const MatmulTarget& target);

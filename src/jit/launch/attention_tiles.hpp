@@ -1,0 +1,26 @@
+// Tiles of attention with the online softmax, by plain rules for each kind of device.
+#pragma once
+#include <cstdint>
+
+#include "jit/launch/matmul_tiles.hpp"
+
+namespace tessera::internal {
+
+struct AttentionShape {
+  ElementType operands{};  ///< of the products
+  int head_width = 0;
+  std::int64_t seen = 1024;  ///< mean number of keys that a query sees
+  bool one_order = false;    ///< do tiles of all lengths add up keys in one order?
+};
+
+/// Positions of queries and of keys in one tile of scores.
+struct AttentionTiles {
+  int queries, keys;
+  int blocks = 0;  ///< CTAs per multiprocessor; 0: as many as the compiler chooses
+};
+
+/// Does attention of such heads use wgmma, on a GPU that has it?
+[[gnu::visibility("default")]] bool has_fused_attention(const AttentionShape& shape);
+[[gnu::visibility("default")]] AttentionTiles attention_tiles(const AttentionShape& shape, bool gpu, bool wgmma);
+
+}  // namespace tessera::internal

@@ -1,0 +1,552 @@
+// Values are visited after all of their users. Each user that is computed in some kernel demands its operands there, in
+// the tiles of that kernel. A value is computed in the kernels that demand it, if they can have it; else it is stored,
+// and begins a kernel of its own.
+#include "tensors/fusion.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "tensors/placement.hpp"
+
+namespace tessera::internal {
+namespace {
+
+bool is_anchor(TensorOp op) { return op == TensorOp::matmul || op == TensorOp::attention; }
+// Does it need all elements along its axis at once?
+bool takes_rows(TensorOp op) {
+  return op == TensorOp::reduce || op == TensorOp::scan || op == TensorOp::sort || op == TensorOp::argsort ||
+         op == TensorOp::argmax;
+}
+
+constexpr const char* result_reason = "it is a result";
+
+struct Demand {
+  std::size_t kernel;
+  Use use;
+  bool once = false;  // computed once, although it is used in the kernel's loop
+};
+
+class Fuser {
+ public:
+  Fuser(const TensorProgram& program, const FusionLimits& limits)
+      : program_(program),
+        limits_(limits),
+        demands_(program.values.size()),
+        forced_(program.values.size()),
+        users_(program.values.size(), 0),
+        heavy_(program.values.size(), false),
+        view_(program.values.size(), false),
+        has_rows_(program.values.size(), false),
+        completes_(program.values.size(), false) {
+    const std::size_t count = program.values.size();
+    fusion_.storage.assign(count, Storage::none);
+    fusion_.whole_of.assign(count, -1), fusion_.part_at.assign(count, -1);
+    fusion_.reason.resize(count);
+  }
+
+  Fusion fuse() {
+    for (std::size_t v = 0; v < program_.values.size(); ++v) {
+      const Value& value = program_.values[v];
+      heavy_[v] = is_anchor(value.op) || takes_rows(value.op);
+      for (int operand : value.in) {
+        ++users_[at(operand)];
+        if (value.op != TensorOp::reshape && value.op != TensorOp::concat && heavy_[at(operand)]) heavy_[v] = true;
+      }
+      has_rows_[v] = takes_rows(value.op);
+      completes_[v] = is_anchor(value.op);
+      if (is_anchor(value.op) || value.op == TensorOp::reshape || value.op == TensorOp::concat) continue;
+      for (int operand : value.in) {
+        if (has_rows_[at(operand)]) has_rows_[v] = true;
+        if (completes_[at(operand)] && program_.values[at(operand)].extents.size() == value.extents.size())
+          completes_[v] = true;
+      }
+      if (has_rows_[v]) completes_[v] = false;
+    }
+    for (int output : program_.outputs) force(output, result_reason);
+    for (std::size_t v = program_.values.size(); v-- > 0;) visit(static_cast<int>(v));
+    join();
+    order();
+    for (FusedKernel& kernel : fusion_.kernels) collect_reads(kernel);
+    return std::move(fusion_);
+  }
+
+ private:
+  static std::size_t at(int value) { return static_cast<std::size_t>(value); }
+  const Value& value(int v) const { return program_.values[at(v)]; }
+  Storage& storage(int v) { return fusion_.storage[at(v)]; }
+
+  void force(int v, std::string why) {
+    if (forced_[at(v)].empty() || forced_[at(v)] == result_reason) forced_[at(v)] = std::move(why);
+  }
+
+  void visit(int v) {
+    const Value& value = program_.values[at(v)];
+    const bool is_output = std::find(program_.outputs.begin(), program_.outputs.end(), v) != program_.outputs.end();
+    if (value.is_number()) {
+      storage(v) = Storage::number;
+      return;
+    }
+    if (value.op == TensorOp::input) {
+      storage(v) = Storage::input;
+      return;
+    }
+    if (parts_.contains(v)) return;                                 // begun with its concatenation
+    if (demands_[at(v)].empty() && forced_[at(v)].empty()) return;  // of no use
+    const bool is_inline =
+        value.op == TensorOp::reshape && !is_output && forced_[at(v)].empty() && limits_.fuse && moves_units(v);
+    if (value.op == TensorOp::reshape && !is_inline && !is_output && visit_reshape(v)) return;
+    if (value.op == TensorOp::concat || (value.op == TensorOp::reshape && !is_inline)) {
+      store_copies(v);
+      return;
+    }
+    std::string why = forced_[at(v)];
+    const bool is_only_result = why == result_reason;
+    if (why.empty() || (is_only_result && is_result_of_user(v))) why = cannot_inline(v);
+    if (!why.empty()) {
+      store(v, why);
+      return;
+    }
+    inline_into_users(v);
+    if (is_only_result) {
+      storage(v) = Storage::buffer;
+      FusedKernel& kernel = fusion_.kernels[demands_[at(v)].front().kernel];
+      kernel.results.push_back({v, v});
+      for (int axis = 0; axis < kernel.domain.rank(); ++axis)
+        kernel.domain[axis] = std::max(kernel.domain[axis], program_.values[at(v)].extents[axis]);
+    }
+  }
+  // Is a result needed in one kernel alone, also in the tiles in which that would write it?
+  bool is_result_of_user(int v) const {
+    const auto& demands = demands_[at(v)];
+    const auto is_elsewhere = [&](const Demand& demand) { return demand.kernel != demands.front().kernel; };
+    if (demands.empty() || std::any_of(demands.begin(), demands.end(), is_elsewhere)) return false;
+    const FusedKernel& kernel = fusion_.kernels[demands.front().kernel];
+    const Extents& extents = program_.values[at(v)].extents;
+    if (extents.rank() != kernel.domain.rank() || extents.size() == 0 || kernel.results.size() >= 8) return false;
+    return std::any_of(demands.begin(), demands.end(), [&](const Demand& demand) {
+      for (int axis = 0; axis < extents.rank(); ++axis) {
+        const AxisUse& along = demand.use[at(axis)];
+        const bool is_whole = kernel.whole >> axis & 1u;
+        const bool is_there = along.axis == axis || (is_whole && along.axis == AxisUse::whole);
+        if (!along.is_plain() || !is_there || along.extent != extents[axis]) return false;
+        if (!is_whole && along.extent != kernel.domain[axis]) return false;
+      }
+      return true;
+    });
+  }
+
+  // ---- Storage
+
+  // Does a reshape only add or remove axes of one element?
+  bool moves_units(int v) const {
+    const auto longer = [&](int x) {
+      std::vector<std::int64_t> extents;
+      for (std::int64_t extent : std::span<const std::int64_t>(program_.values[at(x)].extents))
+        if (extent != 1) extents.push_back(extent);
+      return extents;
+    };
+    return longer(v) == longer(value(v).in[0]);
+  }
+
+  // A reshape is a view of memory where each of its axes has one step; else it is a copy.
+  bool visit_reshape(int v) {
+    int source = value(v).in[0];
+    std::vector<int> views;
+    while (is_view(value(source).op)) views.push_back(source), source = value(source).in[0];
+    const Value& x = value(source);
+    // A computed tensor is dense if it is stored; of a reshaped one it is not known yet how it is.
+    if (!views.empty() && x.op != TensorOp::input && (x.op == TensorOp::reshape || x.op == TensorOp::concat))
+      return false;
+    Placement place = dense_placement(source, x.extents);
+    if (x.op == TensorOp::input) place.strides = x.strides;
+    for (auto view = views.rbegin(); view != views.rend(); ++view) place = viewed(value(*view), place);
+    if (!reshaped_placement(place, value(v).extents)) return false;
+    force(source, "it is reshaped");
+    for (int view : views) view_[at(view)] = true;
+    storage(v) = Storage::view;
+    return true;
+  }
+
+  void store(int v, std::string why) {
+    storage(v) = Storage::buffer;
+    fusion_.reason[at(v)] = std::move(why);
+    add_kernel(v, {v, v});
+  }
+  // Into memory of its own, as a copy of an operand that is in memory, or where the operand is computed.
+  void store_copies(int v) {
+    const Value& x = value(v);
+    storage(v) = Storage::buffer;
+    fusion_.reason[at(v)] =
+        x.op == TensorOp::concat ? "its parts are computed in its memory" : "its elements are copied in order";
+    std::int64_t start = 0;
+    std::set<int> seen;
+    for (int operand : x.in) {
+      const Value& part = value(operand);
+      const bool in_place = x.op == TensorOp::concat && users_[at(operand)] == 1 && forced_[at(operand)].empty() &&
+                            part.op != TensorOp::input && part.op != TensorOp::reshape && part.op != TensorOp::concat &&
+                            !part.is_number() && !is_view(part.op) && seen.insert(operand).second;
+      const std::int64_t here = x.op == TensorOp::concat ? start : -1;
+      if (in_place) {
+        storage(operand) = Storage::part;
+        fusion_.whole_of[at(operand)] = v, fusion_.part_at[at(operand)] = start;
+        forced_[at(operand)] = "it is a part of a concatenation";
+        parts_.insert(operand);
+        add_kernel(operand, {operand, v, here});
+      } else {
+        add_kernel(operand, {operand, v, here}, true);
+      }
+      if (x.op == TensorOp::concat) start += part.extents[x.axis()];
+    }
+  }
+  // A kernel whose only result so far is `result`; if it copies, the value is demanded like an operand.
+  void add_kernel(int v, Result result, bool copies = false) {
+    const Value& x = value(v);
+    FusedKernel kernel;
+    kernel.results = {result};
+    kernel.domain = x.extents;
+    const std::size_t number = fusion_.kernels.size();
+    fusion_.kernels.push_back(std::move(kernel));
+    const Use use = whole_domain(x.extents);
+    if (copies) {
+      demand(v, {number, use});
+    } else {
+      begin(number, v, use);
+    }
+  }
+
+  // The value that a kernel is about: it settles axes that are whole.
+  void begin(std::size_t number, int v, const Use& use) {
+    FusedKernel& kernel = fusion_.kernels[number];
+    const Value& x = value(v);
+    if (takes_rows(x.op)) {
+      if (x.op == TensorOp::reduce && x.attr[1] > 0)
+        kernel.single |= 1u << x.axis();
+      else
+        set_whole(kernel, x.axis(), value(x.in[0]).extents[x.axis()]);
+    }
+    if (is_anchor(x.op)) set_anchor(kernel, v, use);
+    add_member(number, v, use);
+  }
+  void set_anchor(FusedKernel& kernel, int v, const Use& use) {
+    kernel.anchors.push_back(v);
+    kernel.anchor_use = use;
+    if (value(v).op == TensorOp::attention) set_whole(kernel, use.back().axis, use.back().extent);
+  }
+  static void set_whole(FusedKernel& kernel, int axis, std::int64_t row) {
+    kernel.whole |= 1u << axis;
+    std::int64_t& known = kernel.row[static_cast<std::size_t>(axis)];
+    known = std::max(known, row);
+  }
+
+  void add_member(std::size_t number, int v, const Use& use, bool once = false) {
+    FusedKernel& kernel = fusion_.kernels[number];
+    if (std::find(kernel.members.begin(), kernel.members.end(), v) == kernel.members.end()) kernel.members.push_back(v);
+    const Value& x = value(v);
+    for (std::size_t i = 0; i < x.in.size(); ++i) {
+      if (x.op == TensorOp::gather && i == 0) {
+        force(x.in[0], "rows of it are gathered");
+        continue;
+      }
+      demand(x.in[i], {number, operand_use(program_, v, use, i), once || (x.op == TensorOp::attention && i >= 3)});
+    }
+  }
+  void demand(int v, Demand demand) {
+    auto& demands = demands_[at(v)];
+    for (const Demand& known : demands)
+      if (known.kernel == demand.kernel && known.use == demand.use && known.once == demand.once) return;
+    demands.push_back(std::move(demand));
+  }
+
+  void inline_into_users(int v) {
+    const auto demands = demands_[at(v)];
+    for (const Demand& demand : demands) {
+      FusedKernel& kernel = fusion_.kernels[demand.kernel];
+      const Value& x = value(v);
+      if (takes_rows(x.op)) {
+        const AxisUse& along = demand.use[at(x.axis())];
+        const std::int64_t row = value(x.in[0]).extents[x.axis()];
+        if (along.axis >= 0)
+          set_whole(kernel, along.axis, row);
+        else
+          kernel.hidden_row = std::max(kernel.hidden_row, row);
+      }
+      if (is_anchor(x.op) && std::find(kernel.anchors.begin(), kernel.anchors.end(), v) == kernel.anchors.end())
+        set_anchor(kernel, v, demand.use);
+      add_member(demand.kernel, v, demand.use, demand.once);
+    }
+  }
+
+  // ---- Decisions
+
+  // Why the value must be stored; empty if all kernels that demand it can compute it.
+  std::string cannot_inline(int v) {
+    const Value& x = value(v);
+    const auto& demands = demands_[at(v)];
+    if (x.op == TensorOp::iota || x.op == TensorOp::broadcast) return "";
+    if (is_view(x.op)) {
+      int source = v;
+      while (is_view(value(source).op)) source = value(source).in[0];
+      if (const TensorOp op = value(source).op;
+          op == TensorOp::input || op == TensorOp::reshape || op == TensorOp::concat)
+        return "";
+      if (!limits_.fuse) {
+        force(x.in[0], "fusion is off");
+        return "";
+      }
+    }
+    if (!limits_.fuse) return "fusion is off";
+    std::set<std::size_t> kernels;
+    for (const Demand& demand : demands) kernels.insert(demand.kernel);
+    if (kernels.size() > 1) {
+      if (heavy_[at(v)]) return fmt::format("{} kernels use it", kernels.size());
+      // Stored, it is written once, and read by each; else each reads its operands.
+      std::size_t operands = 0;
+      for (int operand : x.in) operands += value(operand).extents.size() * 2 > x.extents.size();
+      if (kernels.size() * operands > operands + 1 + kernels.size())
+        return fmt::format("{} kernels use it", kernels.size());
+    }
+    for (const Demand& demand : demands) {
+      const FusedKernel& kernel = fusion_.kernels[demand.kernel];
+      if (kernel.members.size() >= limits_.members) return "the kernel has enough ops without it";
+      std::string why = x.op == TensorOp::matmul      ? no_matmul(v, demand, kernel)
+                        : x.op == TensorOp::attention ? no_attention(v, demand, kernel)
+                        : takes_rows(x.op)            ? no_rows(v, demand, kernel)
+                                                      : no_elements(v, demand, kernel);
+      if (!why.empty()) return why;
+    }
+    return "";
+  }
+
+  std::string no_elements(int v, const Demand& demand, const FusedKernel& kernel) const {
+    const Value& x = value(v);
+    for (const AxisUse& use : demand.use) {
+      if (use.axis != AxisUse::inner || demand.once) continue;
+      if (completes_[at(v)]) return "it completes a product";
+      if (x.extents.size() <= limits_.repeated) continue;
+      const bool converts = x.op == TensorOp::cast && reads_memory(x.in[0]);
+      if (!is_view(x.op) && !converts)
+        return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
+    }
+    return "";
+  }
+  bool reads_memory(int v) const {
+    while (is_view(value(v).op)) v = value(v).in[0];
+    return value(v).op == TensorOp::input || !forced_[at(v)].empty() || value(v).op == TensorOp::reshape;
+  }
+  std::string anchor_name(const FusedKernel& kernel) const {
+    return kernel.anchors.empty() ? "it" : std::string(value(kernel.anchors.front()).name);
+  }
+
+  std::string no_rows(int v, const Demand& demand, const FusedKernel& kernel) const {
+    const Value& x = value(v);
+    const AxisUse& along = demand.use[at(x.axis())];
+    const std::int64_t row = value(x.in[0]).extents[x.axis()];
+    if (x.op == TensorOp::reduce && x.attr[1] > 0) return "it is the first part of a large reduction";
+    if (x.op != TensorOp::reduce && x.op != TensorOp::argmax &&
+        (!along.is_plain() || along.axis == AxisUse::inner || along.extent != x.extents[x.axis()]))
+      return "a part of each row is used at a time";
+    for (const AxisUse& use : demand.use)
+      if (use.axis == AxisUse::inner && !demand.once && value(x.in[0]).extents.size() > limits_.repeated)
+        return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
+    if (along.axis < 0) return row <= limits_.row ? "" : "its rows are long";
+    if (!kernel.anchors.empty()) return fmt::format("tiles of {} do not have whole rows", anchor_name(kernel));
+    if (kernel.single >> along.axis & 1u) return "a tile has one element of its axis";
+    std::int64_t size = row;
+    for (int axis = 0; axis < kernel.domain.rank(); ++axis)
+      if (axis != along.axis) size *= std::max<std::int64_t>(kernel.row[static_cast<std::size_t>(axis)], 1);
+    return size <= limits_.row ? "" : "tiles would be too large";
+  }
+
+  // Does each tile of the kernel have exactly one tile of the value, indexed as the domain is?
+  bool is_tiled_alike(int v, const Demand& demand, const FusedKernel& kernel) const {
+    unsigned seen = 0;
+    for (std::size_t i = 0; i < demand.use.size(); ++i) {
+      const AxisUse& use = demand.use[i];
+      if (use.axis < 0 || !use.is_plain() || (seen >> use.axis & 1u)) return false;
+      if (use.extent != kernel.domain[use.axis] || use.extent != value(v).extents[static_cast<int>(i)]) return false;
+      seen |= 1u << use.axis;
+    }
+    return value(v).extents.size() == kernel.domain.size();
+  }
+  std::string no_anchor(int v, const Demand& demand, const FusedKernel& kernel) const {
+    if (demands_[at(v)].size() > 1) return "it is used in several ways";
+    if (!is_tiled_alike(v, demand, kernel)) return "its tiles are not those of the kernel that uses it";
+    if (kernel.whole != 0 || kernel.single != 0) return "the kernel that uses it has whole rows";
+    return "";
+  }
+  std::string no_matmul(int v, const Demand& demand, const FusedKernel& kernel) const {
+    if (std::string why = no_anchor(v, demand, kernel); !why.empty()) return why;
+    if (kernel.anchors.empty()) return "";
+    // Products that share their loop, such as those of a gate and of what it is for.
+    const Value &x = value(v), &other = value(kernel.anchors.front());
+    if (other.op != TensorOp::matmul || kernel.anchors.size() >= 2) return "the kernel has a product already";
+    const Value &a = value(x.in[0]), &b = value(other.in[0]);
+    const bool alike = demand.use == kernel.anchor_use && x.in[0] == other.in[0] && x.extents == other.extents &&
+                       x.attr == other.attr && a.type == b.type;
+    return alike ? "" : "the kernel has another product already";
+  }
+  std::string no_attention(int v, const Demand& demand, const FusedKernel& kernel) const {
+    if (!kernel.anchors.empty()) return "the kernel has a product already";
+    return no_anchor(v, demand, kernel);
+  }
+
+  // ---- After the decisions
+
+  // The kernels that must run before a kernel, by the storage that it reads.
+  std::vector<std::set<std::size_t>> predecessors() {
+    std::vector<std::vector<std::size_t>> writers(program_.values.size());
+    const auto& kernels = fusion_.kernels;
+    for (std::size_t k = 0; k < kernels.size(); ++k)
+      for (const Result& result : kernels[k].results) {
+        writers[at(result.stored)].push_back(k);
+        if (storage(result.value) == Storage::part) writers[at(result.value)].push_back(k);
+      }
+    std::vector<std::set<std::size_t>> before(kernels.size());
+    for (std::size_t k = 0; k < kernels.size(); ++k) {
+      const auto follow = [&](const auto& self, int v) -> void {
+        for (std::size_t writer : writers[at(v)])
+          if (writer != k) before[k].insert(writer);
+        if (storage(v) == Storage::view || (storage(v) == Storage::none && is_view(value(v).op)))
+          self(self, value(v).in[0]);
+      };
+      for (int member : kernels[k].members)
+        for (int operand : value(member).in) follow(follow, operand);
+      for (const Result& result : kernels[k].results)
+        if (!is_member(kernels[k], result.value)) follow(follow, result.value);
+    }
+    return before;
+  }
+  static bool is_member(const FusedKernel& kernel, int v) {
+    return std::find(kernel.members.begin(), kernel.members.end(), v) != kernel.members.end();
+  }
+
+  // Joins kernels over the same rows that read the same memory.
+  void join() {
+    if (!limits_.fuse) return;
+    auto& kernels = fusion_.kernels;
+    auto before = predecessors();
+    const auto reaches = [&](std::size_t from, std::size_t to) {
+      std::vector<bool> seen(kernels.size());
+      const auto walk = [&](const auto& self, std::size_t k) -> bool {
+        if (k == from) return true;
+        if (seen[k]) return false;
+        seen[k] = true;
+        return std::any_of(before[k].begin(), before[k].end(), [&](std::size_t p) { return self(self, p); });
+      };
+      return walk(walk, to);
+    };
+    std::vector<bool> gone(kernels.size());
+    for (std::size_t a = 0; a < kernels.size(); ++a)
+      for (std::size_t b = a + 1; b < kernels.size(); ++b) {
+        if (gone[a] || gone[b] || !joins(kernels[a], kernels[b]) || reaches(a, b) || reaches(b, a)) continue;
+        FusedKernel &to = kernels[a], &from = kernels[b];
+        for (int axis = 0; axis < to.domain.rank(); ++axis)
+          to.domain[axis] = std::max(to.domain[axis], from.domain[axis]);
+        for (std::size_t axis = 0; axis < to.row.size(); ++axis) to.row[axis] = std::max(to.row[axis], from.row[axis]);
+        to.results.insert(to.results.end(), from.results.begin(), from.results.end());
+        for (int member : from.members)
+          if (!is_member(to, member)) to.members.push_back(member);
+        gone[b] = true, from.members.clear(), from.results.clear();
+        before = predecessors();
+      }
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < kernels.size(); ++k)
+      if (!gone[k]) {
+        if (kept != k) kernels[kept] = std::move(kernels[k]);
+        ++kept;
+      }
+    kernels.resize(kept);
+  }
+  bool joins(const FusedKernel& a, const FusedKernel& b) {
+    if (!a.anchors.empty() || !b.anchors.empty() || a.single || b.single || a.whole != b.whole) return false;
+    if (a.domain.rank() != b.domain.rank() || a.domain.size() == 0 || b.domain.size() == 0) return false;
+    if (a.members.size() + b.members.size() > limits_.members || a.results.size() + b.results.size() > 8) return false;
+    for (int axis = 0; axis < a.domain.rank(); ++axis)
+      if (a.domain[axis] != b.domain[axis] && !(a.whole >> axis & 1u)) return false;
+    // They read something of at least the size of what they write.
+    const auto reads = [&](const FusedKernel& kernel) {
+      std::set<int> reads;
+      const auto add = [&](int v) {
+        while (is_view(value(v).op)) v = value(v).in[0];
+        if (!is_member(kernel, v) && value(v).extents.size() >= kernel.domain.size() && !value(v).is_number())
+          reads.insert(v);
+      };
+      for (int member : kernel.members)
+        for (int operand : value(member).in) add(operand);
+      return reads;
+    };
+    const std::set<int> of_a = reads(a), of_b = reads(b);
+    return std::any_of(of_a.begin(), of_a.end(), [&](int v) { return of_b.contains(v); });
+  }
+
+  void order() {
+    auto& kernels = fusion_.kernels;
+    const auto before = predecessors();
+    std::vector<FusedKernel> ordered;
+    std::vector<bool> done(kernels.size());
+    std::vector<std::size_t> by_value(kernels.size());
+    for (std::size_t k = 0; k < kernels.size(); ++k) by_value[k] = k;
+    std::sort(by_value.begin(), by_value.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(kernels[a].results[0].value, a) < std::pair(kernels[b].results[0].value, b);
+    });
+    const auto place = [&](const auto& self, std::size_t k) -> void {
+      if (done[k]) return;
+      done[k] = true;
+      for (std::size_t earlier : before[k]) self(self, earlier);
+      std::sort(kernels[k].members.begin(), kernels[k].members.end());
+      ordered.push_back(std::move(kernels[k]));
+    };
+    for (std::size_t k : by_value) place(place, k);
+    kernels = std::move(ordered);
+  }
+
+  void collect_reads(FusedKernel& kernel) {
+    std::set<std::pair<int, std::string>> seen;
+    const auto walk = [&](const auto& self, int v, const Use& use) -> void {
+      if (value(v).is_number()) return;
+      std::string key;
+      for (const AxisUse& axis : use)
+        key += fmt::format("{},{},{},{},{},{};", axis.axis, axis.extent, axis.start, axis.step, axis.group, axis.chunk);
+      if (!seen.emplace(v, key).second) return;
+      if (is_read(program_, fusion_, kernel, v)) {
+        kernel.reads.emplace_back(v, use);
+        return;
+      }
+      const Value& x = value(v);
+      if (x.in.empty() || x.op == TensorOp::broadcast) kernel.made.push_back(use);
+      if (x.op == TensorOp::iota && use[at(x.axis())].axis >= 0) kernel.fixed |= 1u << use[at(x.axis())].axis;
+      for (std::size_t i = 0; i < x.in.size(); ++i) {
+        if (x.op == TensorOp::gather && i == 0) {
+          Use table = operand_use(program_, v, use, 0);
+          kernel.reads.emplace_back(x.in[0], std::move(table));
+        } else {
+          self(self, x.in[i], operand_use(program_, v, use, i));
+        }
+      }
+    };
+    for (const Result& result : kernel.results) {
+      walk(walk, result.value, whole_domain(value(result.value).extents));
+    }
+  }
+
+  const TensorProgram& program_;
+  const FusionLimits& limits_;
+  Fusion fusion_;
+  std::vector<std::vector<Demand>> demands_;
+  std::vector<std::string> forced_;
+  std::vector<int> users_;
+  std::vector<bool> heavy_;      // has it a product or whole rows, which should not be computed twice?
+  std::vector<bool> view_;       // is it a view that a reshape is made of?
+  std::vector<bool> has_rows_;   // does it depend on whole rows?
+  std::vector<bool> completes_;  // can a kernel compute it from a product, element by element?
+  std::set<int> parts_;
+};
+
+}  // namespace
+
+Fusion fuse(const TensorProgram& program, const FusionLimits& limits) { return Fuser(program, limits).fuse(); }
+
+}  // namespace tessera::internal

@@ -1,0 +1,165 @@
+// The tiles of fused kernels.
+#include <algorithm>
+
+#include "jit/launch/attention_tiles.hpp"
+#include "tensors/kernel_writer.hpp"
+
+namespace tessera::internal {
+namespace {
+
+struct Accessed {
+  Placement place;
+  Use use;
+};
+
+std::vector<Accessed> accesses(const TensorProgram& program, const Fusion& fusion, const FusedKernel& kernel) {
+  std::vector<Accessed> all;
+  for (const auto& [v, use] : kernel.reads)
+    all.push_back({used_part(placement_of(program, fusion, v), use), normalized(kernel, use)});
+  for (const Use& use : kernel.made) {
+    Extents extents = Extents::of_rank(static_cast<int>(use.size()));
+    for (std::size_t axis = 0; axis < use.size(); ++axis) extents[static_cast<int>(axis)] = use[axis].extent;
+    all.push_back({dense_placement(-1, extents), normalized(kernel, use)});
+  }
+  for (const Result& result : kernel.results) {
+    const Extents& extents = program.values[static_cast<std::size_t>(result.value)].extents;
+    Placement place = placement_of(program, fusion, result.stored);
+    if (result.part < 0) place = dense_placement(place.base, extents);
+    place.extents = extents;
+    all.push_back({place, normalized(kernel, whole_domain(extents))});
+  }
+  return all;
+}
+
+// Can an axis of the domain be merged into the next one? Each access has all of both, one after the other in memory, or
+// is broadcast along both.
+bool merges(const std::vector<Accessed>& all, const Extents& domain, int axis) {
+  if (domain[axis] <= 1) return true;
+  return std::all_of(all.begin(), all.end(), [&](const Accessed& access) {
+    int outer = -1, inner = -1;
+    for (std::size_t i = 0; i < access.use.size(); ++i) {
+      if (access.use[i].axis == axis) outer = static_cast<int>(i);
+      if (access.use[i].axis == axis + 1) inner = static_cast<int>(i);
+    }
+    if (outer < 0 && inner < 0) return true;
+    if (outer < 0 || inner != outer + 1) {
+      // Broadcast along the outer one: then it must be along the inner one, too.
+      return outer < 0 && access.place.extents[inner] == 1 && domain[axis + 1] > 1;
+    }
+    const AxisUse &of_outer = access.use[static_cast<std::size_t>(outer)],
+                  &of_inner = access.use[static_cast<std::size_t>(inner)];
+    if (of_outer.group != 1 || of_inner.group != 1 || of_outer.chunk || of_inner.chunk) return false;
+    const std::int64_t m = access.place.extents[outer], n = access.place.extents[inner];
+    if (m == 1 && n == 1) return domain[axis + 1] > 1;
+    if (m != domain[axis] || n != domain[axis + 1]) return false;
+    return n == 1 || access.place.strides[static_cast<std::size_t>(outer)] ==
+                         n * access.place.strides[static_cast<std::size_t>(inner)];
+  });
+}
+
+void merge_axes(Tiling& tiling, std::vector<Accessed>& all, const FusedKernel& kernel) {
+  int rows = -1, columns = -1;
+  if (!kernel.anchors.empty()) {
+    rows = kernel.anchor_use[kernel.anchor_use.size() - 2].axis, columns = kernel.anchor_use.back().axis;
+  }
+  const unsigned kept = kernel.whole | kernel.single | kernel.fixed;
+  for (int axis = 0; axis + 1 < tiling.domain.rank(); ++axis) {
+    if ((kept >> axis & 1u) || (kept >> (axis + 1) & 1u) || axis == rows || axis == columns || axis + 1 == columns)
+      continue;
+    if (!merges(all, tiling.domain, axis)) continue;
+    tiling.merged |= 1u << axis;
+    tiling.domain[axis + 1] *= tiling.domain[axis];
+    tiling.domain[axis] = 1;
+    for (Accessed& access : all)
+      for (std::size_t i = 0; i + 1 < access.use.size(); ++i) {
+        if (access.use[i].axis != axis) continue;
+        const int here = static_cast<int>(i);
+        if (access.place.extents[here] > 1 && access.place.extents[here + 1] == 1)
+          access.place.strides[i + 1] = access.place.strides[i];
+        access.place.extents[here + 1] *= access.place.extents[here];
+        access.place.extents[here] = 1;
+      }
+  }
+}
+
+}  // namespace
+
+Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const FusedKernel& kernel,
+                     const MatmulTarget& target) {
+  const auto value = [&](int v) -> const Value& { return program.values[static_cast<std::size_t>(v)]; };
+  Tiling tiling;
+  tiling.domain = kernel.domain;
+  std::vector<Accessed> all = accesses(program, fusion, kernel);
+  const bool is_attention = !kernel.anchors.empty() && value(kernel.anchors[0]).op == TensorOp::attention;
+  if (!is_attention) merge_axes(tiling, all, kernel);
+  tiling.tile.fill(1);
+  const auto tile = [&](int axis) -> int& { return tiling.tile[static_cast<std::size_t>(axis)]; };
+  const bool is_gpu = target.gpu.has_value();
+
+  if (is_attention) {
+    const Value& x = value(kernel.anchors[0]);
+    const Extents &q = value(x.in[0]).extents, &k = value(x.in[1]).extents;
+    const std::int64_t keys = k[k.rank() - 2];
+    const AttentionTiles tiles =
+        attention_tiles({.operands = value(x.in[0]).type,
+                         .head_width = static_cast<int>(std::max(q[q.rank() - 1], x.extents[x.extents.rank() - 1])),
+                         .seen = x.attr[0] != 0 ? (keys + 1) / 2 : keys},
+                        is_gpu, target.has_wgmma());
+    tile(kernel.anchor_use[kernel.anchor_use.size() - 2].axis) = tiles.queries;
+    tiling.inner = keys == 1 ? 1 : tiles.keys, tiling.occupancy = tiles.blocks;
+    return tiling;
+  }
+  if (!kernel.anchors.empty()) {
+    const Value& x = value(kernel.anchors[0]);
+    const int rows = kernel.anchor_use[kernel.anchor_use.size() - 2].axis, columns = kernel.anchor_use.back().axis;
+    const Value &a = value(x.in[0]), &b = value(x.in[1]);
+    MatmulShape shape{.m = tiling.domain[rows], .n = tiling.domain[columns], .k = a.extents[a.extents.rank() - 1]};
+    const auto reads = [&](int v) { return is_read(program, fusion, kernel, v); };
+    shape.computes_x = !reads(x.in[0]), shape.computes_w = !reads(x.in[1]);
+    if (!shape.computes_w) {
+      const Placement place = placement_of(program, fusion, x.in[1]);
+      const auto rank = static_cast<std::size_t>(b.extents.rank());
+      shape.nk = place.strides[rank - 2] == 1 && place.strides[rank - 1] != 1;
+    }
+    MatmulFamily family = MatmulFamily::plain;
+    for (int member : kernel.members)
+      if (value(member).op == TensorOp::map || value(member).element_op == Op::exp ||
+          value(member).element_op == Op::tanh)
+        family = MatmulFamily::activated;
+    for (const auto& [v, use] : kernel.reads) {
+      const bool is_inner =
+          std::any_of(use.begin(), use.end(), [](const AxisUse& axis) { return axis.axis == AxisUse::inner; });
+      if (!is_inner && value(v).extents.size() >= kernel.domain.size()) family = MatmulFamily::residual;
+    }
+    const ElementType operands = x.attr[0] != 0 ? ElementType::tf32 : a.type;
+    const MatmulTiles tiles = choose(family, shape, operands, target);
+    tile(rows) = tiles.m, tile(columns) = tiles.n, tiling.inner = shape.k == 1 ? 1 : tiles.k;
+    // Accumulators of two products take the registers of one with twice the columns.
+    if (kernel.anchors.size() > 1) tile(columns) = std::max(tiles.n / 2, std::min(tiles.n, 16));
+    return tiling;
+  }
+  // Rows, as many as have some thousand elements in all; or elements along the last axes.
+  std::int64_t row = 1;
+  for (std::int64_t elements : kernel.row) row *= std::max<std::int64_t>(elements, 1);
+  row = std::max(row, kernel.hidden_row);
+  for (const auto& [v, use] : kernel.reads)
+    for (const AxisUse& along : use) row = std::max(row, along.chunk);
+  constexpr std::int64_t of_gpu = 2048, of_cpu = 8192, least_columns = 32;
+  std::int64_t budget = std::max<std::int64_t>((is_gpu ? of_gpu : of_cpu) / row, 1);
+  bool is_last = true;
+  for (int axis = tiling.domain.rank(); axis-- > 0;) {
+    if ((kernel.whole | kernel.single) >> axis & 1u) {
+      is_last = false;
+      continue;
+    }
+    if (tiling.domain[axis] <= 1) continue;
+    // Elements beside each other are read together, even if rows across them are long.
+    const std::int64_t wanted = is_last ? std::max(budget, least_columns) : budget;
+    tile(axis) = static_cast<int>(std::min(tiling.domain[axis], wanted));
+    budget = std::max<std::int64_t>(budget / tile(axis), 1);
+    is_last = false;
+  }
+  return tiling;
+}
+
+}  // namespace tessera::internal
