@@ -3,6 +3,7 @@
 #include "tessera/tessera.hpp"  // IWYU pragma: export
 
 #include "tessera/tensors/compile.hpp"    // IWYU pragma: export
+#include "tessera/tensors/forms.hpp"      // IWYU pragma: export
 #include "tessera/tensors/functions.hpp"  // IWYU pragma: export
 #include "tessera/tensors/lazy.hpp"       // IWYU pragma: export
 
@@ -15,7 +16,9 @@ using internal::attention, internal::compile, internal::Compiled, internal::desc
 using internal::Lazy, internal::AttentionOptions, internal::MatmulPrecision;
 // Overloads for tensors of functions that tiles have, too.
 using internal::concat, internal::gather, internal::gelu, internal::gelu_tanh, internal::iota, internal::mean,
-    internal::sigmoid, internal::silu, internal::where;
+    internal::sigmoid, internal::silu, internal::where, internal::argmax, internal::argmin, internal::argsort,
+    internal::broadcast, internal::cast, internal::expand_dims, internal::flip, internal::full, internal::permute,
+    internal::reshape, internal::slice, internal::sort, internal::squeeze, internal::top_k, internal::transpose;
 #define UNARY(name, ...) using internal::name;
 #define BINARY(name, ...) using internal::name;
 #define TERNARY(name, ...) using internal::name;

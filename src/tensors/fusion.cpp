@@ -285,6 +285,7 @@ class Fuser {
   std::string cannot_inline(int v) {
     const Value& x = value(v);
     const auto& demands = demands_[at(v)];
+    if (x.extents.rank() == 0) return "";  // computed from numbers alone
     if (x.op == TensorOp::iota || x.op == TensorOp::broadcast) return "";
     if (is_view(x.op)) {
       int source = v;

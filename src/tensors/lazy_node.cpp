@@ -14,8 +14,10 @@ thread_local std::string_view outer_name;
 
 template <class... Args>
 [[noreturn]] void fail(Location location, std::string_view op, fmt::format_string<Args...> format, Args&&... args) {
-  throw Error(
-      fmt::format("{}:{}: {}: {}", location.file, location.line, op, fmt::format(format, std::forward<Args>(args)...)));
+  const std::string called =
+      outer_name.empty() || outer_name == op ? std::string(op) : fmt::format("{}: {}", outer_name, op);
+  throw Error(fmt::format("{}:{}: {}: {}", location.file, location.line, called,
+                          fmt::format(format, std::forward<Args>(args)...)));
 }
 
 // "f32 [4,8] (made at a.cpp:12)".
@@ -210,6 +212,14 @@ LazyRef lazy_broadcast(LazyRef x, std::span<const std::int64_t> extents, Locatio
   return node;
 }
 
+LazyRef lazy_full(const Device& device, ElementType type, Number number, std::span<const std::int64_t> extents,
+                  Location location) {
+  check_extents(extents, "full", location);
+  auto node = make(TensorOp::broadcast, "full", type, {lazy_literal(type, number, location)}, location);
+  node->extents = Extents(extents), node->device = device;
+  return node;
+}
+
 LazyRef lazy_reshape(LazyRef x, std::span<const std::int64_t> extents, Location location) {
   Extents result(extents.first(std::min<std::size_t>(extents.size(), max_rank)));
   std::int64_t known = 1;
@@ -221,6 +231,8 @@ LazyRef lazy_reshape(LazyRef x, std::span<const std::int64_t> extents, Location 
       known *= result[axis];
   }
   if (open >= 0) result[open] = known > 0 ? x->extents.size() / known : 0;
+  if (std::count(extents.begin(), extents.end(), -1) > 1)
+    fail(location, "reshape", "several extents of -1; one may be left to be computed");
   check_extents(result, "reshape", location);
   if (result.size() != x->extents.size() || (open >= 0 && known == 0))
     fail(location, "reshape", "{} has {} elements, and {} has not; the numbers of elements must be equal", text_of(x),

@@ -73,6 +73,22 @@ std::int64_t operations_of(const TensorProgram& program, int member) {
 
 std::int64_t bytes_of(ElementType type) { return info(type).bytes; }
 
+// The roofline: the bytes at the memory's speed, or the operations at that of their units, and the launch.
+double predicted_us(const TensorProgram& program, const FusedKernel& kernel, const PlannedKernel& planned,
+                    const MatmulTarget& target) {
+  const MachineModel& machine = *target.machine;
+  double macs = 128;  // a cycle, of a multiprocessor's f32 units
+  if (!kernel.anchors.empty()) {
+    const Value& anchor = program.values[static_cast<std::size_t>(kernel.anchors[0])];
+    const ElementType operands = program.values[static_cast<std::size_t>(anchor.in[0])].type;
+    const bool is_tf32 = anchor.op == TensorOp::matmul && anchor.attr[0] != 0;
+    if (is_tf32 || has_wgmma(operands)) macs = machine.macs * 2 / static_cast<double>(bytes_of(operands));
+  }
+  const double compute = static_cast<double>(planned.operations) / 2 / (macs * target.multiprocessors);
+  const double memory = static_cast<double>(planned.bytes) / machine.memory_bandwidth;
+  return (machine.launch_overhead + std::max(compute, memory)) / machine.clock * 1e3;
+}
+
 }  // namespace
 
 TensorPlan::TensorPlan(const TensorProgram& program, const MatmulTarget& target, bool fuse)
@@ -103,7 +119,7 @@ TensorPlan::TensorPlan(const TensorProgram& program, const MatmulTarget& target,
         planned.bytes += x.extents.size() * bytes_of(x.type);
       }
       for (int member : kernel.members) planned.operations += operations_of(program_, member);
-      planned.is_product = !kernel.anchors.empty();
+      if (target.gpu) planned.predicted_us = predicted_us(program_, kernel, planned, target);
     }
     kernels_.push_back(std::move(planned));
   }

@@ -15,7 +15,7 @@ struct PlannedKernel {
   Tiling tiling;
   std::vector<std::string_view> steps;  ///< what it computes, in the author's words
   std::int64_t bytes = 0, operations = 0;
-  bool is_product = false;  ///< are most of the operations those of mma?
+  double predicted_us = 0;  ///< on a GPU, by bytes, operations and the cost of a launch
 };
 
 /// An intermediate result in the memory of a run, or a result.

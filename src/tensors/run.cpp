@@ -156,8 +156,8 @@ std::string explain_lazy(const std::vector<LazyRef>& values) {
   stream.synchronize();
   std::size_t launch = 0;
   double total = 0;
-  text +=
-      fmt::format("{:>4} {:>12} {:>12} {:>10} {:>8} {:>8}  {}\n", "", "MB", "GFLOP", "us", "GB/s", "GFLOP/s", "kernel");
+  text += fmt::format("{:>4} {:>12} {:>12} {:>12} {:>10} {:>8} {:>8}  {}\n", "", "MB", "GFLOP", "predicted us", "us",
+                      "GB/s", "GFLOP/s", "kernel");
   for (const PlannedKernel& kernel : prepared.plan->kernels()) {
     if (!kernel.executable) continue;
     constexpr int rounds = 7;
@@ -170,12 +170,13 @@ std::string explain_lazy(const std::vector<LazyRef>& values) {
     std::sort(times.begin(), times.end());
     const double us = std::max(times[rounds / 2], 1e-3);
     total += us;
-    text += fmt::format("{:4} {:12.3f} {:12.4f} {:10.1f} {:8.0f} {:8.0f}  {}\n", ++launch,
-                        static_cast<double>(kernel.bytes) * 1e-6, static_cast<double>(kernel.operations) * 1e-9, us,
-                        static_cast<double>(kernel.bytes) / us * 1e-3,
+    const std::string predicted = kernel.predicted_us > 0 ? fmt::format("{:.1f}", kernel.predicted_us) : "-";
+    text += fmt::format("{:4} {:12.3f} {:12.4f} {:>12} {:10.1f} {:8.0f} {:8.0f}  {}\n", ++launch,
+                        static_cast<double>(kernel.bytes) * 1e-6, static_cast<double>(kernel.operations) * 1e-9,
+                        predicted, us, static_cast<double>(kernel.bytes) / us * 1e-3,
                         static_cast<double>(kernel.operations) / us * 1e-3, kernel.executable->name());
   }
-  return text + fmt::format("{:4} {:>12} {:>12} {:10.1f}\n", "all", "", "", total);
+  return text + fmt::format("{:>4} {:>12} {:>12} {:>12} {:10.1f}\n", "all", "", "", "", total);
 }
 
 }  // namespace tessera::internal

@@ -82,6 +82,18 @@ void merge_axes(Tiling& tiling, std::vector<Accessed>& all, const FusedKernel& k
   }
 }
 
+// The axes of the domain along which elements of a result or of a large operand lie beside each other in memory.
+unsigned axes_beside(const std::vector<Accessed>& all, const Extents& domain) {
+  unsigned axes = 0;
+  for (const Accessed& access : all) {
+    if (access.place.extents.size() * 4 < domain.size()) continue;
+    for (std::size_t i = 0; i < access.use.size(); ++i)
+      if (access.use[i].axis >= 0 && access.place.strides[i] == 1 && access.place.extents[static_cast<int>(i)] > 1)
+        axes |= 1u << access.use[i].axis;
+  }
+  return axes;
+}
+
 }  // namespace
 
 Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const FusedKernel& kernel,
@@ -138,7 +150,7 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
     if (kernel.anchors.size() > 1) tile(columns) = std::max(tiles.n / 2, std::min(tiles.n, 16));
     return tiling;
   }
-  // Rows, as many as have some thousand elements in all; or elements along the last axes.
+  // Rows, as many as have some thousand elements in all; or elements, first those beside each other in memory.
   std::int64_t row = 1;
   for (std::int64_t elements : kernel.row) row *= std::max<std::int64_t>(elements, 1);
   row = std::max(row, kernel.hidden_row);
@@ -146,18 +158,20 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
     for (const AxisUse& along : use) row = std::max(row, along.chunk);
   constexpr std::int64_t of_gpu = 2048, of_cpu = 8192, least_columns = 32;
   std::int64_t budget = std::max<std::int64_t>((is_gpu ? of_gpu : of_cpu) / row, 1);
-  bool is_last = true;
-  for (int axis = tiling.domain.rank(); axis-- > 0;) {
-    if ((kernel.whole | kernel.single) >> axis & 1u) {
-      is_last = false;
-      continue;
+  const unsigned kept = kernel.whole | kernel.single, beside = axes_beside(all, tiling.domain);
+  const auto grow = [&](int axis, std::int64_t elements) {
+    tile(axis) = static_cast<int>(std::min(tiling.domain[axis], elements));
+  };
+  for (int axis = 0; axis < tiling.domain.rank(); ++axis)
+    if ((beside >> axis & 1u) && !(kept >> axis & 1u) && tiling.domain[axis] > 1) {
+      grow(axis, least_columns);
+      budget /= tile(axis);
     }
-    if (tiling.domain[axis] <= 1) continue;
-    // Elements beside each other are read together, even if rows across them are long.
-    const std::int64_t wanted = is_last ? std::max(budget, least_columns) : budget;
-    tile(axis) = static_cast<int>(std::min(tiling.domain[axis], wanted));
-    budget = std::max<std::int64_t>(budget / tile(axis), 1);
-    is_last = false;
+  for (int axis = tiling.domain.rank(); axis-- > 0 && budget > 1;) {
+    if ((kept >> axis & 1u) || tiling.domain[axis] <= 1) continue;
+    const int before = tile(axis);
+    grow(axis, before * budget);
+    budget /= std::max(tile(axis) / before, 1);
   }
   return tiling;
 }

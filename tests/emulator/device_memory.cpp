@@ -172,18 +172,24 @@ char* DeviceMemory::new_workspace(std::size_t bytes) {
 std::vector<Shadow> DeviceMemory::tensor_shadows(std::span<const int> early) const {
   std::vector<Shadow> shadows;
   for (const Buffer& buffer : buffers_) {
+    // Memory of two parameters, of which one may be read early, may be read early: the later owner counts.
+    const auto is_early = [&](std::size_t tensor) {
+      return std::ranges::find(early, static_cast<int>(tensor)) != early.end();
+    };
+    std::vector<std::size_t> tensors = buffer.tensors;
+    std::ranges::stable_partition(tensors, [&](std::size_t tensor) { return !is_early(tensor); });
     std::vector<Owner> owners;
-    for (const std::size_t tensor : buffer.tensors) {
+    for (const std::size_t tensor : tensors) {
       const Parameter& parameter = graph_.parameters[tensor];
       owners.push_back({.name = text_of(tensor, graph_),
                         .base = static_cast<const char*>(arguments_[tensor].data),
                         .initialized = parameter.access != Access::out,
                         .writable = parameter.access != Access::in,
-                        .early = std::ranges::find(early, static_cast<int>(tensor)) != early.end()});
+                        .early = is_early(tensor)});
     }
     std::vector<Shadow::Range> ranges;
     for (std::size_t owner = 0; owner < owners.size(); ++owner)
-      ranges = laid_over(ranges, bytes_of_tensor(buffer, buffer.tensors[owner]), owner);
+      ranges = laid_over(ranges, bytes_of_tensor(buffer, tensors[owner]), owner);
     auto range = ranges.begin();
     for (const auto& [first, end] : buffer.parts) {
       std::vector<Shadow::Range> inside;

@@ -3,7 +3,7 @@
 //   cuda, cuda:N   a GPU
 //   compiled       the CPU, while NVRTC compiles each kernel too (compiled_device.hpp)
 //   emulated       generated code on the CPU (emulated_device.hpp), if the tests were built with it
-// Ops, control, memory, sampling, model and programs run there: "[cpu],[model],[programs]". Tests of the host's side of
+// Ops, control, memory, tensors, sampling, model and programs run there: "[cpu],[tensors],[model],[programs]". Tests of the host's side of
 // a launch ([api], [jit]: addresses, threads, error messages) use Device::cpu().
 #pragma once
 #include <algorithm>

@@ -103,6 +103,15 @@ TEST_CASE("a transformer block is at most six kernels", "[tensors]") {
   CHECK(kernels_of(y) <= 6);
 }
 
+TEST_CASE("rows that two kernels use are computed once", "[tensors]") {
+  const auto x = random_tensor({20, 33}, 1), w = random_tensor({33, 10}, 2), v = random_tensor({33, 12}, 3);
+  const auto rows = softmax(x);
+  const auto first = matmul(rows, w), second = matmul(rows, v);
+  CHECK(wrong_with(1e-4, first, second) == "");
+  CHECK(kernels_of(first, second) == 3);
+  CHECK(kernels_of(first) == 1);  // a few rows are computed in each tile of a product
+}
+
 TEST_CASE("norms, softmax and statistics are one kernel each", "[tensors]") {
   const auto x = random_tensor({37, 130}, 1);
   const auto w = random_tensor({130}, 2), b = random_tensor({130}, 3);
@@ -132,11 +141,36 @@ TEST_CASE("norms, softmax and statistics are one kernel each", "[tensors]") {
 TEST_CASE("reductions of a whole tensor are done in parts", "[tensors]") {
   const auto x = random_tensor({1, 40000}, 1), y = random_tensor({2100, 7}, 2);
   CHECK(wrong_with(2e-2, tile(x).sum(1)) == "");
-  CHECK(kernels_of(tile(x).sum(1)) == 2);
+  CHECK(t::lazy_kernels({tile(x).sum(1).node()}, Arch::sm_90a).size() == 2);
   CHECK(wrong_with(1e-4, tile(x).max(1).max(0), tile(y).min(0)) == "");
   CHECK(wrong_with(1e-4, (tile(y) > 3.0f).any(0)) == "");
   CHECK(wrong_with(1e-4, (tile(y) > -9.0f).all(0).all(1)) == "");
   CHECK(wrong_with(1e-4, tile(y).abs().max(0)) == "");
+}
+
+TEST_CASE("reductions along several axes, and all", "[tensors]") {
+  const auto x = random_tensor({5, 6, 7}, 1);
+  CHECK(wrong_with(1e-4, sum(x), tile(x).max({0, 2}), mean(x, {1, 2}), tile(x).var()) == "");
+  const std::vector<f32> values = x.to_vector();
+  const double total = std::accumulate(values.begin(), values.end(), 0.0);
+  CHECK(std::abs(mean(x).run().to_vector()[0] - total / 210) < 1e-6);
+  CHECK(argmin(x, 1).run().to_vector() == argmax(tile(x).neg(), 1).run().to_vector());
+  CHECK(wrong_with(1e-4, flip(x, 1),
+                   expand_dims(x, 1) + transpose(x).expand_dims(0).squeeze(0).transpose().reshape({5, 1, 6, 7})) == "");
+  const auto [most, at] = top_k(x, 2, 1);
+  const auto [least, least_at] = tile(x).top_k(2, 1, {.smallest = true});
+  CHECK(most.extents() == std::array<std::int64_t, 3>{5, 2, 7});
+  CHECK(wrong_with(1e-4, most, least) == "");
+  CHECK(wrong_with(1e-4, cumsum(x, 2), cast<f64>(x).cast<f32>()) == "");
+}
+
+TEST_CASE("numbers are computed in the kernels that use them", "[tensors]") {
+  const auto x = random_tensor({4}, 1);
+  const Lazy<f32, 0> two = scalar(2.0f), e = exp(two) + 1 / two;
+  CHECK(wrong_with(1e-4, tile(x) * e, tile(x) + e, tile(x) - e, maximum(x, e), fma(x, e, two * 3.0f)) == "");
+  const auto filled = full<f32>(test_device(), {2, 3}, 1.5);
+  CHECK(filled.run().to_vector() == std::vector<f32>(6, 1.5));
+  CHECK((filled * scalar(2.0f)).run().to_vector() == std::vector<f32>(6, 3));
 }
 
 TEST_CASE("attention of tensors", "[tensors]") {
@@ -157,10 +191,12 @@ TEST_CASE("attention of tensors", "[tensors]") {
   // ALiBi: a bias that falls with the distance, from a slope for each head.
   const auto slopes = random_tensor({4, 1, 1}, 4);
   const auto distance = (iota(test_device(), {37, 37}, 1) - iota(test_device(), {37, 37}, 0)).cast<f32>();
-  one(attention(q, k, v, Lazy<pred, 0>(), slopes * distance.reshape({1, 37, 37}), {.causal = true}));
+  one(attention(q, k, v, slopes * distance.reshape({1, 37, 37}), {.causal = true}));
   // No query of the first rows sees a key.
   const auto seen = iota(test_device(), {37, 37}, 0) > 3;
-  one(attention(q, k, v, seen, Lazy<f32, 0>()));
+  one(attention(q, k, v, seen));
+  one(tile(q).attention(k, v, seen, {.causal = true}));
+  one(attention(q, k, v, seen, slopes));
   one(tile(q).attention(k, v) * 2.0f);
 }
 
@@ -223,6 +259,20 @@ TEST_CASE("compiled functions take other extents, numbers and tensors", "[tensor
   stream.synchronize();
   CHECK(std::get<0>(results).to_vector() == std::vector<f32>(16, 3));
   CHECK(launches.launches().size() == 1);
+  // An optimizer's step, over its own operands.
+  const auto step = compile([](Lazy<f32, 2> w, Lazy<f32, 2> m, Lazy<f32, 2> g, Lazy<f32, 0> rate) {
+    const auto next = m * 0.9f + g;
+    return std::tuple(w - next * rate, next);
+  });
+  const auto weight = random_tensor({3, 5}, 7), moment = random_tensor({3, 5}, 8), gradient = random_tensor({3, 5}, 9);
+  const auto [expected_weight, expected_moment] = step(weight, moment, gradient, 0.5f);
+  step.into(std::tuple(weight, moment), weight, moment, gradient, 0.5f);
+  CHECK(weight.to_vector() == expected_weight.to_vector());
+  CHECK(moment.to_vector() == expected_moment.to_vector());
+  const auto times = compile([](Lazy<f32, 2> x, Lazy<i32, 0> n) { return x * n.cast<f32>(); });
+  CHECK(says(error_of([&] { times(a, 5000000000); }), {"test_tensors.cpp", "5000000000", "i32"}));
+  const auto sums = compile([=](Lazy<f32, 2> x) { return x + weight; });
+  CHECK(says(error_of([&] { sums(a); }), {"test_tensors.cpp", "add", "f32 [4,4]", "f32 [3,5]"}));
 }
 
 TEST_CASE("tensors without elements, and of one element", "[tensors]") {
@@ -277,6 +327,9 @@ TEST_CASE("mistakes with tensors are told with their places", "[tensors]") {
   CHECK(says(error_of([&] { tile(x).slice(0, 60, 5); }), {"slice", "5 elements from 60", "axis 0"}));
   CHECK(says(error_of([&] { Lazy<f32, 2>().run(); }), {"empty Lazy"}));
   CHECK(says(error_of([&] { tile(x).permute({0, 0}); }), {"permute", "named twice"}));
+  CHECK(says(error_of([&] { tile(x).reshape({-1, -1}); }), {"reshape", "several extents of -1"}));
+  CHECK(says(error_of([&] { softmax(x, 7); }), {"softmax: max", "no axis 7"}));
+  CHECK(says(error_of([&] { top_k(x, 3, 2); }), {"top_k", "no axis 2"}));
   CHECK(says(error_of([&] { concat(0, x, w); }), {"concat", "does not continue"}));
   CHECK(says(error_of([&] { tile(x).squeeze(0); }), {"squeeze", "axis 0", "[64,48]"}));
   CHECK(says(error_of([&] {

@@ -46,16 +46,56 @@ struct LazyResults<std::tuple<R...>> {
   }
 };
 
-// The argument of a parameter: a tensor of the same type and rank, or a number.
-template <class P>
-LazyRef argument_for(const Tensor<typename P::type, P::rank>& tensor) requires(P::rank > 0) {
-  return lazy_input(tensor.any(), Location::current());
-}
-template <class P>
-LazyRef argument_for(typename P::type number) requires(P::rank == 0) {
-  return lazy_scalar(element_type<typename P::type>, cell_of(number), Location::current());
+template <class P, class A>
+LazyRef argument_for(const A& a, Location location) {
+  if constexpr (P::rank == 0) {
+    using T = typename P::type;
+    static_assert(Literal<A>, "tessera: a parameter of rank 0 of a compiled function takes a number");
+    static_assert(!Literal<A> || std::is_floating_point_v<T> || std::integral<A>,
+                  "tessera: a parameter of an integer type takes an integer; convert the number first");
+    if constexpr (std::integral<T> && std::integral<A>)
+      if (!std::in_range<T>(a))
+        throw Error(std::string(location.file) + ":" + std::to_string(location.line) +
+                    ": a compiled function is given " + text_of(a) + " for a number of " +
+                    std::string(name(element_type<T>)));
+    return lazy_scalar(element_type<T>, cell_of(static_cast<T>(a)), location);
+  } else {
+    constexpr bool fits = std::is_same_v<A, Tensor<typename P::type, P::rank>>;
+    static_assert(fits,
+                  "tessera: a parameter Lazy<T, R> of a compiled function takes a Tensor<T, R>; run() an expression");
+    if constexpr (fits) return lazy_input(a.any(), location);
+    return nullptr;
+  }
 }
 
+// Copies results into tensors, in their order.
+template <class T, int R>
+void copy_results(const Tensor<T, R>& to, const Tensor<T, R>& from, const Stream& stream) {
+  to.copy_from(from, stream);
+}
+template <class... T, int... R>
+void copy_results(const std::tuple<Tensor<T, R>...>& to, const std::tuple<Tensor<T, R>...>& from,
+                  const Stream& stream) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) { (std::get<I>(to).copy_from(std::get<I>(from), stream), ...); }
+  (std::index_sequence_for<Tensor<T, R>...>());
+}
+template <class T, int R>
+const Device& device_of_results(const Tensor<T, R>& tensor) {
+  return tensor.device();
+}
+template <class T, int R, class... More>
+const Device& device_of_results(const std::tuple<Tensor<T, R>, More...>& tensors) {
+  return std::get<0>(tensors).device();
+}
+
+template <class F>
+concept has_one_call = requires {
+  &F::operator();
+};
+template <class Parameters>
+inline constexpr bool all_lazy = false;
+template <class... P>
+inline constexpr bool all_lazy<std::tuple<P...>> = (Traits<P>::is_lazy && ...);
 template <class F>
 struct LazySignature : LazySignature<decltype(&F::operator())> {};
 template <class C, class R, class... P>
@@ -82,8 +122,8 @@ class Compiled<R, std::tuple<P...>> {
  public:
   using Tensors = typename detail::LazyResults<R>::Tensors;
   template <class F>
-  explicit Compiled(F function)
-      : function_([function = std::move(function)](std::span<const LazyRef> arguments) {
+  Compiled(F function, Location location)
+      : location_(location), function_([function = std::move(function)](std::span<const LazyRef> arguments) {
           return [&]<std::size_t... I>(std::index_sequence<I...>) {
             return detail::LazyResults<R>::nodes(function(P(arguments[I])...));
           }
@@ -99,6 +139,13 @@ class Compiled<R, std::tuple<P...>> {
   Tensors on(const Stream& stream, const A&... a) const {
     return detail::LazyResults<R>::tensors(function_.run(nodes(a...), &stream));
   }
+  /// Computes into tensors of yours, a std::tuple of them if there are several results, which may be arguments, too:
+  /// all arguments are read as if before any result is written.
+  template <class... A>
+  void into(const Tensors& results, const A&... a) const {
+    const Stream stream = detail::device_of_results(results).stream();
+    detail::copy_results(results, on(stream, a...), stream);
+  }
   template <class... A>
   CompiledSequence<Tensors> sequence(const A&... a) const {
     LazySequence made = function_.sequence(nodes(a...));
@@ -111,11 +158,15 @@ class Compiled<R, std::tuple<P...>> {
 
  private:
   template <class... A>
-  static std::array<LazyRef, sizeof...(P)> nodes(const A&... a) {
+  std::array<LazyRef, sizeof...(P)> nodes(const A&... a) const {
     static_assert(sizeof...(A) == sizeof...(P),
                   "tessera: a compiled function takes as many arguments as it has parameters");
-    return {detail::argument_for<P>(a)...};
+    if constexpr (sizeof...(A) == sizeof...(P))
+      return {detail::argument_for<P>(a, location_)...};
+    else
+      return {};
   }
+  Location location_;
   LazyFunction function_;
 };
 
@@ -128,9 +179,16 @@ class Compiled<R, std::tuple<P...>> {
 /// tensors as they are, numbers as part of the kernels' text. A parameter of rank 0, Lazy<f32, 0>, is a number that may
 /// differ from call to call.
 template <class F>
-auto compile(F f) {
-  using Signature = detail::LazySignature<F>;
-  return Compiled<typename Signature::Result, typename Signature::Parameters>(std::move(f));
+auto compile(F f, Location location = Location::current()) {
+  static_assert(detail::has_one_call<F>,
+                "tessera: compile takes a lambda whose parameters have types, Lazy<T, R>: [](Lazy<f32, 2> x) { ... }");
+  if constexpr (detail::has_one_call<F>) {
+    using Signature = detail::LazySignature<F>;
+    constexpr bool are_lazy = detail::all_lazy<typename Signature::Parameters>;
+    static_assert(are_lazy, "tessera: the parameters of the function given to compile are of type Lazy<T, R>");
+    if constexpr (are_lazy)
+      return Compiled<typename Signature::Result, typename Signature::Parameters>(std::move(f), location);
+  }
 }
 
 }  // namespace internal

@@ -2,6 +2,7 @@
 #pragma once
 #include <tuple>
 
+#include "tessera/tensors/forms.hpp"
 #include "tessera/tensors/lazy.hpp"
 
 namespace tessera {
@@ -56,7 +57,9 @@ Lazy<T, R> rounded(const Lazy<C, R>& x, Location location) {
 /// map(f, x, y, ...): an elementwise function of the language of kernels, without captures, of tensors that broadcast.
 template <class F, LazyOperand... A>
 requires detail::any_lazily<A...>
-auto map(const F& function, const A&... a) { return detail::lazy_mapped("map", Location::current(), function, a...); }
+auto map(const F& function, const A&... a) {
+  return detail::lazy_mapped("map", detail::place_of(a...), function, a...);
+}
 template <class T, int R>
 template <class F>
 Lazy<T, R> Lazy<T, R>::map(const F& function, std::string_view name, Location location) const {
@@ -94,6 +97,14 @@ auto where(const C& condition, const A& a, const B& b, Location location = Locat
   using T = detail::lazy_element<A, B>;
   static_assert(std::is_same_v<typename detail::Traits<C>::type, pred>,
                 "tessera: where takes a condition of pred first");
+  constexpr auto fits = []<class X>() {
+    if constexpr (Lazily<X>)
+      return std::is_same_v<typename detail::Traits<X>::type, T>;
+    else
+      return true;
+  };
+  static_assert(fits.template operator()<A>() && fits.template operator()<B>(),
+                "tessera: tensors of different element types; cast<...>() one of them first");
   constexpr int rank = std::max({detail::lazy_rank<C>(), detail::lazy_rank<A>(), detail::lazy_rank<B>()});
   return Lazy<T, rank>(lazy_select(detail::lazy_ref<pred>(condition, location), detail::lazy_ref<T>(a, location),
                                    detail::lazy_ref<T>(b, location), location));
@@ -107,7 +118,7 @@ auto concat(int axis, const First& first, const More&... more) {
                 "tessera: tensors of different element types; cast<...>() one of them first");
   static_assert(((detail::Traits<First>::rank == detail::Traits<More>::rank) && ...),
                 "tessera: concat takes tensors of one rank");
-  const Location location = Location::current();
+  const Location location = detail::place_of(first);
   return Lazy<T, detail::Traits<First>::rank>(
       lazy_concat({detail::lazy_ref<T>(first, location), detail::lazy_ref<T>(more, location)...}, axis, location));
 }
@@ -181,30 +192,51 @@ auto log_softmax(const A& x, int axis = -1, Location location = Location::curren
   const auto centered = xs - max(xs, axis, location);
   return detail::rounded<T>(centered - log(sum(exp(centered, location), axis, location), location), location);
 }
-/// The mean along the axis, which stays with extent 1.
-template <Lazily A>
-auto mean(const A& x, int axis, Location location = Location::current()) {
+namespace detail {
+template <class A>
+auto lazy_mean(const A& x, std::span<const int> axes, Location location) {
   const NamedOps named("mean");
-  using T = typename detail::Traits<A>::type;
-  detail::check_real<T>();
-  const auto xs = detail::computing(x, location);
-  const auto total = sum(xs, axis, location);
-  return detail::rounded<T>(total / static_cast<double>(xs.extent(axis)), location);
+  using T = typename Traits<A>::type;
+  check_real<T>();
+  const auto xs = computing(x, location);
+  const auto total = lazy_reduced<Op::sum>(xs, axes, location);
+  const std::int64_t results = std::max<std::int64_t>(total.node()->extents.size(), 1);
+  return rounded<T>(total / static_cast<double>(xs.node()->extents.size() / results), location);
 }
-/// The mean squared distance from the mean along the axis (that of a population).
-template <Lazily A>
-auto var(const A& x, int axis, Location location = Location::current()) {
+template <class A>
+auto lazy_var(const A& x, std::span<const int> axes, Location location) {
   const NamedOps named("var");
-  using T = typename detail::Traits<A>::type;
-  detail::check_real<T>();
-  const auto xs = detail::computing(x, location);
-  const auto centered = xs - mean(xs, axis, location);
-  return detail::rounded<T>(mean(centered * centered, axis, location), location);
+  using T = typename Traits<A>::type;
+  check_real<T>();
+  const auto xs = computing(x, location);
+  const auto centered = xs - lazy_mean(xs, axes, location);
+  return rounded<T>(lazy_mean(centered * centered, axes, location), location);
 }
-/// (x - mean) / sqrt(var + eps) * weight + bias along the last axis.
-template <Lazily A, Lazily W, Lazily B>
-auto layer_norm(const A& x, const W& weight, const B& bias, double eps = 1e-5,
-                Location location = Location::current()) {
+}  // namespace detail
+
+/// mean: of the elements along the axis, along several, or of all; the axes stay, with extent 1. var: the mean squared
+/// distance from the mean (that of a population: divided by the number of elements).
+#define MOMENT(name)                                                                          \
+  template <Lazily A>                                                                         \
+  auto name(const A& x, int axis, Location location = Location::current()) {                  \
+    return detail::lazy_##name(x, std::span(&axis, 1), location);                             \
+  }                                                                                           \
+  template <Lazily A, std::size_t N>                                                          \
+  auto name(const A& x, const int(&axes)[N], Location location = Location::current()) {       \
+    return detail::lazy_##name(x, axes, location);                                            \
+  }                                                                                           \
+  template <Lazily A>                                                                         \
+  auto name(const A& x, Location location = Location::current()) {                            \
+    return detail::lazy_##name(x, detail::axes_of_rank<detail::Traits<A>::rank>(), location); \
+  }
+MOMENT(mean)
+MOMENT(var)
+#undef MOMENT
+
+    /// (x - mean) / sqrt(var + eps) * weight + bias along the last axis.
+    template <Lazily A, Lazily W, Lazily B>
+    auto layer_norm(const A& x, const W& weight, const B& bias, double eps = 1e-5,
+                    Location location = Location::current()) {
   const NamedOps named("layer_norm");
   using T = typename detail::Traits<A>::type;
   detail::check_real<T>();
@@ -225,29 +257,50 @@ auto rms_norm(const A& x, const W& weight, double eps = 1e-5, Location location 
   return detail::rounded<T>(xs * scale * detail::computing(weight, location), location);
 }
 
-/// softmax(q k^T scale) v: q [..., heads, queries, d], k [..., key heads, keys, d], v [..., key heads, keys, e]; the
-/// key heads divide the heads. Scores are never stored.
+namespace detail {
+template <class A, class T>
+concept LazilyOf = Lazily<A> && std::is_same_v<typename Traits<A>::type, T>;
+
+template <class Q, class K, class V>
+auto lazy_attended(const Q& q, const K& k, const V& v, LazyRef mask, LazyRef bias, const AttentionOptions& options,
+                   Location location) {
+  using T = typename Traits<Q>::type;
+  constexpr int rank = Traits<Q>::rank;
+  static_assert(std::is_same_v<T, typename Traits<K>::type> && std::is_same_v<T, typename Traits<V>::type>,
+                "tessera: q, k and v have one element type; cast<...>() the others");
+  static_assert(std::is_same_v<T, f32> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>,
+                "tessera: attention takes tensors of f32, f16 or bf16");
+  static_assert(rank >= 3 && rank == Traits<K>::rank && rank == Traits<V>::rank,
+                "tessera: q, k and v have one rank, of 3 or more: [..., heads, tokens, width]");
+  return Lazy<T, rank>(lazy_attention(lazy_ref<T>(q, location), lazy_ref<T>(k, location), lazy_ref<T>(v, location),
+                                      std::move(mask), std::move(bias), options, location));
+}
+}  // namespace detail
+
+/// softmax(scale q k^T) v: q [..., heads, queries, d], k [..., key heads, keys, d], v [..., key heads, keys, e]; the
+/// key heads divide the heads. Scores are never stored. A query that sees no key gets 0.
 template <Lazily Q, Lazily K, Lazily V>
 auto attention(const Q& q, const K& k, const V& v, const AttentionOptions& options = {},
                Location location = Location::current()) {
-  return attention(q, k, v, Lazy<pred, 0>(), Lazy<f32, 0>(), options, location);
+  return detail::lazy_attended(q, k, v, nullptr, nullptr, options, location);
 }
-/// The same with a mask (pred: true where a query sees a key) and a bias (added to the scaled scores, in f32) that
-/// broadcast to [..., heads, queries, keys]. An empty one, Lazy<pred, 0>() or Lazy<f32, 0>(), is left out.
-template <Lazily Q, Lazily K, Lazily V, int M, int B>
-auto attention(const Q& q, const K& k, const V& v, const Lazy<pred, M>& mask, const Lazy<f32, B>& bias,
-               const AttentionOptions& options = {}, Location location = Location::current()) {
-  using T = typename detail::Traits<Q>::type;
-  constexpr int rank = detail::Traits<Q>::rank;
-  static_assert(
-      std::is_same_v<T, typename detail::Traits<K>::type> && std::is_same_v<T, typename detail::Traits<V>::type>,
-      "tessera: q, k and v have one element type; cast<...>() the others");
-  static_assert(std::is_same_v<T, f32> || std::is_same_v<T, f16> || std::is_same_v<T, bf16>,
-                "tessera: attention takes tensors of f32, f16 or bf16");
-  static_assert(rank >= 3 && rank == detail::Traits<K>::rank && rank == detail::Traits<V>::rank,
-                "tessera: q, k and v have one rank, of 3 or more: [..., heads, tokens, width]");
-  return Lazy<T, rank>(lazy_attention(detail::lazy_ref<T>(q, location), detail::lazy_ref<T>(k, location),
-                                      detail::lazy_ref<T>(v, location), mask.ref(), bias.ref(), options, location));
+/// The same with a mask (pred: true where a query sees a key), a bias (f32, added to the scores behind the soft cap),
+/// or both, which broadcast to [..., heads, queries, keys]. They are computed in the kernel, and may be any expression.
+template <Lazily Q, Lazily K, Lazily V, detail::LazilyOf<pred> M>
+auto attention(const Q& q, const K& k, const V& v, const M& mask, const AttentionOptions& options = {},
+               Location location = Location::current()) {
+  return detail::lazy_attended(q, k, v, detail::lazy_ref<pred>(mask, location), nullptr, options, location);
+}
+template <Lazily Q, Lazily K, Lazily V, detail::LazilyOf<f32> B>
+auto attention(const Q& q, const K& k, const V& v, const B& bias, const AttentionOptions& options = {},
+               Location location = Location::current()) {
+  return detail::lazy_attended(q, k, v, nullptr, detail::lazy_ref<f32>(bias, location), options, location);
+}
+template <Lazily Q, Lazily K, Lazily V, detail::LazilyOf<pred> M, detail::LazilyOf<f32> B>
+auto attention(const Q& q, const K& k, const V& v, const M& mask, const B& bias, const AttentionOptions& options = {},
+               Location location = Location::current()) {
+  return detail::lazy_attended(q, k, v, detail::lazy_ref<pred>(mask, location), detail::lazy_ref<f32>(bias, location),
+                               options, location);
 }
 
 /// Independent random numbers in (0, 1): element i is number i of the stream `key` (Philox 4x32-10), whatever is fused
@@ -291,6 +344,12 @@ auto Lazy<T, R>::attention(const K& k, const V& v, const AttentionOptions& optio
   return internal::attention(*this, k, v, options, location);
 }
 template <class T, int R>
+template <Lazily K, Lazily V, Lazily M>
+auto Lazy<T, R>::attention(const K& k, const V& v, const M& mask_or_bias, const AttentionOptions& options,
+                           Location location) const {
+  return internal::attention(*this, k, v, mask_or_bias, options, location);
+}
+template <class T, int R>
 template <Lazily W>
 auto Lazy<T, R>::rms_norm(const W& weight, double eps, Location location) const {
   return internal::rms_norm(*this, weight, eps, location);
@@ -305,8 +364,25 @@ auto Lazy<T, R>::layer_norm(const W& weight, const B& bias, double eps, Location
   Lazy<T, R> Lazy<T, R>::name(int axis, Location location) const { \
     return internal::name(*this, axis, location);                  \
   }
-ALONG_AXIS(softmax) ALONG_AXIS(log_softmax) ALONG_AXIS(mean) ALONG_AXIS(var)
+ALONG_AXIS(softmax)
+ALONG_AXIS(log_softmax)
 #undef ALONG_AXIS
+#define MOMENT(name)                                                          \
+  template <class T, int R>                                                   \
+  Lazy<T, R> Lazy<T, R>::name(int axis, Location location) const {            \
+    return internal::name(*this, axis, location);                             \
+  }                                                                           \
+  template <class T, int R>                                                   \
+  template <std::size_t N>                                                    \
+  Lazy<T, R> Lazy<T, R>::name(const int(&axes)[N], Location location) const { \
+    return internal::name(*this, axes, location);                             \
+  }                                                                           \
+  template <class T, int R>                                                   \
+  Lazy<T, R> Lazy<T, R>::name(Location location) const {                      \
+    return internal::name(*this, location);                                   \
+  }
+    MOMENT(mean) MOMENT(var)
+#undef MOMENT
 
 }  // namespace internal
 }  // namespace tessera

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tessera/api/tensor.hpp"
+#include "tessera/dsl/sort.hpp"
 #include "tessera/dsl/tile.hpp"
 #include "tessera/tensors/lazy_node.hpp"
 #include "tessera/tensors/run.hpp"
@@ -122,11 +123,20 @@ auto lazy_apply(Location location, const A&... a) {
   else
     return Lazy<T, rank>();
 }
+// All axes, the last one first.
+template <int R>
+constexpr std::array<int, R> axes_of_rank() {
+  std::array<int, R> axes{};
+  for (int i = 0; i < R; ++i) axes[static_cast<std::size_t>(i)] = R - 1 - i;
+  return axes;
+}
 template <Op op, class A>
-auto lazy_reduced(const A& a, int axis, Location location) {
+auto lazy_reduced(const A& a, std::span<const int> axes, Location location) {
   using T = typename Traits<A>::type;
   check_lazy_operands<op, T, A>();
-  return Lazy<T, Traits<A>::rank>(lazy_reduce(op, lazy_ref<T>(a, location), axis, location));
+  LazyRef x = lazy_ref<T>(a, location);
+  for (int axis : axes) x = lazy_reduce(op, x, axis, location);
+  return Lazy<T, Traits<A>::rank>(std::move(x));
 }
 }  // namespace detail
 
@@ -157,6 +167,11 @@ class Lazy {
   }
   /// The node, or null.
   const LazyRef& ref() const { return node_; }
+  /// The device of its tensors. Error if there is none.
+  const Device& device() const {
+    if (!node()->device) throw Error("an expression of numbers alone has no device");
+    return *node()->device;
+  }
   std::array<std::int64_t, R> extents() const {
     std::array<std::int64_t, R> extents{};
     for (int axis = 0; axis < R; ++axis) extents[static_cast<std::size_t>(axis)] = node()->extents[axis];
@@ -172,6 +187,13 @@ class Lazy {
   /// as if before it is written.
   void run(const Tensor<T, R>& out) const { run_lazy_into(node(), out.any()); }
   void run(const Tensor<T, R>& out, const Stream& stream) const { run_lazy_into(node(), out.any(), &stream); }
+  template <class U, int S>
+  void run(const Tensor<U, S>&) const {
+    static_assert(
+        std::is_void_v<U>,
+        "tessera: run(out) takes a Tensor of the expression's element type and rank; cast<...>() or reshape() "
+        "the expression first");
+  }
   /// The kernels that run() launches: what each computes, what was fused, and what was not and why.
   std::string describe() const { return describe_lazy({node()}); }
   std::string describe(Arch arch) const { return describe_lazy({node()}, arch); }
@@ -196,9 +218,16 @@ class Lazy {
   auto name(const A& a, const B& b, Location location = Location::current()) const { \
     return detail::lazy_apply<Op::name>(location, *this, a, b);                      \
   }
-#define REDUCTION(name, ...)                                           \
-  auto name(int axis, Location location = Location::current()) const { \
-    return detail::lazy_reduced<Op::name>(*this, axis, location);      \
+#define REDUCTION(name, ...)                                                           \
+  auto name(int axis, Location location = Location::current()) const {                 \
+    return detail::lazy_reduced<Op::name>(*this, std::span(&axis, 1), location);       \
+  }                                                                                    \
+  template <std::size_t N>                                                             \
+  auto name(const int(&axes)[N], Location location = Location::current()) const {      \
+    return detail::lazy_reduced<Op::name>(*this, axes, location);                      \
+  }                                                                                    \
+  auto name(Location location = Location::current()) const {                           \
+    return detail::lazy_reduced<Op::name>(*this, detail::axes_of_rank<R>(), location); \
   }
 #define SCAN(name, ...)                                                                          \
   auto name(int axis, ScanOptions options = {}, Location location = Location::current()) const { \
@@ -269,15 +298,24 @@ class Lazy {
   template <Lazily K, Lazily V>
   auto attention(const K& k, const V& v, const AttentionOptions& options = {},
                  Location location = Location::current()) const;
+  template <Lazily K, Lazily V, Lazily M>
+  auto attention(const K& k, const V& v, const M& mask_or_bias, const AttentionOptions& options = {},
+                 Location location = Location::current()) const;
   template <Lazily W>
   auto rms_norm(const W& weight, double eps = 1e-5, Location location = Location::current()) const;
   template <Lazily W, Lazily B>
   auto layer_norm(const W& weight, const B& bias, double eps = 1e-5, Location location = Location::current()) const;
   Lazy softmax(int axis = -1, Location location = Location::current()) const;
   Lazy log_softmax(int axis = -1, Location location = Location::current()) const;
-  Lazy mean(int axis, Location location = Location::current()) const;
-  Lazy var(int axis, Location location = Location::current()) const;
-  Lazy gelu(Location location = Location::current()) const;
+#define MOMENT(name)                                                             \
+  Lazy name(int axis, Location location = Location::current()) const;            \
+  template <std::size_t N>                                                       \
+  Lazy name(const int(&axes)[N], Location location = Location::current()) const; \
+  Lazy name(Location location = Location::current()) const;
+  MOMENT(mean)
+  MOMENT(var)
+#undef MOMENT
+      Lazy gelu(Location location = Location::current()) const;
   Lazy gelu_tanh(Location location = Location::current()) const;
   Lazy silu(Location location = Location::current()) const;
   Lazy sigmoid(Location location = Location::current()) const;
@@ -289,13 +327,41 @@ class Lazy {
   Lazy<i32, R> argsort(int axis, SortOptions options = {}, Location location = Location::current()) const {
     return Lazy<i32, R>(lazy_sort(TensorOp::argsort, node(), axis, options, extent_of(axis), location));
   }
-  /// The k largest along an axis, largest first, and their indices.
-  std::pair<Lazy, Lazy<i32, R>> top_k(int axis, std::int64_t k, Location location = Location::current()) const {
-    return {Lazy(lazy_sort(TensorOp::sort, node(), axis, {.descending = true}, k, location)),
-            Lazy<i32, R>(lazy_sort(TensorOp::argsort, node(), axis, {.descending = true}, k, location))};
+  /// The k largest along an axis, in descending order, and their indices; {.smallest = true}: the k smallest, in
+  /// ascending order.
+  std::pair<Lazy, Lazy<i32, R>> top_k(std::int64_t k, int axis, TopKOptions options = {},
+                                      Location location = Location::current()) const {
+    const NamedOps named("top_k");
+    const SortOptions order{.descending = !options.smallest};
+    return {Lazy(lazy_sort(TensorOp::sort, node(), axis, order, k, location)),
+            Lazy<i32, R>(lazy_sort(TensorOp::argsort, node(), axis, order, k, location))};
   }
+  /// The lowest index of the largest, or of the smallest, along an axis.
   Lazy<i32, R> argmax(int axis, Location location = Location::current()) const {
     return Lazy<i32, R>(lazy_argmax(node(), axis, location));
+  }
+  Lazy<i32, R> argmin(int axis, Location location = Location::current()) const {
+    const NamedOps named("argmin");
+    static_assert(info(element_type<T>).kind == ElementKind::real,
+                  "tessera: argmin takes floating-point numbers; cast<f32>() the tensor first");
+    return Lazy<i32, R>(lazy_argmax(lazy_elementwise(Op::neg, {node()}, location), axis, location));
+  }
+  /// Inserts an axis of one element.
+  auto expand_dims(int axis, Location location = Location::current()) const {
+    static_assert(R < max_rank, "tessera: a tensor has at most 6 axes");
+    std::int64_t extents[R + 1] = {};
+    const int inserted = axis < 0 ? axis + R + 1 : axis;
+    if (inserted < 0 || inserted > R)
+      throw Error(std::string(location.file) + ":" + std::to_string(location.line) + ": expand_dims: no place " +
+                  std::to_string(axis) + " among the axes of " + to_string(node()->extents));
+    for (int to = 0, from = 0; to <= R; ++to) extents[to] = to == inserted ? 1 : node()->extents[from++];
+    return Lazy<T, R + 1>(lazy_reshape(node(), extents, location));
+  }
+  /// The elements along an axis in reverse.
+  Lazy flip(int axis, Location location = Location::current()) const {
+    const NamedOps named("flip");
+    const std::int64_t count = extent_of(axis);
+    return Lazy(lazy_slice(node(), axis, std::max<std::int64_t>(count - 1, 0), count, count > 1 ? -1 : 1, location));
   }
 
  private:
@@ -309,6 +375,16 @@ Lazy(const Tensor<T, R>&) -> Lazy<T, R>;
 template <class T, int R>
 Lazy<T, R> tile(const Tensor<T, R>& tensor, Location location = Location::current()) {
   return Lazy<T, R>(tensor, location);
+}
+template <class T, int R>
+Lazy<T, R> tile(const Lazy<T, R>& expression) {
+  return expression;
+}
+/// A tensor of one number.
+template <Stored T, std::size_t N>
+Lazy<T, static_cast<int>(N)> full(const Device& device, const std::int64_t (&extents)[N], Number number,
+                                  Location location = Location::current()) {
+  return Lazy<T, static_cast<int>(N)>(lazy_full(device, element_type<T>, number, extents, location));
 }
 /// A number that may differ from run to run: kernels take it as an argument, where a C++ number in an expression is
 /// part of their text.
@@ -354,10 +430,18 @@ std::string describe(const Lazy<T, R>&... x) {
   auto name(const A& a, const B& b, const C& c, Location location = Location::current()) { \
     return detail::lazy_apply<Op::name>(location, a, b, c);                                \
   }
-#define REDUCTION(name, ...)                                                 \
-  template <Lazily A>                                                        \
-  auto name(const A& a, int axis, Location location = Location::current()) { \
-    return detail::lazy_reduced<Op::name>(a, axis, location);                \
+#define REDUCTION(name, ...)                                                                             \
+  template <Lazily A>                                                                                    \
+  auto name(const A& a, int axis, Location location = Location::current()) {                             \
+    return detail::lazy_reduced<Op::name>(a, std::span(&axis, 1), location);                             \
+  }                                                                                                      \
+  template <Lazily A, std::size_t N>                                                                     \
+  auto name(const A& a, const int(&axes)[N], Location location = Location::current()) {                  \
+    return detail::lazy_reduced<Op::name>(a, axes, location);                                            \
+  }                                                                                                      \
+  template <Lazily A>                                                                                    \
+  auto name(const A& a, Location location = Location::current()) {                                       \
+    return detail::lazy_reduced<Op::name>(a, detail::axes_of_rank<detail::Traits<A>::rank>(), location); \
   }
 #define SCAN(name, ...)                                                                                               \
   template <class T, int R>                                                                                           \
@@ -369,6 +453,13 @@ std::string describe(const Lazy<T, R>&... x) {
 
 namespace detail {
 // The place of an operator: C++ gives it none, so it is that of the Lazy operand that was made last.
+template <class A>
+Location place_of(const A& a) {
+  if constexpr (Traits<A>::is_lazy)
+    return a.node()->location;
+  else
+    return {};
+}
 template <class A, class B>
 Location place_of(const A& a, const B& b) {
   if constexpr (Traits<A>::is_lazy && Traits<B>::is_lazy)
@@ -376,7 +467,7 @@ Location place_of(const A& a, const B& b) {
   else if constexpr (Traits<A>::is_lazy)
     return a.node()->location;
   else
-    return b.node()->location;
+    return place_of(b);
 }
 }  // namespace detail
 
@@ -411,6 +502,24 @@ auto operator|(const A& a, const B& b) {
   using T = detail::lazy_element<A, B>;
   return detail::lazy_apply < std::is_same_v<T, pred> ? Op::logical_or
                                                       : Op::bitwise_or > (detail::place_of(a, b), a, b);
+}
+// Operators without a Lazy: tensors have none.
+#define OF_TENSORS(symbol)                                                                                     \
+  template <class T, int R, LazyOperand B>                                                                     \
+  requires(!detail::any_lazy<B>) auto operator symbol(const Tensor<T, R>& a, const B&) {                       \
+    static_assert(std::is_void_v<T>,                                                                           \
+                  "tessera: write tile(a) for a tensor in an expression: (tile(a) + b).run() computes a sum"); \
+    return Lazy<T, R>(a);                                                                                      \
+  }
+// clang-format off
+OF_TENSORS(+) OF_TENSORS(-) OF_TENSORS(*) OF_TENSORS(/) OF_TENSORS(%) OF_TENSORS(<) OF_TENSORS(<=) OF_TENSORS(>)
+OF_TENSORS(>=)
+// clang-format on
+#undef OF_TENSORS
+    template <class T, int R>
+    auto operator-(const Tensor<T, R>& a) {
+  static_assert(std::is_void_v<T>, "tessera: write tile(a) for a tensor in an expression: -tile(a)");
+  return Lazy<T, R>(a);
 }
 template <class T, int R>
 auto operator-(const Lazy<T, R>& a) {

@@ -108,6 +108,9 @@ LazyRef lazy_select(LazyRef condition, LazyRef a, LazyRef b, Location location);
 /// `rounds`: to a narrower type it rounds here; else where the value is stored. attr: rounds.
 LazyRef lazy_cast(ElementType type, LazyRef x, bool rounds, Location location);
 LazyRef lazy_broadcast(LazyRef x, std::span<const std::int64_t> extents, Location location);
+/// A number in each element.
+LazyRef lazy_full(const Device& device, ElementType type, Number number, std::span<const std::int64_t> extents,
+                  Location location);
 /// One extent may be -1.
 LazyRef lazy_reshape(LazyRef x, std::span<const std::int64_t> extents, Location location);
 /// Axis i of the result is axis order[i]. attr: order.
