@@ -36,7 +36,6 @@ class Fuser {
         limits_(limits),
         demands_(program.values.size()),
         forced_(program.values.size()),
-        users_(program.values.size(), 0),
         heavy_(program.values.size(), false),
         view_(program.values.size(), false),
         has_rows_(program.values.size(), false),
@@ -52,7 +51,6 @@ class Fuser {
       const Value& value = program_.values[v];
       heavy_[v] = is_anchor(value.op) || takes_rows(value.op);
       for (int operand : value.in) {
-        ++users_[at(operand)];
         if (value.op != TensorOp::reshape && value.op != TensorOp::concat && heavy_[at(operand)]) heavy_[v] = true;
       }
       has_rows_[v] = takes_rows(value.op);
@@ -182,12 +180,12 @@ class Fuser {
     fusion_.reason[at(v)] =
         x.op == TensorOp::concat ? "its parts are computed in its memory" : "its elements are copied in order";
     std::int64_t start = 0;
-    std::set<int> seen;
     for (int operand : x.in) {
       const Value& part = value(operand);
-      const bool in_place = x.op == TensorOp::concat && users_[at(operand)] == 1 && forced_[at(operand)].empty() &&
-                            part.op != TensorOp::input && part.op != TensorOp::reshape && part.op != TensorOp::concat &&
-                            !part.is_number() && !is_view(part.op) && seen.insert(operand).second;
+      // Others may read it there, too. A part of two concatenations is computed in one and copied to the other.
+      const bool in_place = x.op == TensorOp::concat && forced_[at(operand)].empty() && part.op != TensorOp::input &&
+                            part.op != TensorOp::reshape && part.op != TensorOp::concat && !part.is_number() &&
+                            !is_view(part.op) && part.op != TensorOp::broadcast && part.extents.rank() > 0;
       const std::int64_t here = x.op == TensorOp::concat ? start : -1;
       if (in_place) {
         storage(operand) = Storage::part;
@@ -538,7 +536,6 @@ class Fuser {
   Fusion fusion_;
   std::vector<std::vector<Demand>> demands_;
   std::vector<std::string> forced_;
-  std::vector<int> users_;
   std::vector<bool> heavy_;      // has it a product or whole rows, which should not be computed twice?
   std::vector<bool> view_;       // is it a view that a reshape is made of?
   std::vector<bool> has_rows_;   // does it depend on whole rows?

@@ -50,6 +50,23 @@ Prepared prepare(const std::vector<LazyRef>& values, bool fuse = true) {
   return prepared;
 }
 
+// The first byte of a tensor's elements, and the one behind the last.
+std::pair<const std::byte*, const std::byte*> range_of(const detail::AnyTensor& tensor) {
+  const auto* begin = static_cast<const std::byte*>(tensor.place.data);
+  if (tensor.size() == 0) return {begin, begin};
+  const std::byte* end = begin + info(tensor.type).bytes;
+  for (std::size_t axis = 0; axis < static_cast<std::size_t>(tensor.rank); ++axis) {
+    const std::int64_t reach = (tensor.extents()[axis] - 1) * tensor.strides()[axis] * info(tensor.type).bytes;
+    (reach < 0 ? begin : end) += reach;
+  }
+  return {begin, end};
+}
+bool overlap(const detail::AnyTensor& a, const detail::AnyTensor& b) {
+  const auto [a_begin, a_end] = range_of(a);
+  const auto [b_begin, b_end] = range_of(b);
+  return a_begin < b_end && b_begin < a_end;
+}
+
 std::shared_ptr<void> memory_of(const TensorPlan& plan, const Device& device) {
   return plan.memory() > 0 ? device.allocate(static_cast<std::size_t>(plan.memory())) : nullptr;
 }
@@ -102,6 +119,11 @@ void run_lazy_into(const LazyRef& value, const detail::AnyTensor& out, const Str
     throw Error(fmt::format("{}:{}: run into a tensor of {}, and the inputs are on {}", value->location.file,
                             value->location.line, out.device ? out.device->name() : "no device", device.name()));
   const Stream to = stream ? *stream : device.stream();
+  const auto overlaps = [&](const detail::AnyTensor& input) { return overlap(out, input); };
+  if (out.is_dense() && std::none_of(prepared.given.inputs.begin(), prepared.given.inputs.end(), overlaps)) {
+    launch_plan(*prepared.plan, prepared.given, std::span(&out, 1), to);
+    return;
+  }
   const auto results = prepared.plan->new_results(device);
   launch_plan(*prepared.plan, prepared.given, results, to);
   detail::copy(out, results.front(), &to);

@@ -110,6 +110,45 @@ TEST_CASE("rows that two kernels use are computed once", "[tensors]") {
   CHECK(wrong_with(1e-4, first, second) == "");
   CHECK(kernels_of(first, second) == 3);
   CHECK(kernels_of(first) == 1);  // a few rows are computed in each tile of a product
+  // Tiles of a product are not whole rows.
+  const auto y = random_tensor({20, 10}, 4);
+  CHECK(wrong_with(1e-4, matmul(x, w) + softmax(y)) == "");
+  CHECK(kernels_of(matmul(x, w) + softmax(y)) == 2);
+  // Products of different depths have loops of their own; so have those whose results are turned.
+  const auto z = random_tensor({20, 70}, 5), u = random_tensor({70, 10}, 6);
+  CHECK(wrong_with(1e-4, matmul(x, w) * matmul(z, u)) == "");
+  const auto square = random_tensor({33, 33}, 7), other = random_tensor({33, 33}, 8);
+  CHECK(wrong_with(1e-4, matmul(square, square) * matmul(square, other).transpose()) == "");
+}
+
+TEST_CASE("views of what is computed along rows", "[tensors]") {
+  const auto x = random_tensor({20, 33}, 1);
+  CHECK(wrong_with(1e-4, flip(cumsum(x, 1), 1), cumsum(flip(x, 1), 1)) == "");
+  CHECK(wrong_with(1e-4, cumsum(x, 1).slice(1, 3, 9, 2), sort(x, 1).slice(1, 30, 10, -3) * 2.0f) == "");
+  CHECK(wrong_with(1e-4, softmax(x).slice(1, 1, 16, 2), softmax(tile(x).slice(1, 1, 16, 2).slice(1, 2, 5, 3))) == "");
+  CHECK(wrong_with(1e-4, tile(x).slice(1, 2, 10, 3).slice(1, 1, 4, 2).exp() + 1.0f) == "");
+  CHECK(wrong_with(1e-4, tile(x).exp().slice(1, 2, 10, 3).slice(1, 1, 4, 2)) == "");
+  // The same program of the same tensor, otherwise laid out.
+  const auto laid = random_tensor({7, 7}, 5);
+  CHECK(wrong_with(1e-4, tile(laid) + 1.0f) == "");
+  CHECK(wrong_with(1e-4, tile(laid.transposed()) + 1.0f) == "");
+  // A result that is also used turned; one that a chain of kernels between depends on.
+  const auto square = random_tensor({33, 33}, 2);
+  const auto turned = tile(square).exp();
+  CHECK(wrong_with(1e-4, turned.transpose() + 1.0f, turned) == "");
+  const auto first = softmax(square);
+  CHECK(wrong_with(1e-4, first, softmax(square + matmul(first, square))) == "");
+  // Rows of a table at positions that no other operand has.
+  const auto table = random_tensor({3, 1}, 3), columns = random_tensor({3, 2}, 4);
+  CHECK(wrong_with(1e-4, gather(table, iota(test_device(), {2, 3}, 0)) + columns) == "");
+}
+
+TEST_CASE("operands that are computed in a product are 0 beyond its inner axis", "[tensors]") {
+  const auto x = random_tensor({4, 300}, 1), w = random_tensor({300, 8}, 2);
+  CHECK(wrong_with(1e-3, matmul(1.0f / (tile(x).abs() + 0.5f), w), matmul(tile(x).exp() + 1.0f, w)) == "");
+  CHECK(wrong_with(1e-3, matmul(x, rsqrt(tile(w).abs() + 0.5f))) == "");
+  const auto all = matmul(1.0f / tile(x), w).run().to_vector();  // 1 / 0 times 0 would be a NaN
+  for (float value : all) CHECK(!std::isnan(value));
 }
 
 TEST_CASE("norms, softmax and statistics are one kernel each", "[tensors]") {
@@ -139,13 +178,13 @@ TEST_CASE("norms, softmax and statistics are one kernel each", "[tensors]") {
 }
 
 TEST_CASE("reductions of a whole tensor are done in parts", "[tensors]") {
-  const auto x = random_tensor({1, 40000}, 1), y = random_tensor({2100, 7}, 2);
+  const auto x = random_tensor({1, 40001}, 1), y = random_tensor({2101, 7}, 2);
   CHECK(wrong_with(2e-2, tile(x).sum(1)) == "");
   CHECK(t::lazy_kernels({tile(x).sum(1).node()}, Arch::sm_90a).size() == 2);
   CHECK(wrong_with(1e-4, tile(x).max(1).max(0), tile(y).min(0)) == "");
   CHECK(wrong_with(1e-4, (tile(y) > 3.0f).any(0)) == "");
   CHECK(wrong_with(1e-4, (tile(y) > -9.0f).all(0).all(1)) == "");
-  CHECK(wrong_with(1e-4, tile(y).abs().max(0)) == "");
+  CHECK(wrong_with(1e-4, (-tile(y).abs() - 1.0f).max(0), (tile(y).abs() + 1.0f).min(0)) == "");
 }
 
 TEST_CASE("reductions along several axes, and all", "[tensors]") {
@@ -196,7 +235,7 @@ TEST_CASE("attention of tensors", "[tensors]") {
   const auto seen = iota(test_device(), {37, 37}, 0) > 3;
   one(attention(q, k, v, seen));
   one(tile(q).attention(k, v, seen, {.causal = true}));
-  one(attention(q, k, v, seen, slopes));
+  one(attention(q, k, v, seen, slopes * distance.expand_dims(0)));
   one(tile(q).attention(k, v) * 2.0f);
 }
 
@@ -207,6 +246,9 @@ TEST_CASE("the parts of a concatenation are computed in its memory", "[tensors]"
   CHECK(kernels_of(joined) == 3);
   CHECK(wrong_with(1e-4, concat(0, x, x) + concat(0, x, tile(x).neg())) == "");
   CHECK(wrong_with(1e-4, concat(0, concat(0, x, x), tile(x)).transpose()) == "");
+  // Another kernel reads a part where it is.
+  const auto e = tile(x).exp();
+  CHECK(wrong_with(1e-4, concat(0, x, e), matmul(e + 1.0f, w), concat(1, e, softmax(e))) == "");
 }
 
 TEST_CASE("a result may be written over its inputs", "[tensors]") {

@@ -233,10 +233,10 @@ MOMENT(mean)
 MOMENT(var)
 #undef MOMENT
 
-    /// (x - mean) / sqrt(var + eps) * weight + bias along the last axis.
-    template <Lazily A, Lazily W, Lazily B>
-    auto layer_norm(const A& x, const W& weight, const B& bias, double eps = 1e-5,
-                    Location location = Location::current()) {
+/// (x - mean) / sqrt(var + eps) * weight + bias along the last axis.
+template <Lazily A, Lazily W, Lazily B>
+auto layer_norm(const A& x, const W& weight, const B& bias, double eps = 1e-5,
+                Location location = Location::current()) {
   const NamedOps named("layer_norm");
   using T = typename detail::Traits<A>::type;
   detail::check_real<T>();
@@ -381,7 +381,7 @@ ALONG_AXIS(log_softmax)
   Lazy<T, R> Lazy<T, R>::name(Location location) const {                      \
     return internal::name(*this, location);                                   \
   }
-    MOMENT(mean) MOMENT(var)
+MOMENT(mean) MOMENT(var)
 #undef MOMENT
 
 }  // namespace internal

@@ -315,7 +315,7 @@ class Lazy {
   MOMENT(mean)
   MOMENT(var)
 #undef MOMENT
-      Lazy gelu(Location location = Location::current()) const;
+  Lazy gelu(Location location = Location::current()) const;
   Lazy gelu_tanh(Location location = Location::current()) const;
   Lazy silu(Location location = Location::current()) const;
   Lazy sigmoid(Location location = Location::current()) const;
