@@ -221,7 +221,7 @@ class Fuser {
     const Value& x = value(v);
     if (takes_rows(x.op)) {
       if (x.op == TensorOp::reduce && x.attr[1] > 0)
-        kernel.single |= 1u << x.axis();
+        kernel.single |= 1u << x.axis(), kernel.row[at(x.axis())] = x.attr[1];
       else
         set_whole(kernel, x.axis(), value(x.in[0]).extents[x.axis()]);
     }
@@ -235,8 +235,8 @@ class Fuser {
   }
   static void set_whole(FusedKernel& kernel, int axis, std::int64_t row) {
     kernel.whole |= 1u << axis;
-    std::int64_t& known = kernel.row[static_cast<std::size_t>(axis)];
-    known = std::max(known, row);
+    std::int64_t& known = kernel.row[at(axis)];
+    known = std::max({known, row, kernel.domain[axis]});
   }
 
   void add_member(std::size_t number, int v, const Use& use, bool once = false) {
@@ -255,6 +255,7 @@ class Fuser {
     auto& demands = demands_[at(v)];
     for (const Demand& known : demands)
       if (known.kernel == demand.kernel && known.use == demand.use && known.once == demand.once) return;
+    ++fusion_.kernels[demand.kernel].uses;
     demands.push_back(std::move(demand));
   }
 
@@ -263,13 +264,14 @@ class Fuser {
     for (const Demand& demand : demands) {
       FusedKernel& kernel = fusion_.kernels[demand.kernel];
       const Value& x = value(v);
+      if (is_costly(x) && is_repeated(demand, kernel)) ++kernel.costly;
       if (takes_rows(x.op)) {
         const AxisUse& along = demand.use[at(x.axis())];
         const std::int64_t row = value(x.in[0]).extents[x.axis()];
-        if (along.axis >= 0)
-          set_whole(kernel, along.axis, row);
+        if (along.line() >= 0)
+          set_whole(kernel, along.line(), row);
         else
-          kernel.hidden_row = std::max(kernel.hidden_row, row);
+          kernel.hidden_row *= row;
       }
       if (is_anchor(x.op) && std::find(kernel.anchors.begin(), kernel.anchors.end(), v) == kernel.anchors.end())
         set_anchor(kernel, v, demand.use);
@@ -297,6 +299,7 @@ class Fuser {
       }
     }
     if (!limits_.fuse) return "fusion is off";
+    if (demands.size() > limits_.ways && !is_view(x.op)) return "it is used in many ways";
     std::set<std::size_t> kernels;
     for (const Demand& demand : demands) kernels.insert(demand.kernel);
     if (kernels.size() > 1) {
@@ -309,7 +312,8 @@ class Fuser {
     }
     for (const Demand& demand : demands) {
       const FusedKernel& kernel = fusion_.kernels[demand.kernel];
-      if (kernel.members.size() >= limits_.members) return "the kernel has enough ops without it";
+      if (kernel.members.size() >= limits_.members || kernel.uses >= limits_.uses)
+        return "the kernel has enough ops without it";
       std::string why = x.op == TensorOp::matmul      ? no_matmul(v, demand, kernel)
                         : x.op == TensorOp::attention ? no_attention(v, demand, kernel)
                         : takes_rows(x.op)            ? no_rows(v, demand, kernel)
@@ -321,6 +325,8 @@ class Fuser {
 
   std::string no_elements(int v, const Demand& demand, const FusedKernel& kernel) const {
     const Value& x = value(v);
+    if (is_costly(x) && is_repeated(demand, kernel) && kernel.costly >= limits_.costly)
+      return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
     for (const AxisUse& use : demand.use) {
       if (use.axis != AxisUse::inner || demand.once) continue;
       if (completes_[at(v)]) return "it completes a product";
@@ -330,6 +336,49 @@ class Fuser {
         return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
     }
     return "";
+  }
+  // Functions of dozens of instructions.
+  static bool is_costly(const Value& x) {
+    if (x.op == TensorOp::map) return true;
+    if (x.op != TensorOp::elementwise) return false;
+    switch (x.element_op) {
+      case Op::exp:
+      case Op::expm1:
+      case Op::log:
+      case Op::log2:
+      case Op::log10:
+      case Op::log1p:
+      case Op::sin:
+      case Op::cos:
+      case Op::tan:
+      case Op::asin:
+      case Op::acos:
+      case Op::atan:
+      case Op::sinh:
+      case Op::cosh:
+      case Op::tanh:
+      case Op::erf:
+      case Op::erfc:
+      case Op::cbrt:
+      case Op::pow:
+      case Op::atan2:
+      case Op::random_bits:
+      case Op::random_uniform:
+        return true;
+      default:
+        return false;
+    }
+  }
+  // Do several tiles compute the same elements?
+  static bool is_repeated(const Demand& demand, const FusedKernel& kernel) {
+    for (const AxisUse& use : demand.use)
+      if (use.axis == AxisUse::inner) return true;
+    for (int axis = 0; axis < kernel.domain.rank(); ++axis) {
+      if (kernel.domain[axis] <= 1 || (kernel.whole >> axis & 1u)) continue;
+      const auto covers = [&](const AxisUse& use) { return use.axis == axis && (use.extent > 1 || use.chunk > 0); };
+      if (std::none_of(demand.use.begin(), demand.use.end(), covers)) return true;
+    }
+    return false;
   }
   bool reads_memory(int v) const {
     while (is_view(value(v).op)) v = value(v).in[0];
@@ -350,12 +399,35 @@ class Fuser {
     for (const AxisUse& use : demand.use)
       if (use.axis == AxisUse::inner && !demand.once && value(x.in[0]).extents.size() > limits_.repeated)
         return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
-    if (along.axis < 0) return row <= limits_.row ? "" : "its rows are long";
-    if (!kernel.anchors.empty()) return fmt::format("tiles of {} do not have whole rows", anchor_name(kernel));
-    if (kernel.single >> along.axis & 1u) return "a tile has one element of its axis";
-    std::int64_t size = row;
-    for (int axis = 0; axis < kernel.domain.rank(); ++axis)
-      if (axis != along.axis) size *= std::max<std::int64_t>(kernel.row[static_cast<std::size_t>(axis)], 1);
+    const bool is_in_loop = std::any_of(demand.use.begin(), demand.use.end(),
+                                        [](const AxisUse& use) { return use.axis == AxisUse::inner; });
+    const bool only_reduces = x.op == TensorOp::reduce || x.op == TensorOp::argmax;
+    const int axis = along.line();
+    if (axis >= 0 && !kernel.anchors.empty())
+      return fmt::format("tiles of {} do not have whole rows", anchor_name(kernel));
+    if (is_in_loop || axis < 0) {  // rows that the domain does not have
+      const std::int64_t elements = value(x.in[0]).extents.size();
+      if (is_in_loop ? !only_reduces : is_repeated(demand, kernel) && elements > limits_.row / 8)
+        return "each tile would compute it again";
+      if (demand.once && elements > limits_.repeated) return "each head would compute it again";
+      std::int64_t size = kernel.hidden_row * row;
+      for (std::int64_t whole : kernel.row) size *= std::max<std::int64_t>(whole, 1);
+      return size <= limits_.row ? "" : "its rows are long";
+    }
+    if (kernel.single >> axis & 1u) return "a tile has one element of its axis";
+    if ((kernel.whole >> axis & 1u) && kernel.row[at(axis)] == row) return "";
+    if (row != kernel.domain[axis] && kernel.domain[axis] != 1 && row != kernel.row[at(axis)])
+      return "its rows are not those of the kernel that uses it";
+    // All axes that are whole then, with those of other uses of the value.
+    std::int64_t size = 1;
+    for (int other = 0; other < kernel.domain.rank(); ++other) {
+      const auto lies = [&](const Demand& also) {
+        return also.kernel == demand.kernel && also.use[at(x.axis())].line() == other;
+      };
+      const bool becomes_whole = std::any_of(demands_[at(v)].begin(), demands_[at(v)].end(), lies);
+      size *=
+          std::max({kernel.row[at(other)], becomes_whole ? std::max(row, kernel.domain[other]) : 1, std::int64_t{1}});
+    }
     return size <= limits_.row ? "" : "tiles would be too large";
   }
 
@@ -445,6 +517,7 @@ class Fuser {
         for (int axis = 0; axis < to.domain.rank(); ++axis)
           to.domain[axis] = std::max(to.domain[axis], from.domain[axis]);
         for (std::size_t axis = 0; axis < to.row.size(); ++axis) to.row[axis] = std::max(to.row[axis], from.row[axis]);
+        to.hidden_row = std::max(to.hidden_row, from.hidden_row);
         to.results.insert(to.results.end(), from.results.begin(), from.results.end());
         for (int member : from.members)
           if (!is_member(to, member)) to.members.push_back(member);

@@ -16,9 +16,12 @@ struct AxisUse {
   int axis = whole;                 ///< of the kernel's domain, or one of these
   std::int64_t extent = 1, start = 0, step = 1;
   std::int64_t group = 1;  ///< tiles of one element: `group` indices along the domain's axis are one here
+  int from = -1;           ///< of a whole axis: the axis of the domain that it is a line along; -1: none
   std::int64_t chunk = 0;  ///< if not 0: the elements of a tile, for a tile of one along the domain's axis
 
-  static AxisUse all_of(std::int64_t extent);
+  static AxisUse all_of(std::int64_t extent, int from = -1);
+  /// The axis of the domain along which it lies; -1: none.
+  int line() const { return axis == whole ? from : axis; }
   bool is_plain() const { return start == 0 && step == 1 && group == 1 && chunk == 0; }
   bool operator==(const AxisUse&) const = default;
 };
@@ -45,6 +48,8 @@ struct FusedKernel {
   unsigned fixed = 0;                        ///< axes along which the position of an element is computed
   std::array<std::int64_t, max_rank> row{};  ///< the elements along each axis that is whole
   std::int64_t hidden_row = 1;               ///< the most elements along an axis that is whole and not the domain's
+  int costly = 0;                            ///< functions that each tile computes for elements of other tiles, too
+  std::size_t uses = 0;                      ///< of values
   std::vector<int> anchors;                  ///< products of one shape, or an attention: the kernel's loop
   Use anchor_use;                            ///< of each anchor
   std::vector<int> members;                  ///< the values that it computes, results and anchors included
@@ -76,10 +81,12 @@ struct Fusion {
 };
 
 struct FusionLimits {
-  bool fuse = true;                 ///< false: a kernel for each op
-  std::int64_t repeated = 1 << 16;  ///< elements that each tile of a product may compute again
-  std::int64_t row = 1 << 15;       ///< elements along whole axes
-  std::size_t members = 128;
+  bool fuse = true;                       ///< false: a kernel for each op
+  std::int64_t repeated = 1 << 16;        ///< elements that each tile of a product may compute again
+  std::int64_t row = 1 << 15;             ///< elements along whole axes
+  std::size_t members = 128, uses = 512;  ///< of a kernel: values, and ways in which they are used
+  std::size_t ways = 4;                   ///< in which one value is computed
+  int costly = 2;
 };
 
 Fusion fuse(const TensorProgram& program, const FusionLimits& limits);

@@ -1,3 +1,4 @@
+#include <deque>
 #include <map>
 #include <mutex>
 
@@ -14,6 +15,7 @@ struct LazyFunction::State {
   Body body;
   std::mutex mutex;
   std::map<std::vector<std::int64_t>, std::shared_ptr<const Version>> versions;
+  std::deque<std::vector<std::int64_t>> order;  // in which they were made
 
   explicit State(Body given) : body(std::move(given)) {}
 
@@ -30,23 +32,27 @@ struct LazyFunction::State {
                     argument->device->name());
       device = &*argument->device;
     }
-    const std::lock_guard lock(mutex);
     std::vector<std::int64_t> key = layout;
     if (device)
       for (char c : device->name()) key.push_back(c);
-    auto& found = versions[std::move(key)];
-    if (!found) {
-      auto made = std::make_shared<Version>();
-      const TensorProgram program = canonical(body(arguments), made->captured, false, arguments);
-      if (!made->captured.device) throw Error("a compiled function of numbers alone has no device; give it a tensor");
-      made->plan = plan_of(program, *made->captured.device);
-      // The arguments of later calls take the place of these, which may then be freed.
-      std::size_t input = 0;
-      for (const LazyRef& argument : arguments)
-        if (argument->op == TensorOp::input) made->captured.inputs[input++] = {};
-      found = std::move(made);
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto found = versions.find(key); found != versions.end()) return found->second;
     }
-    return found;
+    // Without the lock: the body may call this function, and others may call it meanwhile.
+    auto made = std::make_shared<Version>();
+    const TensorProgram program = canonical(body(arguments), made->captured, false, arguments);
+    if (!made->captured.device) throw Error("a compiled function of numbers alone has no device; give it a tensor");
+    made->plan = plan_of(program, *made->captured.device);
+    // The arguments of later calls take the place of these, which may then be freed.
+    std::size_t input = 0;
+    for (const LazyRef& argument : arguments)
+      if (argument->op == TensorOp::input) made->captured.inputs[input++] = {};
+    const std::lock_guard lock(mutex);
+    constexpr std::size_t most = 256;
+    if (order.size() >= most) versions.erase(order.front()), order.pop_front();
+    if (versions.emplace(key, made).second) order.push_back(std::move(key));
+    return made;
   }
   // The tensors and numbers of a call: its arguments take the place of those of the first one.
   static Given given(const Version& version, std::span<const LazyRef> arguments) {

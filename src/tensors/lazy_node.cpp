@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 
 namespace tessera::internal {
 namespace {
@@ -221,6 +222,7 @@ LazyRef lazy_full(const Device& device, ElementType type, Number number, std::sp
 }
 
 LazyRef lazy_reshape(LazyRef x, std::span<const std::int64_t> extents, Location location) {
+  if (extents.size() > max_rank) check_extents(extents, "reshape", location);
   Extents result(extents.first(std::min<std::size_t>(extents.size(), max_rank)));
   std::int64_t known = 1;
   int open = -1;
@@ -238,6 +240,7 @@ LazyRef lazy_reshape(LazyRef x, std::span<const std::int64_t> extents, Location 
     fail(location, "reshape", "{} has {} elements, and {} has not; the numbers of elements must be equal", text_of(x),
          x->extents.size(), fmt::format("[{}]", fmt::join(extents, ",")));
   if (result == x->extents) return x;
+  if (x->extents.rank() == 0) return lazy_broadcast(x, result, location);
   if (x->op == TensorOp::reshape) x = x->in[0];
   auto node = make(TensorOp::reshape, "reshape", x->type, {x}, location);
   node->extents = result;
@@ -256,17 +259,29 @@ LazyRef lazy_permute(LazyRef x, std::span<const int> order, Location location) {
     node->extents[static_cast<int>(node->attr.size())] = x->extents[from];
     node->attr.push_back(from);
   }
+  if (x->op != TensorOp::permute) return node;
+  // A permutation of a permutation is another one of the same tensor.
+  bool is_identity = true;
+  for (std::size_t i = 0; i < node->attr.size(); ++i) {
+    node->attr[i] = x->attr[static_cast<std::size_t>(node->attr[i])];
+    is_identity &= node->attr[i] == static_cast<std::int64_t>(i);
+  }
+  if (is_identity) return x->in[0];
+  node->in = {x->in[0]};
   return node;
 }
 
 LazyRef lazy_slice(LazyRef x, int axis, std::int64_t start, std::int64_t extent, std::int64_t step, Location location) {
   axis = checked_axis(axis, x, "slice", location);
-  const std::int64_t whole = x->extents[axis], last = start + (extent - 1) * step;
+  const std::int64_t whole = x->extents[axis];
+  if (extent == 1) step = 1;
   const auto inside = [&](std::int64_t at) { return at >= 0 && at < whole; };
-  if (step == 0 || extent < 0 || start < 0 || start > whole || (extent > 0 && !(inside(start) && inside(last))))
+  const bool is_small = extent >= 0 && extent <= whole && step != 0 && std::abs(step) <= whole;
+  if (start < 0 || start > whole || (extent > 0 && !(is_small && inside(start) && inside(start + (extent - 1) * step))))
     fail(location, "slice", "{} elements from {} by {} are not all in axis {} of {}", extent, start, step, axis,
          text_of(x));
   if (start == 0 && extent == whole && step == 1) return x;
+  if (extent == 0) start = 0, step = 1;
   auto node = make(TensorOp::slice, "slice", x->type, {x}, location);
   node->extents = x->extents, node->extents[axis] = extent;
   node->attr = {axis, start, step};
@@ -294,6 +309,7 @@ LazyRef lazy_concat(std::vector<LazyRef> in, int axis, Location location) {
 
 LazyRef lazy_gather(LazyRef table, LazyRef indices, Location location) {
   auto node = make(TensorOp::gather, "gather", table->type, {table, indices}, location);
+  if (table->extents.rank() == 0) fail(location, "gather", "the table is a number; it must have rows");
   const int rows = indices->extents.rank(), rank = rows + table->extents.rank() - 1;
   if (rank > max_rank)
     fail(location, "gather", "{} at indices {} has {} axes; a tensor has at most {}", text_of(table), text_of(indices),

@@ -41,6 +41,10 @@ std::string name_of(const std::vector<std::string_view>& steps) {
     if (name.size() + step.size() > 48) break;
     name += (name.empty() ? "" : "_") + std::string(step);
   }
+  // The name of a map may be any text.
+  for (char& c : name)
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'))) c = '_';
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) name.insert(0, "map_");
   return name;
 }
 

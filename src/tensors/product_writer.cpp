@@ -1,6 +1,8 @@
 // The loops of fused kernels: products, and attention with the online softmax (Milakov and Gimelshein, 2018; Dao et
 // al., 2022).
+#include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "tensors/kernel_writer.hpp"
 #include "tessera/dsl/tile.hpp"
@@ -111,15 +113,19 @@ Handle KernelWriter::attention(int v, const Use& use) {
   const auto variable = [&](double initial, const Shape& shape) {
     return trace_.make_var(number(f32, initial, shape), location_);
   };
-  const Trace::VarSlot top = variable(-1e30, {bm, 1}), norm = variable(0, {bm, 1}), sum = variable(0, {bm, width});
+  // Where the scale is only a positive factor, the maximum of the scaled scores is the scaled maximum.
+  const bool is_factor = cap == 0 && !has_bias && scale > 0;
+  const double factor_of_scores = (is_factor ? scale : 1.0) * log2e;
+  // Below all scores, and finite: a row without keys subtracts it from itself.
+  const double lowest_score =
+      is_factor ? -1e37 / std::max(factor_of_scores, 1.0) : std::numeric_limits<float>::lowest();
+  const Trace::VarSlot top = variable(lowest_score, {bm, 1}), norm = variable(0, {bm, 1}),
+                       sum = variable(0, {bm, width});
   const auto get = [&](const Trace::VarSlot& slot) { return trace_.var(slot, location_); };
   const Handle counter = trace_.begin_loop(tiles, location_);
   inner_ = has_window ? add(counter, begin) : counter;
   const Handle k = factor(v, use, 1, stored, {bn, d}), values = factor(v, use, 2, stored, {bn, width});
   Handle s = op(Op::mma, f32, {q, op(Op::permute, stored, {k}, {1, 0}), number(f32, 0, {bm, bn})});
-  // Where the scale is only a positive factor, the maximum of the scaled scores is the scaled maximum.
-  const bool is_factor = cap == 0 && !has_bias && scale > 0;
-  const Handle factor_of_scores = number(f32, (is_factor ? scale : 1.0) * log2e);
   if (!is_factor) s = multiply(s, number(f32, scale));
   if (cap > 0) s = multiply(op(Op::tanh, f32, {multiply(s, number(f32, 1 / cap))}), number(f32, cap));
   if (has_bias)
@@ -132,10 +138,13 @@ Handle KernelWriter::attention(int v, const Use& use) {
   if (is_causal) keep(elementwise(Op::less_equal, columns, rows));
   if (!is_causal && keys % bn != 0) keep(elementwise(Op::less, columns, count));
   if (has_window) keep(elementwise(Op::greater, columns, add(rows, index(-window))));
-  const auto scaled = [&](Handle scores) { return multiply(scores, factor_of_scores); };
+  const auto scaled = [&](Handle scores) { return multiply(scores, number(f32, factor_of_scores)); };
   const Handle before = get(top);
   const Handle high = elementwise(Op::maximum, before, op(Op::max, f32, {s}, {1}));
-  const Handle p = op(Op::exp2, f32, {elementwise(Op::sub, scaled(s), scaled(high))});
+  // One fused multiply-add; with a bias, scores may be so low that only their difference can be scaled.
+  const Handle p =
+      op(Op::exp2, f32,
+         {is_factor ? elementwise(Op::sub, scaled(s), scaled(high)) : scaled(elementwise(Op::sub, s, high))});
   const Handle shrink = op(Op::exp2, f32, {scaled(elementwise(Op::sub, before, high))});
   trace_.assign_var(norm, add(multiply(get(norm), shrink), op(Op::sum, f32, {p}, {1})), location_);
   trace_.assign_var(sum, op(Op::mma, f32, {converted(p, stored), values, multiply(get(sum), shrink)}), location_);

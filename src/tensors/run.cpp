@@ -35,6 +35,10 @@ class Plans {
   std::deque<std::string> order_;
 };
 
+[[noreturn]] void refuse_numbers() {
+  throw Error("a tensor program of numbers alone has no device; give it a tensor, or full() of a device");
+}
+
 struct Prepared {
   Given given;
   std::shared_ptr<const TensorPlan> plan;
@@ -44,8 +48,7 @@ Prepared prepare(const std::vector<LazyRef>& values, bool fuse = true) {
   Trace::refuse_launch("of a tensor program");
   Prepared prepared;
   const TensorProgram program = canonical(values, prepared.given);
-  if (!prepared.given.device)
-    throw Error("a tensor program of numbers alone has no device; give it a tensor, or an iota of a device");
+  if (!prepared.given.device) refuse_numbers();
   prepared.plan = plan_of(program, *prepared.given.device, fuse);
   return prepared;
 }
@@ -136,11 +139,13 @@ std::string lazy_text(const std::vector<LazyRef>& values) {
 
 namespace {
 
-// The plan for the program's device, or for GPUs of an architecture.
+// A plan for the program's device, or for GPUs of an architecture. It is a new one, with the places of this program.
 std::shared_ptr<const TensorPlan> plan_for(const std::vector<LazyRef>& values, std::optional<Arch> arch) {
-  if (!arch) return prepare(values).plan;
   Given given;
-  return std::make_shared<const TensorPlan>(canonical(values, given), matmul_target(*arch), options().fusion == "on");
+  const TensorProgram program = canonical(values, given);
+  if (!arch && !given.device) refuse_numbers();
+  const MatmulTarget target = arch ? matmul_target(*arch) : matmul_target(*given.device);
+  return std::make_shared<const TensorPlan>(program, target, options().fusion == "on");
 }
 
 }  // namespace

@@ -108,7 +108,11 @@ TensorProgram canonical(const std::vector<LazyRef>& outputs, Given& given, bool 
   }
   for (const LazyRef& output : outputs) {
     int result = number.at(output.get());
-    if (const Value& value = program.values[static_cast<std::size_t>(result)]; value.op == TensorOp::input) {
+    const auto is_known = [&](int v) {
+      return std::find(program.outputs.begin(), program.outputs.end(), v) != program.outputs.end();
+    };
+    if (const Value& value = program.values[static_cast<std::size_t>(result)];
+        value.op == TensorOp::input || is_known(result)) {
       Value copy = value;  // results have memory of their own
       copy.op = TensorOp::reshape, copy.name = "copy", copy.in = {result}, copy.strides = {};
       result = static_cast<int>(program.values.size());

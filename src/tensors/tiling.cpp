@@ -1,5 +1,6 @@
 // The tiles of fused kernels.
 #include <algorithm>
+#include <limits>
 
 #include "jit/launch/attention_tiles.hpp"
 #include "tensors/kernel_writer.hpp"
@@ -35,6 +36,7 @@ std::vector<Accessed> accesses(const TensorProgram& program, const Fusion& fusio
 // is broadcast along both.
 bool merges(const std::vector<Accessed>& all, const Extents& domain, int axis) {
   if (domain[axis] <= 1) return true;
+  if (domain[axis] * domain[axis + 1] > std::numeric_limits<std::int32_t>::max()) return false;
   return std::all_of(all.begin(), all.end(), [&](const Accessed& access) {
     int outer = -1, inner = -1;
     for (std::size_t i = 0; i < access.use.size(); ++i) {
@@ -82,11 +84,11 @@ void merge_axes(Tiling& tiling, std::vector<Accessed>& all, const FusedKernel& k
   }
 }
 
-// The axes of the domain along which elements of a result or of a large operand lie beside each other in memory.
-unsigned axes_beside(const std::vector<Accessed>& all, const Extents& domain) {
+// The axes of the domain along which elements of large tensors lie beside each other in memory.
+unsigned axes_beside(const std::vector<Accessed>& all, std::int64_t elements) {
   unsigned axes = 0;
   for (const Accessed& access : all) {
-    if (access.place.extents.size() * 4 < domain.size()) continue;
+    if (access.place.extents.size() * 4 < elements) continue;
     for (std::size_t i = 0; i < access.use.size(); ++i)
       if (access.use[i].axis >= 0 && access.place.strides[i] == 1 && access.place.extents[static_cast<int>(i)] > 1)
         axes |= 1u << access.use[i].axis;
@@ -153,12 +155,10 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
   // Rows, as many as have some thousand elements in all; or elements, first those beside each other in memory.
   std::int64_t row = 1;
   for (std::int64_t elements : kernel.row) row *= std::max<std::int64_t>(elements, 1);
-  row = std::max(row, kernel.hidden_row);
-  for (const auto& [v, use] : kernel.reads)
-    for (const AxisUse& along : use) row = std::max(row, along.chunk);
+  row *= kernel.hidden_row;
   constexpr std::int64_t of_gpu = 2048, of_cpu = 8192, least_columns = 32;
   std::int64_t budget = std::max<std::int64_t>((is_gpu ? of_gpu : of_cpu) / row, 1);
-  const unsigned kept = kernel.whole | kernel.single, beside = axes_beside(all, tiling.domain);
+  const unsigned kept = kernel.whole | kernel.single, beside = axes_beside(all, tiling.domain.size() * row);
   const auto grow = [&](int axis, std::int64_t elements) {
     tile(axis) = static_cast<int>(std::min(tiling.domain[axis], elements));
   };

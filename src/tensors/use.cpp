@@ -5,7 +5,7 @@
 
 namespace tessera::internal {
 
-AxisUse AxisUse::all_of(std::int64_t extent) { return {.axis = whole, .extent = extent}; }
+AxisUse AxisUse::all_of(std::int64_t extent, int from) { return {.axis = whole, .extent = extent, .from = from}; }
 
 bool is_view(TensorOp op) { return op == TensorOp::permute || op == TensorOp::slice; }
 
@@ -17,7 +17,8 @@ Use whole_domain(const Extents& extents) {
 
 Use normalized(const FusedKernel& kernel, Use use) {
   for (AxisUse& axis : use)
-    if (axis.axis >= 0 && (kernel.whole >> axis.axis & 1u)) axis.axis = AxisUse::whole;
+    if (axis.axis == AxisUse::whole || (axis.axis >= 0 && (kernel.whole >> axis.axis & 1u)))
+      axis.axis = AxisUse::whole, axis.from = -1;
   return use;
 }
 
@@ -43,7 +44,8 @@ Use operand_use(const TensorProgram& program, int v, const Use& use, std::size_t
   // The operand's axes from the last on are those of the result, or broadcast along them.
   const auto broadcast = [&](std::size_t axis, std::size_t shift) {
     AxisUse along = use[axis + shift];
-    if (extent(axis) == 1 && x.extents[static_cast<int>(axis + shift)] != 1) along = {.axis = along.axis, .extent = 1};
+    if (extent(axis) == 1 && x.extents[static_cast<int>(axis + shift)] != 1)
+      along = {.axis = along.axis, .extent = 1, .from = along.from};
     return along;
   };
   Use result(rank);
@@ -78,7 +80,7 @@ Use operand_use(const TensorProgram& program, int v, const Use& use, std::size_t
       if (x.op == TensorOp::reduce && x.attr[1] > 0)
         result[along] = {.axis = use[along].axis, .extent = extent(along), .chunk = x.attr[1]};
       else
-        result[along] = AxisUse::all_of(extent(along));
+        result[along] = AxisUse::all_of(extent(along), use[along].line());
       break;
     }
     case TensorOp::gather: {

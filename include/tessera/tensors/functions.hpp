@@ -166,9 +166,10 @@ auto linear(const A& x, const W& w, Location location = Location::current()) {
 template <Lazily A, Lazily W, Lazily B>
 auto linear(const A& x, const W& w, const B& bias, Location location = Location::current()) {
   const NamedOps named("linear");
-  using T = typename detail::Traits<A>::type;
-  const auto sum = detail::computing(matmul(x, w, MatmulPrecision::exact, location), location);
-  return detail::rounded<T>(detail::lazy_apply<Op::add>(location, sum, detail::computing(bias, location)), location);
+  const auto product = matmul(x, w, MatmulPrecision::exact, location);
+  const auto sum = detail::computing(product, location);
+  return detail::rounded<typename detail::Traits<decltype(product)>::type>(
+      detail::lazy_apply<Op::add>(location, sum, detail::computing(bias, location)), location);
 }
 
 /// exp(x) divided by its sum along the axis.

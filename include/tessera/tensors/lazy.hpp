@@ -242,7 +242,8 @@ class Lazy {
     return Lazy<U, R>(lazy_cast(element_type<U>, node(), true, location));
   }
   /// Applies an elementwise function of the language of kernels, one without captures: `x.map([](auto e) { return
-  /// tanh(e) * 2; })`. It takes and returns tiles of T, or of f32 where T is narrower.
+  /// tanh(e) * 2; })`. It takes and returns tiles of T, or of f32 where T is narrower. `name`, a string literal, is
+  /// its name in describe() and in that of the kernel.
   template <class F>
   Lazy<T, R> map(const F& function, std::string_view name = "map", Location location = Location::current()) const;
 
