@@ -114,6 +114,9 @@ TEST_CASE("rows that two kernels use are computed once", "[tensors]") {
   const auto y = random_tensor({20, 10}, 4);
   CHECK(wrong_with(1e-4, matmul(x, w) + softmax(y)) == "");
   CHECK(kernels_of(matmul(x, w) + softmax(y)) == 2);
+  const auto stacked = random_tensor({3, 20, 33}, 9);
+  CHECK(wrong_with(1e-4, matmul(softmax(x, 0), w), matmul(softmax(stacked, 0), w), matmul(softmax(stacked, 1), w)) ==
+        "");
   // Products of different depths have loops of their own; so have those whose results are turned.
   const auto z = random_tensor({20, 70}, 5), u = random_tensor({70, 10}, 6);
   CHECK(wrong_with(1e-4, matmul(x, w) * matmul(z, u)) == "");
@@ -144,7 +147,7 @@ TEST_CASE("views of what is computed along rows", "[tensors]") {
 }
 
 TEST_CASE("operands that are computed in a product are 0 beyond its inner axis", "[tensors]") {
-  const auto x = random_tensor({4, 300}, 1), w = random_tensor({300, 8}, 2);
+  const auto x = random_tensor({4, 1031}, 1), w = random_tensor({1031, 8}, 2);
   CHECK(wrong_with(1e-3, matmul(1.0f / (tile(x).abs() + 0.5f), w), matmul(tile(x).exp() + 1.0f, w)) == "");
   CHECK(wrong_with(1e-3, matmul(x, rsqrt(tile(w).abs() + 0.5f))) == "");
   const auto all = matmul(1.0f / tile(x), w).run().to_vector();  // 1 / 0 times 0 would be a NaN
