@@ -2,6 +2,7 @@
 #pragma once
 #include "tessera/tessera.hpp"  // IWYU pragma: export
 
+#include "tessera/tensors/analyze.hpp"    // IWYU pragma: export
 #include "tessera/tensors/compile.hpp"    // IWYU pragma: export
 #include "tessera/tensors/forms.hpp"      // IWYU pragma: export
 #include "tessera/tensors/functions.hpp"  // IWYU pragma: export
@@ -9,13 +10,14 @@
 
 namespace tessera {
 
-using internal::attention, internal::compile, internal::Compiled, internal::describe, internal::embedding,
-    internal::layer_norm, internal::linear, internal::log_softmax, internal::map, internal::matmul,
+using internal::analyze, internal::attention, internal::compile, internal::Compiled, internal::describe,
+    internal::embedding, internal::layer_norm, internal::linear, internal::log_softmax, internal::map, internal::matmul,
     internal::random_uniform, internal::relu, internal::rms_norm, internal::run, internal::scalar, internal::softmax,
     internal::softplus, internal::tile, internal::var;
-using internal::Lazy, internal::AttentionOptions, internal::MatmulPrecision;
+using internal::AttentionOptions, internal::Lazy, internal::MatmulAnalysis, internal::MatmulPrecision,
+    internal::TensorAnalysis;
 // Overloads for tensors of functions that tiles have, too.
-using internal::concat, internal::gather, internal::gelu, internal::gelu_tanh, internal::iota, internal::mean,
+using internal::concat, internal::to_string, internal::gather, internal::gelu, internal::gelu_tanh, internal::iota, internal::mean,
     internal::sigmoid, internal::silu, internal::where, internal::argmax, internal::argmin, internal::argsort,
     internal::broadcast, internal::cast, internal::expand_dims, internal::flip, internal::full, internal::permute,
     internal::reshape, internal::slice, internal::sort, internal::squeeze, internal::top_k, internal::transpose;

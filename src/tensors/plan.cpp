@@ -235,4 +235,33 @@ std::string TensorPlan::describe() const {
   return text;
 }
 
+std::string TensorPlan::graph() const {
+  std::string text;
+  const auto line = [&](int v) {
+    const Location& place = program_.values[static_cast<std::size_t>(v)].location;
+    text += fmt::format("{}  {}:{}\n", value_text(program_, v), place.file, place.line);
+  };
+  for (std::size_t v = 0; v < program_.values.size(); ++v)
+    if (fusion_.storage[v] == Storage::input || fusion_.storage[v] == Storage::number ||
+        fusion_.storage[v] == Storage::view)
+      line(static_cast<int>(v));
+  for (std::size_t k = 0; k < kernels_.size(); ++k) {
+    const FusedKernel& kernel = fusion_.kernels[k];
+    const Tiling& tiling = kernels_[k].tiling;
+    std::vector<std::string> tile;
+    for (int axis = 0; axis < kernel.domain.rank(); ++axis) {
+      const bool is_whole = kernel.whole >> axis & 1u;
+      tile.push_back(is_whole ? "row" : std::to_string(tiling.tile[static_cast<std::size_t>(axis)]));
+    }
+    text += fmt::format("kernel {}, tiles [{}]", fmt::join(kernels_[k].steps, "_"), fmt::join(tile, ","));
+    if (!kernel.anchors.empty()) text += fmt::format(", in steps of {}", tiling.inner);
+    text += '\n';
+    for (int member : kernel.members) text += "  ", line(member);
+    for (const Result& result : kernel.results)
+      text += result.stored == result.value ? fmt::format("  stores %{}\n", result.value)
+                                            : fmt::format("  stores %{} in %{}\n", result.value, result.stored);
+  }
+  return text;
+}
+
 }  // namespace tessera::internal

@@ -41,6 +41,8 @@ class TensorPlan {
                                   std::span<const detail::AnyTensor> results, void* memory,
                                   std::vector<std::shared_ptr<void>>* owners = nullptr) const;
   std::string describe() const;
+  /// The program, kernel by kernel.
+  std::string graph() const;
 
  private:
   void assign_memory();

@@ -154,6 +154,10 @@ std::string describe_lazy(const std::vector<LazyRef>& values, std::optional<Arch
   return plan_for(values, arch)->describe();
 }
 
+std::string lazy_graph(const std::vector<LazyRef>& values, std::optional<Arch> arch) {
+  return plan_for(values, arch)->graph();
+}
+
 std::vector<std::shared_ptr<const Executable>> lazy_kernels(const std::vector<LazyRef>& values,
                                                             std::optional<Arch> arch) {
   const auto plan = plan_for(values, arch);

@@ -124,27 +124,31 @@ TensorProgram canonical(const std::vector<LazyRef>& outputs, Given& given, bool 
   return program;
 }
 
-std::string to_string(const TensorProgram& program) {
+std::string value_text(const TensorProgram& program, int v) {
   constexpr std::string_view ops[] = {"input",  "scalar", "literal",   "iota",    "elementwise", "map",
                                       "select", "cast",   "broadcast", "reshape", "permute",     "slice",
                                       "concat", "gather", "reduce",    "scan",    "sort",        "argsort",
                                       "argmax", "matmul", "attention"};
+  const Value& value = program.values[static_cast<std::size_t>(v)];
+  const bool has_op = value.op == TensorOp::elementwise || value.op == TensorOp::reduce || value.op == TensorOp::scan;
+  const std::string_view op = has_op                      ? name(value.element_op)
+                              : value.op == TensorOp::map ? value.name
+                                                          : ops[static_cast<int>(value.op)];
+  std::string text = fmt::format("%{} = {}", v, op);
+  for (int operand : value.in) text += fmt::format(" %{}", operand);
+  if (value.op == TensorOp::literal)
+    text += fmt::format(" {{{}}}", number_text(value.type, value.attr[0]));
+  else if (!value.attr.empty())
+    text += fmt::format(" {{{}}}", fmt::join(value.attr, ","));
+  text += fmt::format(" : {}{}", name(value.type), to_string(value.extents));
+  return value.name != op ? text + fmt::format("  {}", value.name) : text;
+}
+
+std::string to_string(const TensorProgram& program) {
   std::string text;
   for (std::size_t v = 0; v < program.values.size(); ++v) {
-    const Value& value = program.values[v];
-    const bool has_op = value.op == TensorOp::elementwise || value.op == TensorOp::reduce || value.op == TensorOp::scan;
-    const std::string_view op = has_op                      ? name(value.element_op)
-                                : value.op == TensorOp::map ? value.name
-                                                            : ops[static_cast<int>(value.op)];
-    text += fmt::format("%{} = {}", v, op);
-    for (int operand : value.in) text += fmt::format(" %{}", operand);
-    if (value.op == TensorOp::literal)
-      text += fmt::format(" {{{}}}", number_text(value.type, value.attr[0]));
-    else if (!value.attr.empty())
-      text += fmt::format(" {{{}}}", fmt::join(value.attr, ","));
-    text += fmt::format(" : {}{}", name(value.type), to_string(value.extents));
-    if (value.name != op) text += fmt::format("  {}", value.name);
-    text += fmt::format("  {}:{}\n", value.location.file, value.location.line);
+    const Location& place = program.values[v].location;
+    text += fmt::format("{}  {}:{}\n", value_text(program, static_cast<int>(v)), place.file, place.line);
   }
   return text + fmt::format("results %{}\n", fmt::join(program.outputs, " %"));
 }

@@ -44,6 +44,8 @@ struct Given {
 /// false: then each node is one, in the order of `first`, and then of use.
 TensorProgram canonical(const std::vector<LazyRef>& outputs, Given& given, bool merge_inputs = true,
                         std::span<const LazyRef> first = {});
+/// A value as a line: "%5 = add %3 %4 : f32[4,8]".
+std::string value_text(const TensorProgram& program, int value);
 std::string to_string(const TensorProgram& program);
 /// Splits reductions of many elements to few, which would leave most of the multiprocessors idle, into partial ones and
 /// a second one.

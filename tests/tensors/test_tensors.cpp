@@ -51,6 +51,13 @@ TEST_CASE("an MLP is two kernels, its activation in the first", "[tensors]") {
   const auto same = gelu(matmul(x, w) + b);
   CHECK(kernels_of(same) == 1);
   CHECK(same.run().to_vector() == tile(x).linear(w, b).gelu().run().to_vector());
+  // The kernel as a person would write it.
+  const std::string graph = same.graph(Arch::sm_90a);
+  for (const char* line :
+       {"= input : f32[70,33]", "kernel matmul_add_gelu, tiles [", "], in steps of ", "  %2 = matmul %0 %1",
+        "  %4 = add %2 %3 : f32[70,50]", "  %5 = gelu %4 : f32[70,50]", "  stores %5\n"})
+    CHECK(graph.find(line) != std::string::npos);
+  CHECK(std::count(graph.begin(), graph.end(), '\n') < 12);
   // A gate and what it is for share the loop over the inner axis.
   const auto gate = random_tensor({33, 50}, 6);
   const auto gated = silu(matmul(x, gate)) * matmul(x, w);

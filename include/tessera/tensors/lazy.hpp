@@ -199,6 +199,9 @@ class Lazy {
   std::string describe(Arch arch) const { return describe_lazy({node()}, arch); }
   /// The same with bytes, operations, and the predicted and measured time of each. It runs them.
   std::string explain() const { return explain_lazy({node()}); }
+  /// The graph of tensor ops, kernel by kernel, with the tiles of each.
+  std::string graph() const { return lazy_graph({node()}); }
+  std::string graph(Arch arch) const { return lazy_graph({node()}, arch); }
   /// The CUDA C++ of all kernels on GPUs of an architecture. Needs neither NVRTC nor a GPU.
   std::string cuda_source(Arch arch) const { return lazy_cuda_source({node()}, arch); }
   /// The kernels themselves, as traced: graphs of tile ops.

@@ -23,6 +23,8 @@ void run_lazy_into(const LazyRef& value, const detail::AnyTensor& out, const Str
 std::string lazy_text(const std::vector<LazyRef>& values);
 /// For the program's device or, without running anything, for GPUs of an architecture.
 std::string describe_lazy(const std::vector<LazyRef>& values, std::optional<Arch> arch = {});
+/// The program, kernel by kernel: the values that each computes, and of which.
+std::string lazy_graph(const std::vector<LazyRef>& values, std::optional<Arch> arch = {});
 std::string explain_lazy(const std::vector<LazyRef>& values);
 std::vector<std::shared_ptr<const Executable>> lazy_kernels(const std::vector<LazyRef>& values,
                                                             std::optional<Arch> arch = {});
