@@ -14,7 +14,7 @@ using internal::analyze, internal::attention, internal::compile, internal::Compi
     internal::embedding, internal::layer_norm, internal::linear, internal::log_softmax, internal::map, internal::matmul,
     internal::random_uniform, internal::relu, internal::rms_norm, internal::run, internal::scalar, internal::softmax,
     internal::softplus, internal::tile, internal::var;
-using internal::AttentionOptions, internal::Lazy, internal::MatmulAnalysis, internal::MatmulPrecision,
+using internal::AttentionOptions, internal::Lazy, internal::MatmulAnalysis, internal::MatmulOptions, internal::MatmulPrecision,
     internal::TensorAnalysis;
 // Overloads for tensors of functions that tiles have, too.
 using internal::concat, internal::to_string, internal::gather, internal::gelu, internal::gelu_tanh, internal::iota, internal::mean,

@@ -388,7 +388,7 @@ Extents batched(const LazyRef& a, const LazyRef& b, std::int64_t rows, std::int6
 
 }  // namespace
 
-LazyRef lazy_matmul(LazyRef a, LazyRef b, bool tf32, Location location) {
+LazyRef lazy_matmul(LazyRef a, LazyRef b, const MatmulOptions& options, Location location) {
   const int ranks[] = {a->extents.rank(), b->extents.rank()};
   const std::int64_t k = a->extents[ranks[0] - 1];
   if (k != b->extents[ranks[1] - 2])
@@ -405,7 +405,12 @@ LazyRef lazy_matmul(LazyRef a, LazyRef b, bool tf32, Location location) {
     return node;
   }
   auto node = make(TensorOp::matmul, "matmul", type, {a, b}, location);
-  node->extents = extents, node->attr = {tf32};
+  const MatmulTiles tiles = options.tiles.value_or(MatmulTiles{0, 0, 0});
+  if (options.tiles &&
+      (tiles.m < 1 || tiles.n < 1 || tiles.k < 1 || tiles.m > 1024 || tiles.n > 1024 || tiles.k > 1024))
+    fail(location, "matmul", "tiles of {}x{}x{}; each extent is from 1 to 1024", tiles.m, tiles.n, tiles.k);
+  const bool is_tf32 = options.precision == MatmulPrecision::tf32 && a->type == ElementType::f32;
+  node->extents = extents, node->attr = {is_tf32, tiles.m, tiles.n, tiles.k};
   return node;
 }
 

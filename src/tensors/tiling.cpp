@@ -146,7 +146,9 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
       if (!is_inner && value(v).extents.size() >= kernel.domain.size()) family = MatmulFamily::residual;
     }
     const ElementType operands = x.attr[0] != 0 ? ElementType::tf32 : a.type;
-    MatmulTiles tiles = choose(family, shape, operands, target);
+    MatmulTiles tiles{static_cast<int>(x.attr[1]), static_cast<int>(x.attr[2]), static_cast<int>(x.attr[3])};
+    const bool is_given = tiles.m > 0;
+    if (!is_given) tiles = choose(family, shape, operands, target);
     // Beside 128 accumulators, a thread has no registers for a bias that is converted from a narrower type.
     const auto is_narrow_row = [&](const auto& read) {
       const AxisUse* of_rows = nullptr;
@@ -158,12 +160,12 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
       return !is_inner && info(value(read.first).type).bytes < 4 && (!of_rows || of_rows->extent == 1);
     };
     constexpr int most_accumulators = 128 * 192;
-    if (target.has_wgmma() && tiles.m * tiles.n > most_accumulators &&
+    if (!is_given && target.has_wgmma() && tiles.m * tiles.n > most_accumulators &&
         std::any_of(kernel.reads.begin(), kernel.reads.end(), is_narrow_row))
       tiles.n = 128;
     tile(rows) = tiles.m, tile(columns) = tiles.n, tiling.inner = shape.k == 1 ? 1 : tiles.k;
     // Accumulators of two products take the registers of one with twice the columns.
-    if (kernel.anchors.size() > 1) tile(columns) = std::max(tiles.n / 2, std::min(tiles.n, 16));
+    if (!is_given && kernel.anchors.size() > 1) tile(columns) = std::max(tiles.n / 2, std::min(tiles.n, 16));
     return tiling;
   }
   // Rows, as many as have some thousand elements in all; or elements, first those beside each other in memory.

@@ -166,7 +166,7 @@ class Generator {
           w = b;
         const bool half = a->type == ElementType::bf16 && w->type == ElementType::bf16;
         const ElementType type = half ? ElementType::bf16 : ElementType::f32;
-        const LazyRef product = lazy_matmul(as(type, a), as(type, w), false, here());
+        const LazyRef product = lazy_matmul(as(type, a), as(type, w), {}, here());
         return lazy_elementwise(Op::mul, {product, lazy_literal(product->type, 0.25, here())}, here());
       }
       case 16: {

@@ -58,6 +58,11 @@ TEST_CASE("an MLP is two kernels, its activation in the first", "[tensors]") {
         "  %4 = add %2 %3 : f32[70,50]", "  %5 = gelu %4 : f32[70,50]", "  stores %5\n"})
     CHECK(graph.find(line) != std::string::npos);
   CHECK(std::count(graph.begin(), graph.end(), '\n') < 12);
+  // Tiles of the author's.
+  const MatmulOptions given{.tiles = MatmulTiles{32, 16, 8}};
+  CHECK(wrong_with(1e-4, matmul(x, w, given), tile(x).matmul(w, {.precision = MatmulPrecision::tf32}) * 0.0f) == "");
+  CHECK(matmul(x, w, given).graph(Arch::sm_90a).find("tiles [32,16], in steps of 8") != std::string::npos);
+  CHECK(says(error_of([&] { matmul(x, w, {.tiles = MatmulTiles{0, 16, 8}}); }), {"matmul", "tiles of 0x16x8"}));
   // A gate and what it is for share the loop over the inner axis.
   const auto gate = random_tensor({33, 50}, 6);
   const auto gated = silu(matmul(x, gate)) * matmul(x, w);

@@ -1,4 +1,4 @@
-// analyze(x): what a tensor holds and how it lies in memory, and what follows for kernels. analyze(x, w): the same of
+// analyze(x): the contents of a tensor, its place in memory, and conclusions for kernels. analyze(x, w): the same of
 // the operands of a product, with the tiles that choose() takes.
 #pragma once
 #include <string>
@@ -21,7 +21,7 @@ struct TensorAnalysis {
   std::int64_t elements = 0, zeros = 0, nans = 0, infinities = 0, fractions = 0;
   double lowest = 0, highest = 0;  ///< of the finite ones; 0 if there is none
   double smallest = 0;             ///< the smallest finite magnitude above 0; 0 if there is none
-  /// What follows, a sentence each, with its reason.
+  /// Conclusions, a sentence each, with its reason.
   std::vector<std::string> advice;
 };
 

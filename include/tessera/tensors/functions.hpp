@@ -138,14 +138,10 @@ auto embedding(const I& tokens, const A& table, Location location = Location::cu
   return gather(table, tokens, location);
 }
 
-/// How f32 operands of a product are used.
-enum class MatmulPrecision : std::uint8_t { exact, tf32 };
-
 /// [..., m, k] times [..., k, n], or [k, n] for all; the axes before the last two broadcast. Accumulated in f32 (f64 of
 /// f64, i32 of i8 and u8); the result has the operands' type, but f32 of fp8, and i32 of i8 and u8.
 template <Lazily A, Lazily B>
-auto matmul(const A& a, const B& b, MatmulPrecision precision = MatmulPrecision::exact,
-            Location location = Location::current()) {
+auto matmul(const A& a, const B& b, const MatmulOptions& options = {}, Location location = Location::current()) {
   using T = typename detail::Traits<A>::type;
   static_assert(std::is_same_v<T, typename detail::Traits<B>::type>,
                 "tessera: tensors of different element types; cast<...>() one of them first");
@@ -154,19 +150,18 @@ auto matmul(const A& a, const B& b, MatmulPrecision precision = MatmulPrecision:
   detail::check_multiplies<T>();
   constexpr ElementType type = info(element_type<T>).bytes == 1 ? sum_type(element_type<T>) : element_type<T>;
   return Lazy<typename detail::TypeOf<type>::type, std::max(detail::Traits<A>::rank, detail::Traits<B>::rank)>(
-      lazy_matmul(detail::lazy_ref<T>(a, location), detail::lazy_ref<T>(b, location),
-                  precision == MatmulPrecision::tf32 && std::is_same_v<T, f32>, location));
+      lazy_matmul(detail::lazy_ref<T>(a, location), detail::lazy_ref<T>(b, location), options, location));
 }
 template <Lazily A, Lazily W>
 auto linear(const A& x, const W& w, Location location = Location::current()) {
   const NamedOps named("linear");
-  return matmul(x, w, MatmulPrecision::exact, location);
+  return matmul(x, w, {}, location);
 }
 /// x [..., k] w [k, n] + bias [n]. The bias may be of f32 beside narrower operands.
 template <Lazily A, Lazily W, Lazily B>
 auto linear(const A& x, const W& w, const B& bias, Location location = Location::current()) {
   const NamedOps named("linear");
-  const auto product = matmul(x, w, MatmulPrecision::exact, location);
+  const auto product = matmul(x, w, {}, location);
   const auto sum = detail::computing(product, location);
   return detail::rounded<typename detail::Traits<decltype(product)>::type>(
       detail::lazy_apply<Op::add>(location, sum, detail::computing(bias, location)), location);
@@ -326,8 +321,8 @@ Lazy<f32, static_cast<int>(N)> random_uniform(const Device& device, std::int64_t
 // Fluent forms.
 template <class T, int R>
 template <Lazily W>
-auto Lazy<T, R>::matmul(const W& w, Location location) const {
-  return internal::matmul(*this, w, MatmulPrecision::exact, location);
+auto Lazy<T, R>::matmul(const W& w, const MatmulOptions& options, Location location) const {
+  return internal::matmul(*this, w, options, location);
 }
 template <class T, int R>
 template <Lazily W>

@@ -294,7 +294,7 @@ class Lazy {
 
   // Fluent forms of functions.hpp and of other operands.
   template <Lazily W>
-  auto matmul(const W& w, Location location = Location::current()) const;
+  auto matmul(const W& w, const MatmulOptions& options = {}, Location location = Location::current()) const;
   template <Lazily W>
   auto linear(const W& w, Location location = Location::current()) const;
   template <Lazily W, Lazily B>

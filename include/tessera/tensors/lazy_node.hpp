@@ -11,6 +11,7 @@
 
 #include "tessera/dsl/trace.hpp"
 #include "tessera/jit/any_tensor.hpp"
+#include "tessera/jit/choose.hpp"
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
@@ -130,8 +131,16 @@ LazyRef lazy_scan(Op op, LazyRef x, int axis, ScanOptions options, Location loca
 LazyRef lazy_sort(TensorOp op, LazyRef x, int axis, SortOptions options, std::int64_t count, Location location);
 /// attr: axis.
 LazyRef lazy_argmax(LazyRef x, int axis, Location location);
-/// [..., m, k] times [..., k, n]; the axes before them broadcast. attr: 1 if f32 operands are rounded to tf32.
-LazyRef lazy_matmul(LazyRef a, LazyRef b, bool tf32, Location location);
+/// How f32 operands of a product are used.
+enum class MatmulPrecision : std::uint8_t { exact, tf32 };
+/// The choices of matmul().
+struct MatmulOptions {
+  MatmulPrecision precision = MatmulPrecision::exact;
+  std::optional<MatmulTiles> tiles = {};  ///< instead of those of choose()
+};
+/// [..., m, k] times [..., k, n]; the axes before them broadcast. attr: 1 if f32 operands are rounded to tf32; the
+/// tiles, or 0.
+LazyRef lazy_matmul(LazyRef a, LazyRef b, const MatmulOptions& options, Location location);
 
 /// The choices of attention().
 struct AttentionOptions {
