@@ -77,6 +77,24 @@ std::string share(std::int64_t part, std::int64_t all) {
                      100.0 * static_cast<double>(part) / static_cast<double>(std::max<std::int64_t>(all, 1)));
 }
 
+// The bits of a number's fraction, with the leading one.
+int digits_of(ElementType type) {
+  switch (type) {
+    case ElementType::f64:
+      return 53;
+    case ElementType::f32:
+      return 24;
+    case ElementType::f16:
+      return 11;
+    case ElementType::f8e5m2:
+      return 3;
+    case ElementType::f8e4m3:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
 // The narrowest type that holds all elements exactly, or their range.
 void advise_type(TensorAnalysis& a) {
   const double largest = std::max(std::abs(a.lowest), std::abs(a.highest));
@@ -107,10 +125,7 @@ void advise_type(TensorAnalysis& a) {
     if (a.infinities > 0 && is_fp8(format.type)) continue;
     a.advice.push_back(fmt::format(
         "{} holds the range of the elements, from {:.3g} to {:.3g} in magnitude, with {} bits of each; {} has {}.",
-        name(format.type), a.smallest, largest, format.digits, name(a.type),
-        a.type == ElementType::f64   ? 53
-        : a.type == ElementType::f32 ? 24
-                                     : 11));
+        name(format.type), a.smallest, largest, format.digits, name(a.type), digits_of(a.type)));
     if (!is_fp8(format.type)) return;
   }
 }

@@ -37,7 +37,6 @@ class Fuser {
         demands_(program.values.size()),
         forced_(program.values.size()),
         heavy_(program.values.size(), false),
-        view_(program.values.size(), false),
         has_rows_(program.values.size(), false),
         completes_(program.values.size(), false) {
     const std::size_t count = program.values.size();
@@ -155,6 +154,7 @@ class Fuser {
     std::vector<int> views;
     while (is_view(value(source).op)) views.push_back(source), source = value(source).in[0];
     const Value& x = value(source);
+    if (parts_.contains(source)) return false;
     // A computed tensor is dense if it is stored; of a reshaped one it is not known yet how it is.
     if (!views.empty() && x.op != TensorOp::input && (x.op == TensorOp::reshape || x.op == TensorOp::concat))
       return false;
@@ -163,7 +163,6 @@ class Fuser {
     for (auto view = views.rbegin(); view != views.rend(); ++view) place = viewed(value(*view), place);
     if (!reshaped_placement(place, value(v).extents)) return false;
     force(source, "it is reshaped");
-    for (int view : views) view_[at(view)] = true;
     storage(v) = Storage::view;
     return true;
   }
@@ -182,8 +181,11 @@ class Fuser {
     std::int64_t start = 0;
     for (int operand : x.in) {
       const Value& part = value(operand);
-      // Others may read it there, too. A part of two concatenations is computed in one and copied to the other.
-      const bool in_place = x.op == TensorOp::concat && forced_[at(operand)].empty() && part.op != TensorOp::input &&
+      // Others may read it there, too, but no kernel that writes beside it. A part of two concatenations is computed in
+      // one and copied to the other.
+      const auto needs_it = [&](int other) { return other != operand && depends(other, operand); };
+      const bool in_place = x.op == TensorOp::concat && forced_[at(operand)].empty() &&
+                            std::none_of(x.in.begin(), x.in.end(), needs_it) && part.op != TensorOp::input &&
                             part.op != TensorOp::reshape && part.op != TensorOp::concat && !part.is_number() &&
                             !is_view(part.op) && part.op != TensorOp::broadcast && part.extents.rank() > 0;
       const std::int64_t here = x.op == TensorOp::concat ? start : -1;
@@ -198,6 +200,20 @@ class Fuser {
       }
       if (x.op == TensorOp::concat) start += part.extents[x.axis()];
     }
+  }
+  // Is a value computed from an earlier one?
+  bool depends(int v, int on) const {
+    std::vector<int> open{v};
+    std::set<int> seen;
+    while (!open.empty()) {
+      const int next = open.back();
+      open.pop_back();
+      if (next == on) return true;
+      if (next < on || !seen.insert(next).second) continue;
+      const std::vector<int>& in = program_.values[at(next)].in;
+      open.insert(open.end(), in.begin(), in.end());
+    }
+    return false;
   }
   // A kernel whose only result so far is `result`; if it copies, the value is demanded like an operand.
   void add_kernel(int v, Result result, bool copies = false) {
@@ -610,7 +626,6 @@ class Fuser {
   std::vector<std::vector<Demand>> demands_;
   std::vector<std::string> forced_;
   std::vector<bool> heavy_;      // has it a product or whole rows, which should not be computed twice?
-  std::vector<bool> view_;       // is it a view that a reshape is made of?
   std::vector<bool> has_rows_;   // does it depend on whole rows?
   std::vector<bool> completes_;  // can a kernel compute it from a product, element by element?
   std::set<int> parts_;

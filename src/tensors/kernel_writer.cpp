@@ -13,7 +13,7 @@ namespace {
 
 bool is_narrow(ElementType type) { return computing_type(type) != type; }
 
-// The axes that share their tiles with an axis of the domain: those that are merged into it, and itself.
+// The axes that share their tiles with an axis of the domain: those that are merged into it, and it
 unsigned merged_group(unsigned merged, int axis) {
   unsigned group = 1u << axis;
   for (int before = axis - 1; before >= 0 && (merged >> before & 1u); --before) group |= 1u << before;
@@ -100,7 +100,7 @@ void KernelWriter::add_parameters() {
     } else if (result.value != result.stored) {  // a reshape: dense
       place = dense_placement(place.base, extents);
     }
-    arguments_.push_back({merged(place, whole_domain(extents)), -1, true});
+    arguments_.push_back({merged(place, whole_domain(extents)), -1});
   }
   std::int64_t next = 0;
   for (std::size_t i = 0; i < arguments_.size(); ++i, ++next) {
@@ -133,13 +133,15 @@ WrittenKernel KernelWriter::write() {
   for (std::size_t i = 0; i < kernel_.results.size(); ++i) {
     const Result& result = kernel_.results[i];
     const Value& x = value(result.value);
+    location_ = x.location;
     const Use use = normalized(kernel_, whole_domain(x.extents));
     const Handle tile = stretched(converted(emit(result.value, use), x.type), tile_shape(use));
+    location_ = x.location;
     std::vector<Handle> in{tile, views_[first_result + i]};
     for (std::size_t axis = 0; axis < use.size(); ++axis) in.push_back(coordinate(use, axis));
     trace_.apply(Op::store, x.type, in, {}, location_);
   }
-  WrittenKernel written{trace_.finish(), std::move(arguments_), ""};
+  WrittenKernel written{trace_.finish(), std::move(arguments_)};
   return written;
 }
 
@@ -164,7 +166,7 @@ void KernelWriter::require_extents() {
       const std::int64_t extent = place.extents[static_cast<int>(axis)];
       const Handle here = op(Op::extent, ElementType::i32, {view}, {static_cast<std::int64_t>(axis)});
       const auto equals = [&](Handle other) {
-        trace_.require(elementwise(Op::equal, here, other), "extents as the kernel was made for", location_);
+        trace_.require(elementwise(Op::equal, here, other), "this kernel was specialized for other extents", location_);
       };
       if (extent == 1 || along.axis == AxisUse::whole) {
         equals(index(extent));
@@ -206,19 +208,18 @@ Shape KernelWriter::tile_shape(const Use& use) const {
   return shape;
 }
 
-Handle KernelWriter::coordinate(const Use& use, std::size_t axis) const {
-  auto& self = const_cast<KernelWriter&>(*this);
+Handle KernelWriter::coordinate(const Use& use, std::size_t axis) {
   const AxisUse& along = use[axis];
-  if (along.axis == AxisUse::whole) return self.index(0);
-  if (along.axis == AxisUse::inner) return along.extent == 1 ? self.index(0) : inner_;
+  if (along.axis == AxisUse::whole) return index(0);
+  if (along.axis == AxisUse::inner) return along.extent == 1 ? index(0) : inner_;
   const Handle here = coordinates_[static_cast<std::size_t>(along.axis)];
-  if (along.group > 1) return self.elementwise(Op::floor_div, here, self.index(along.group));
+  if (along.group > 1) return elementwise(Op::floor_div, here, index(along.group));
   if (along.chunk > 0) return here;
   const unsigned group = merged_group(tiling_.merged, along.axis);
   std::int64_t size = 1;
   for (const AxisUse& other : use)
     if (other.axis >= 0 && (group >> other.axis & 1u)) size *= other.extent;
-  return (tiling_.merged >> along.axis & 1u) || size == 1 ? self.index(0) : here;
+  return (tiling_.merged >> along.axis & 1u) || size == 1 ? index(0) : here;
 }
 
 Handle KernelWriter::positions(const Use& use, std::size_t axis) {

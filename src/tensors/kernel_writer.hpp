@@ -14,13 +14,11 @@ namespace tessera::internal {
 struct Passed {
   Placement place;
   int scalar = -1;  ///< if not -1: the value whose number it is
-  bool written = false;
 };
 
 struct WrittenKernel {
   Graph graph;
   std::vector<Passed> arguments;
-  std::string tiles;  ///< "128x64 of [8192,768]", for describe()
 };
 
 /// The tiles of a kernel's domain. Some axes are merged into the next one where memory allows it: they then have one
@@ -60,14 +58,17 @@ class KernelWriter {
   // Tiles.
   Shape tile_shape(const Use& use) const;
   int tile_extent(const Use& use, std::size_t axis) const;
-  Handle coordinate(const Use& use, std::size_t axis) const;
+  Handle coordinate(const Use& use, std::size_t axis);
   /// The positions of a tile's elements along an axis of a value, as i32.
   Handle positions(const Use& use, std::size_t axis);
 
   Handle emit(int v, const Use& use);
   Handle compute(int v, const Use& use);
   Handle operand(int v, const Use& use, std::size_t position) {
-    return emit(value(v).in[position], normalized(kernel_, operand_use(program_, v, use, position)));
+    const Location here = location_;  // of the value; those of its operands are theirs
+    const Handle tile = emit(value(v).in[position], use_of_operand(v, use, position));
+    location_ = here;
+    return tile;
   }
   Use use_of_operand(int v, const Use& use, std::size_t position) const {
     return normalized(kernel_, operand_use(program_, v, use, position));

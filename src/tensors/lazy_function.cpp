@@ -80,11 +80,13 @@ std::vector<detail::AnyTensor> LazyFunction::run(std::span<const LazyRef> argume
 }
 
 LazySequence LazyFunction::sequence(std::span<const LazyRef> arguments) const {
+  Trace::refuse_launch("of a tensor program");
   const auto version = state_->version(arguments);
   return sequence_of(*version->plan, State::given(*version, arguments));
 }
 
 std::string LazyFunction::describe(std::span<const LazyRef> arguments) const {
+  Trace::refuse_launch("of a tensor program");
   return state_->version(arguments)->plan->describe();
 }
 

@@ -4,9 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <set>
 
 namespace tessera::internal {
 namespace {
@@ -79,6 +83,15 @@ void check_extents(std::span<const std::int64_t> extents, std::string_view op, L
     if (extent < 0 || extent > 0x7fffffff) fail(location, op, "an extent of {}; it must be in [0, 2^31)", extent);
 }
 
+// The text of a name, for the life of the process: plans keep it.
+std::string_view kept_name(std::string_view name) {
+  static std::mutex mutex;
+  static auto& names = *new std::set<std::string, std::less<>>();
+  const std::lock_guard lock(mutex);
+  const auto found = names.find(name);
+  return found != names.end() ? *found : *names.emplace(name).first;
+}
+
 }  // namespace
 
 Extents::Extents(std::span<const std::int64_t> extents) : rank_(static_cast<int>(extents.size())) {
@@ -105,7 +118,8 @@ LazyNode::~LazyNode() {
     LazyRef last = std::move(dying.back());
     dying.pop_back();
     if (!last || last.use_count() > 1) continue;
-    auto& inner = const_cast<LazyNode&>(*last).in;  // its last owner is `last`
+    std::atomic_thread_fence(std::memory_order_acquire);  // behind the reads of its other owners, which are gone
+    auto& inner = const_cast<LazyNode&>(*last).in;        // its last owner is `last`
     for (LazyRef& x : inner) dying.push_back(std::move(x));
     inner.clear();
   }
@@ -144,8 +158,11 @@ LazyRef lazy_literal(ElementType type, Number number, Location location) {
   } else if (held.kind == ElementKind::real) {
     const auto real = static_cast<float>(number.real());
     if (std::isinf(real) && !std::isinf(number.real())) misfit();
+    // A whole number that would be rounded is written as a floating literal, if that is intended.
+    if (number.integral() && static_cast<long double>(real) != number.real()) misfit();
     cell = cell_of(real);
   } else {
+    if (!number.integral()) misfit();
     const bool is_large = !number.representable();
     const auto value =
         is_large ? static_cast<std::uint64_t>(number.real()) : static_cast<std::uint64_t>(number.integer());
@@ -182,7 +199,7 @@ LazyRef lazy_elementwise(Op op, std::vector<LazyRef> in, Location location) {
 LazyRef lazy_map(MapFunction function, std::vector<LazyRef> in, std::string_view name, Location location) {
   const Extents extents = broadcast(in, name, location);
   const ElementType type = in.front()->type;
-  auto node = make(TensorOp::map, name, type, std::move(in), location);
+  auto node = make(TensorOp::map, kept_name(name), type, std::move(in), location);
   node->function = function, node->extents = extents;
   return node;
 }

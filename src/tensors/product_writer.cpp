@@ -97,9 +97,8 @@ Handle KernelWriter::attention(int v, const Use& use) {
   location_ = x.location;
   const Handle count = inner_extent(keys);
   // Query i sees keys up to i + shift.
-  const Use& of_rows = use;
   const auto queries_axis = static_cast<std::size_t>(rank - 2);
-  const Handle first_row = multiply(coordinate(of_rows, queries_axis), index(bm));
+  const Handle first_row = multiply(coordinate(use, queries_axis), index(bm));
   const Handle shift = elementwise(Op::sub, count, queries == 1 ? index(1) : extent_of_domain(use[queries_axis].axis));
   const Handle rows = add(add(first_row, shift), op(Op::iota, i32, {}, {0}, {bm, 1}));
   Handle begin = index(0), end = count;

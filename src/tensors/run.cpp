@@ -8,6 +8,8 @@
 #include <map>
 #include <mutex>
 
+#include "jit/backend/backend.hpp"
+#include "jit/backend/overlap.hpp"
 #include "jit/options/options.hpp"
 #include "tessera/jit/copy_tensor.hpp"
 #include "tessera/jit/source.hpp"
@@ -53,23 +55,6 @@ Prepared prepare(const std::vector<LazyRef>& values, bool fuse = true) {
   return prepared;
 }
 
-// The first byte of a tensor's elements, and the one behind the last.
-std::pair<const std::byte*, const std::byte*> range_of(const detail::AnyTensor& tensor) {
-  const auto* begin = static_cast<const std::byte*>(tensor.place.data);
-  if (tensor.size() == 0) return {begin, begin};
-  const std::byte* end = begin + info(tensor.type).bytes;
-  for (std::size_t axis = 0; axis < static_cast<std::size_t>(tensor.rank); ++axis) {
-    const std::int64_t reach = (tensor.extents()[axis] - 1) * tensor.strides()[axis] * info(tensor.type).bytes;
-    (reach < 0 ? begin : end) += reach;
-  }
-  return {begin, end};
-}
-bool overlap(const detail::AnyTensor& a, const detail::AnyTensor& b) {
-  const auto [a_begin, a_end] = range_of(a);
-  const auto [b_begin, b_end] = range_of(b);
-  return a_begin < b_end && b_begin < a_end;
-}
-
 std::shared_ptr<void> memory_of(const TensorPlan& plan, const Device& device) {
   return plan.memory() > 0 ? device.allocate(static_cast<std::size_t>(plan.memory())) : nullptr;
 }
@@ -77,7 +62,7 @@ std::shared_ptr<void> memory_of(const TensorPlan& plan, const Device& device) {
 }  // namespace
 
 std::shared_ptr<const TensorPlan> plan_of(const TensorProgram& program, const Device& device, bool fuse) {
-  static Plans plans;
+  static Plans& plans = *new Plans;  // usable until the process ends
   return plans.of(program, device, fuse && options().fusion == "on");
 }
 
@@ -87,6 +72,8 @@ void launch_plan(const TensorPlan& plan, const Given& given, std::span<const det
   if (!device.has(stream))
     throw Error(fmt::format("the tensors of a program are on {}, and the stream is of {}", device.name(),
                             stream.device_name()));
+  // Its memory is free again when the call returns, and a recorded graph would go on using it.
+  refuse_while_recording("a tensor program is run (record its launches instead: compile(f).sequence(...))");
   const std::shared_ptr<void> memory = memory_of(plan, device);
   for (const PlannedKernel& kernel : plan.kernels())
     if (kernel.executable) kernel.executable->launch(stream, plan.arguments(kernel, given, results, memory.get()));
@@ -122,7 +109,9 @@ void run_lazy_into(const LazyRef& value, const detail::AnyTensor& out, const Str
     throw Error(fmt::format("{}:{}: run into a tensor of {}, and the inputs are on {}", value->location.file,
                             value->location.line, out.device ? out.device->name() : "no device", device.name()));
   const Stream to = stream ? *stream : device.stream();
-  const auto overlaps = [&](const detail::AnyTensor& input) { return overlap(out, input); };
+  const auto overlaps = [&](const detail::AnyTensor& input) {
+    return overlap(out.parameter(Access::out), out.place, input.parameter(Access::in), input.place);
+  };
   if (out.is_dense() && std::none_of(prepared.given.inputs.begin(), prepared.given.inputs.end(), overlaps)) {
     launch_plan(*prepared.plan, prepared.given, std::span(&out, 1), to);
     return;

@@ -181,6 +181,7 @@ TensorProgram split_reductions(const TensorProgram& program, int multiprocessors
         Value partial = value;
         partial.extents[value.axis()] = (operand.extents[value.axis()] + chunk - 1) / chunk;
         partial.attr[1] = chunk;
+        partial.type = computing_type(value.type);
         value.in = {static_cast<int>(split.values.size())};
         split.values.push_back(std::move(partial));
       }

@@ -261,6 +261,11 @@ TEST_CASE("the parts of a concatenation are computed in its memory", "[tensors]"
   CHECK(kernels_of(joined) == 3);
   CHECK(wrong_with(1e-4, concat(0, x, x) + concat(0, x, tile(x).neg())) == "");
   CHECK(wrong_with(1e-4, concat(0, concat(0, x, x), tile(x)).transpose()) == "");
+  // A kernel that writes one part reads another: that has memory of its own.
+  CHECK(wrong_with(1e-4, concat(1, tile(x).exp(), flip(tile(x).exp(), 1))) == "");
+  const auto f = tile(random_tensor({4, 6}, 3)).exp();
+  CHECK(wrong_with(1e-4, f.reshape({24}) + 1.0f, concat(1, f, f * 2.0f)) == "");
+  CHECK(wrong_with(1e-4, concat(1, f, f * 2.0f), f.reshape({24}) + 1.0f) == "");
   // Another kernel reads a part where it is.
   const auto e = tile(x).exp();
   CHECK(wrong_with(1e-4, concat(0, x, e), matmul(e + 1.0f, w), concat(1, e, softmax(e))) == "");
@@ -364,6 +369,13 @@ TEST_CASE("narrow types are computed in f32, and rounded where they are stored",
   const auto& expected = reference.of(tile(x).linear(w).gelu().node()).values;
   for (std::size_t i = 0; i < found.size(); ++i)
     CHECK(std::abs(static_cast<float>(found[i]) - expected[i]) <= 0.004 * std::abs(expected[i]) + 1e-4);
+  // Sums are rounded once, also if they are made in parts or along several axes.
+  const auto many = test_device().tensor<f16>({1, 40001});
+  many.fill(2.0);  // their sum is no f16, that of a quarter is
+  CHECK(static_cast<float>((tile(many).sum(1) * 0.5f).run().to_vector()[0]) == 40000);
+  const auto fine = test_device().tensor<bf16>({300, 3});
+  fine.fill(1.0);
+  CHECK(static_cast<float>((tile(fine).sum() * (1.0f / 900)).run().to_vector()[0]) == 1);
   // A cast rounds, wherever it is computed.
   const auto y = random_tensor({40}, 3);
   const std::vector<f32> rounded = tile(y).cast<bf16>().cast<f32>().run().to_vector(), values = y.to_vector();
@@ -383,6 +395,10 @@ TEST_CASE("mistakes with tensors are told with their places", "[tensors]") {
   CHECK(says(error_of([&] { tile(x).reshape({7, 7}); }), {"reshape", "3072 elements", "[7,7]"}));
   CHECK(says(error_of([&] { tile(x).slice(0, 60, 5); }), {"slice", "5 elements from 60", "axis 0"}));
   CHECK(says(error_of([&] { Lazy<f32, 2>().run(); }), {"empty Lazy"}));
+  CHECK(says(error_of([&] { full<i32>(test_device(), {3}, 2.5); }), {"literal", "2.5", "i32"}));
+  CHECK(says(error_of([&] { tile(x) + 16777217; }), {"16777217", "f32"}));
+  CHECK(says(error_of([&] { test_device().stream().capture([&] { tile(x).exp().run(); }); }),
+             {"a tensor program is run", "sequence", "records a stream"}));
   CHECK(says(error_of([&] { tile(x).permute({0, 0}); }), {"permute", "named twice"}));
   CHECK(says(error_of([&] { tile(x).reshape({-1, -1}); }), {"reshape", "several extents of -1"}));
   CHECK(says(error_of([&] { softmax(x, 7); }), {"softmax: max", "no axis 7"}));

@@ -50,6 +50,7 @@ template <class P, class A>
 LazyRef argument_for(const A& a, Location location) {
   if constexpr (P::rank == 0) {
     using T = typename P::type;
+    static_assert(Computing<T>, "tessera: a number of a compiled function is of a type that computes, such as f32");
     static_assert(Literal<A>, "tessera: a parameter of rank 0 of a compiled function takes a number");
     static_assert(!Literal<A> || std::is_floating_point_v<T> || std::integral<A>,
                   "tessera: a parameter of an integer type takes an integer; convert the number first");

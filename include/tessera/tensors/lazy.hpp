@@ -134,9 +134,10 @@ template <Op op, class A>
 auto lazy_reduced(const A& a, std::span<const int> axes, Location location) {
   using T = typename Traits<A>::type;
   check_lazy_operands<op, T, A>();
-  LazyRef x = lazy_ref<T>(a, location);
+  // Results along one axis are rounded only after those along all.
+  LazyRef x = lazy_cast(computing_type(element_type<T>), lazy_ref<T>(a, location), false, location);
   for (int axis : axes) x = lazy_reduce(op, x, axis, location);
-  return Lazy<T, Traits<A>::rank>(std::move(x));
+  return Lazy<T, Traits<A>::rank>(lazy_cast(element_type<T>, std::move(x), false, location));
 }
 }  // namespace detail
 
@@ -177,7 +178,7 @@ class Lazy {
     for (int axis = 0; axis < R; ++axis) extents[static_cast<std::size_t>(axis)] = node()->extents[axis];
     return extents;
   }
-  std::int64_t extent(int axis) const { return node()->extents[axis < 0 ? axis + R : axis]; }
+  std::int64_t extent(int axis) const { return node()->extents[static_cast<int>(detail::axis_of(axis, R))]; }
 
   /// Computes it into a new, dense tensor. Asynchronous where the device is. Throws Error if it has no device: none of
   /// its tensors does.

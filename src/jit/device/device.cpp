@@ -17,13 +17,13 @@ namespace {
 
 thread_local bool recording = false;  // true while Stream::capture runs on this thread
 
+}  // namespace
+
 // A wait would never end, because the work that it waits for does not run before the recording is over.
 void refuse_while_recording(std::string_view what) {
   if (recording)
     throw Error(fmt::format("{} while this thread records a stream; do it before or after Stream::capture", what));
 }
-
-}  // namespace
 
 void Event::synchronize() const {
   refuse_while_recording("an event is waited for");
