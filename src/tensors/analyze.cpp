@@ -16,7 +16,7 @@
 namespace tessera::internal {
 namespace {
 
-constexpr Location nowhere{"analyze", 0, 0};
+constexpr Location nowhere{"<analyze>", 1, 0};
 
 LazyRef reduced(Op op, LazyRef x) {
   for (int axis = x->extents.rank(); axis-- > 0;) x = lazy_reduce(op, x, axis, nowhere);

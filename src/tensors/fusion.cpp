@@ -286,7 +286,7 @@ class Fuser {
         const std::int64_t row = value(x.in[0]).extents[x.axis()];
         if (along.line() >= 0)
           set_whole(kernel, along.line(), row);
-        else
+        else if (kernel.anchors.empty())
           kernel.hidden_row *= row;
       }
       if (is_anchor(x.op) && std::find(kernel.anchors.begin(), kernel.anchors.end(), v) == kernel.anchors.end())
@@ -319,7 +319,8 @@ class Fuser {
     std::set<std::size_t> kernels;
     for (const Demand& demand : demands) kernels.insert(demand.kernel);
     if (kernels.size() > 1) {
-      if (heavy_[at(v)]) return fmt::format("{} kernels use it", kernels.size());
+      // A conversion of a narrower value is left to the kernels: that value is stored instead.
+      if (heavy_[at(v)] && !widens(v)) return fmt::format("{} kernels use it", kernels.size());
       // Stored, it is written once, and read by each; else each reads its operands.
       std::size_t operands = 0;
       for (int operand : x.in) operands += value(operand).extents.size() * 2 > x.extents.size();
@@ -345,13 +346,17 @@ class Fuser {
       return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
     for (const AxisUse& use : demand.use) {
       if (use.axis != AxisUse::inner || demand.once) continue;
-      if (completes_[at(v)]) return "it completes a product";
+      if (completes_[at(v)] && !widens(v)) return "it completes a product";
       if (x.extents.size() <= limits_.repeated) continue;
       const bool converts = x.op == TensorOp::cast && reads_memory(x.in[0]);
       if (!is_view(x.op) && !converts)
         return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
     }
     return "";
+  }
+  bool widens(int v) const {
+    const Value& x = value(v);
+    return x.op == TensorOp::cast && info(value(x.in[0]).type).bytes <= info(x.type).bytes;
   }
   // Functions of dozens of instructions.
   static bool is_costly(const Value& x) {
@@ -423,9 +428,12 @@ class Fuser {
       return fmt::format("tiles of {} do not have whole rows", anchor_name(kernel));
     if (is_in_loop || axis < 0) {  // rows that the domain does not have
       const std::int64_t elements = value(x.in[0]).extents.size();
-      if (is_in_loop ? !only_reduces : is_repeated(demand, kernel) && elements > limits_.row / 8)
+      if (is_in_loop
+              ? !only_reduces
+              : is_repeated(demand, kernel) && elements > (kernel.anchors.empty() ? limits_.row / 8 : limits_.repeated))
         return "each tile would compute it again";
       if (demand.once && elements > limits_.repeated) return "each head would compute it again";
+      if (is_in_loop) return row <= limits_.row ? "" : "its rows are long";
       std::int64_t size = kernel.hidden_row * row;
       for (std::int64_t whole : kernel.row) size *= std::max<std::int64_t>(whole, 1);
       return size <= limits_.row ? "" : "its rows are long";

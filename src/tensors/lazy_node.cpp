@@ -33,6 +33,8 @@ std::string text_of(const LazyRef& x) {
 std::shared_ptr<LazyNode> make(TensorOp op, std::string_view name, ElementType type, std::vector<LazyRef> in,
                                Location location) {
   auto node = std::make_shared<LazyNode>();
+  // Functions of a list of operands have no place, if none of these has one; generated code needs a line.
+  if (location.line == 0) location = {"<tensors>", 1, 0};
   node->op = op, node->type = type, node->location = location;
   node->name = outer_name.empty() ? name : outer_name;
   for (const LazyRef& x : in) {

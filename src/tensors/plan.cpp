@@ -34,6 +34,7 @@ std::vector<std::string_view> steps_of(const TensorProgram& program, const Fused
   for (int member : kernel.members) {
     const Value& x = program.values[static_cast<std::size_t>(member)];
     if (x.op == TensorOp::broadcast && x.name == "broadcast") continue;
+    if (x.op == TensorOp::cast && x.attr[0] == 0) continue;  // to and from the type that values are computed in
     if (std::find(steps.begin(), steps.end(), x.name) == steps.end()) steps.push_back(x.name);
   }
   if (steps.empty()) steps.push_back("copy");

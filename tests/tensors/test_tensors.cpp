@@ -113,6 +113,11 @@ TEST_CASE("a transformer block is at most six kernels", "[tensors]") {
   CHECK(wrong_with(2e-3, y) == "");
   INFO(y.describe());
   CHECK(kernels_of(y) <= 6);
+  // As wide as GPT-2: norm and QKV, attention, projection, norm and up, down.
+  const Block<bf16> wide(768, 12);
+  const Lazy<bf16, 3> z = wide(tile(random_tensor<bf16>({1, 9, 768}, 21)));
+  INFO(z.describe(Arch::sm_90a));
+  CHECK(t::lazy_kernels({z.node()}, Arch::sm_90a).size() == 5);
 }
 
 TEST_CASE("rows that two kernels use are computed once", "[tensors]") {
@@ -415,6 +420,14 @@ TEST_CASE("mistakes with tensors are told with their places", "[tensors]") {
              }),
              {"no device"}));
   CHECK(says(error_of([&] { tile(random_tensor<i32>({3}, 1)) + 3000000000; }), {"3000000000", "does not fit i32"}));
+}
+
+TEST_CASE("each value has a line, which generated code refers to", "[tensors]") {
+  const auto x = random_tensor({3, 4}, 1);
+  for (const auto& y :
+       {concat(0, x, x), map([](auto a, auto b) { return a * b; }, x, x), tile(x) + x, Lazy<f32, 2>(x) * 2.0f})
+    for (const auto& kernel : y.kernels())
+      for (const t::Node& node : kernel->traced().nodes) CHECK(node.location.line > 0);
 }
 
 TEST_CASE("long programs become kernels of bounded size", "[tensors]") {
