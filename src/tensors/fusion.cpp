@@ -358,38 +358,6 @@ class Fuser {
     const Value& x = value(v);
     return x.op == TensorOp::cast && info(value(x.in[0]).type).bytes <= info(x.type).bytes;
   }
-  // Functions of dozens of instructions.
-  static bool is_costly(const Value& x) {
-    if (x.op == TensorOp::map) return true;
-    if (x.op != TensorOp::elementwise) return false;
-    switch (x.element_op) {
-      case Op::exp:
-      case Op::expm1:
-      case Op::log:
-      case Op::log2:
-      case Op::log10:
-      case Op::log1p:
-      case Op::sin:
-      case Op::cos:
-      case Op::tan:
-      case Op::asin:
-      case Op::acos:
-      case Op::atan:
-      case Op::sinh:
-      case Op::cosh:
-      case Op::tanh:
-      case Op::erf:
-      case Op::erfc:
-      case Op::cbrt:
-      case Op::pow:
-      case Op::atan2:
-      case Op::random_bits:
-      case Op::random_uniform:
-        return true;
-      default:
-        return false;
-    }
-  }
   // Do several tiles compute the same elements?
   static bool is_repeated(const Demand& demand, const FusedKernel& kernel) {
     for (const AxisUse& use : demand.use)
@@ -417,22 +385,20 @@ class Fuser {
     if (x.op != TensorOp::reduce && x.op != TensorOp::argmax &&
         (!along.is_plain() || along.axis == AxisUse::inner || along.extent != x.extents[x.axis()]))
       return "a part of each row is used at a time";
-    for (const AxisUse& use : demand.use)
-      if (use.axis == AxisUse::inner && !demand.once && value(x.in[0]).extents.size() > limits_.repeated)
-        return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
     const bool is_in_loop = std::any_of(demand.use.begin(), demand.use.end(),
                                         [](const AxisUse& use) { return use.axis == AxisUse::inner; });
     const bool only_reduces = x.op == TensorOp::reduce || x.op == TensorOp::argmax;
+    const std::int64_t elements = value(x.in[0]).extents.size();
+    if ((is_in_loop || demand.once) && elements > limits_.repeated)
+      return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
     const int axis = along.line();
     if (axis >= 0 && !kernel.anchors.empty())
       return fmt::format("tiles of {} do not have whole rows", anchor_name(kernel));
     if (is_in_loop || axis < 0) {  // rows that the domain does not have
-      const std::int64_t elements = value(x.in[0]).extents.size();
       if (is_in_loop
               ? !only_reduces
               : is_repeated(demand, kernel) && elements > (kernel.anchors.empty() ? limits_.row / 8 : limits_.repeated))
         return "each tile would compute it again";
-      if (demand.once && elements > limits_.repeated) return "each head would compute it again";
       if (is_in_loop) return row <= limits_.row ? "" : "its rows are long";
       std::int64_t size = kernel.hidden_row * row;
       for (std::int64_t whole : kernel.row) size *= std::max<std::int64_t>(whole, 1);
@@ -475,7 +441,7 @@ class Fuser {
   std::string no_matmul(int v, const Demand& demand, const FusedKernel& kernel) const {
     if (std::string why = no_anchor(v, demand, kernel); !why.empty()) return why;
     if (kernel.anchors.empty()) return "";
-    // Products that share their loop, such as those of a gate and of what it is for.
+    // Products that share their loop, such as gate and up of an MLP.
     const Value &x = value(v), &other = value(kernel.anchors.front());
     if (other.op != TensorOp::matmul || kernel.anchors.size() >= 2) return "the kernel has a product already";
     const Value &a = value(x.in[0]), &b = value(other.in[0]);

@@ -20,7 +20,7 @@ struct AxisUse {
   std::int64_t chunk = 0;  ///< if not 0: the elements of a tile, for a tile of one along the domain's axis
 
   static AxisUse all_of(std::int64_t extent, int from = -1);
-  /// The axis of the domain along which it lies; -1: none.
+  /// The axis of the domain along which it lies; negative: none.
   int line() const { return axis == whole ? from : axis; }
   bool is_plain() const { return start == 0 && step == 1 && group == 1 && chunk == 0; }
   bool operator==(const AxisUse&) const = default;
@@ -32,6 +32,8 @@ using Use = std::vector<AxisUse>;
 Use whole_domain(const Extents& extents);
 /// Permutations and slices: the same elements, otherwise indexed.
 bool is_view(TensorOp op);
+/// Functions of dozens of instructions for each element.
+bool is_costly(const Value& value);
 
 /// A value that a kernel writes: into the storage of `stored`, which is the value itself, a reshaped one, or a
 /// concatenation of which it is the part that begins at `part`.
@@ -47,7 +49,7 @@ struct FusedKernel {
   unsigned single = 0;                       ///< axes of which a tile has one element
   unsigned fixed = 0;                        ///< axes along which the position of an element is computed
   std::array<std::int64_t, max_rank> row{};  ///< the elements along each axis that is whole
-  std::int64_t hidden_row = 1;               ///< the most elements along an axis that is whole and not the domain's
+  std::int64_t hidden_row = 1;               ///< elements along whole axes that are not the domain's, multiplied
   int costly = 0;                            ///< functions that each tile computes for elements of other tiles, too
   std::size_t uses = 0;                      ///< of values
   std::vector<int> anchors;                  ///< products of one shape, or an attention: the kernel's loop
@@ -85,8 +87,8 @@ struct FusionLimits {
   std::int64_t repeated = 1 << 16;        ///< elements that each tile of a product may compute again
   std::int64_t row = 1 << 15;             ///< elements along whole axes
   std::size_t members = 128, uses = 512;  ///< of a kernel: values, and ways in which they are used
-  std::size_t ways = 4;                   ///< in which one value is computed
-  int costly = 2;
+  std::size_t ways = 4;                   ///< in which one value is used, in all kernels, if it is not stored
+  int costly = 2;                         ///< of a kernel: costly functions that each tile computes again
 };
 
 Fusion fuse(const TensorProgram& program, const FusionLimits& limits);

@@ -61,15 +61,9 @@ KernelWriter::KernelWriter(const TensorProgram& program, const Fusion& fusion, c
       parameters_(parameters_of(program, fusion, kernel)),
       trace_(name_, parameters_, location_) {}
 
-// The merged axes of memory: the first has one element, the second has those of both.
 Placement KernelWriter::merged(Placement place, const Use& use) const {
-  for (std::size_t axis = 0; axis + 1 < use.size(); ++axis) {
-    if (use[axis].axis < 0 || !(tiling_.merged >> use[axis].axis & 1u)) continue;
-    const int here = static_cast<int>(axis);
-    if (place.extents[here] > 1 && place.extents[here + 1] == 1) place.strides[axis + 1] = place.strides[axis];
-    place.extents[here + 1] *= place.extents[here];
-    place.extents[here] = 1;
-  }
+  for (int axis = 0; axis < tiling_.domain.rank(); ++axis)
+    if (tiling_.merged >> axis & 1u) merge_axis(place, use, axis);
   return place;
 }
 
@@ -91,16 +85,8 @@ void KernelWriter::add_parameters() {
         arguments_.push_back({.place = {}, .scalar = operand});
       }
   for (const Result& result : kernel_.results) {
-    const Extents& extents = value(result.value).extents;
-    Placement place = placement_of(program_, fusion_, result.stored);
-    if (result.part >= 0) {
-      const int axis = value(result.stored).axis();
-      place.offset += result.part * place.strides[static_cast<std::size_t>(axis)];
-      place.extents = extents;
-    } else if (result.value != result.stored) {  // a reshape: dense
-      place = dense_placement(place.base, extents);
-    }
-    arguments_.push_back({merged(place, whole_domain(extents)), -1});
+    const Placement place = result_placement(program_, fusion_, result);
+    arguments_.push_back({merged(place, whole_domain(place.extents)), -1});
   }
   std::int64_t next = 0;
   for (std::size_t i = 0; i < arguments_.size(); ++i, ++next) {

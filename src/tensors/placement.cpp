@@ -87,6 +87,27 @@ std::optional<Placement> reshaped_placement(const Placement& placement, const Ex
   return result;
 }
 
+Placement result_placement(const TensorProgram& program, const Fusion& fusion, const Result& result) {
+  const Extents& extents = program.values[static_cast<std::size_t>(result.value)].extents;
+  Placement placement = placement_of(program, fusion, result.stored);
+  if (result.part < 0) return dense_placement(placement.base, extents);  // of the value, or of a reshape of it
+  const int axis = program.values[static_cast<std::size_t>(result.stored)].axis();
+  placement.offset += result.part * placement.strides[static_cast<std::size_t>(axis)];
+  placement.extents = extents;
+  return placement;
+}
+
+void merge_axis(Placement& placement, const Use& use, int axis) {
+  for (std::size_t i = 0; i + 1 < use.size(); ++i) {
+    if (use[i].axis != axis) continue;
+    const int here = static_cast<int>(i);
+    if (placement.extents[here] > 1 && placement.extents[here + 1] == 1)
+      placement.strides[i + 1] = placement.strides[i];
+    placement.extents[here + 1] *= placement.extents[here];
+    placement.extents[here] = 1;
+  }
+}
+
 Placement used_part(Placement placement, const Use& use) {
   for (std::size_t axis = 0; axis < use.size(); ++axis) {
     placement.offset += use[axis].start * placement.strides[axis];

@@ -22,6 +22,11 @@ Placement placement_of(const TensorProgram& program, const Fusion& fusion, int v
 Placement viewed(const Value& value, Placement placement);
 /// The same elements in row-major order with other extents, if their places are so many steps apart along each axis.
 std::optional<Placement> reshaped_placement(const Placement& placement, const Extents& extents);
+/// Where a kernel writes a result.
+Placement result_placement(const TensorProgram& program, const Fusion& fusion, const Result& result);
+/// Merges the axis of a value along an axis of the domain into the next one: it then has one element, and the next one
+/// has those of both, which must lie in each other.
+void merge_axis(Placement& placement, const Use& use, int axis);
 /// The elements of a placement that a use refers to, for axes of the domain and whole ones.
 Placement used_part(Placement placement, const Use& use);
 

@@ -18,12 +18,6 @@ struct PlannedKernel {
   double predicted_us = 0;  ///< on a GPU, by bytes, operations and the cost of a launch
 };
 
-/// An intermediate result in the memory of a run, or a result.
-struct Buffer {
-  int value;
-  std::int64_t offset = -1;  ///< in bytes; -1: it is a result, and has a tensor of its own
-};
-
 class TensorPlan {
  public:
   TensorPlan(const TensorProgram& program, const MatmulTarget& target, bool fuse);

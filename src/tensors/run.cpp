@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-
 #include <deque>
 #include <map>
 #include <mutex>
 
-#include "jit/backend/backend.hpp"
 #include "jit/backend/overlap.hpp"
 #include "jit/options/options.hpp"
 #include "tessera/jit/copy_tensor.hpp"
@@ -160,11 +158,6 @@ std::string lazy_cuda_source(const std::vector<LazyRef>& values, Arch arch) {
   std::string text;
   for (const auto& kernel : lazy_kernels(values, arch)) text += cuda_source(kernel->graph(), arch) + "\n";
   return text;
-}
-
-LazySequence lazy_sequence(const std::vector<LazyRef>& values) {
-  const Prepared prepared = prepare(values);
-  return sequence_of(*prepared.plan, prepared.given);
 }
 
 std::string explain_lazy(const std::vector<LazyRef>& values) {

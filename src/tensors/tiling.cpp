@@ -23,11 +23,8 @@ std::vector<Accessed> accesses(const TensorProgram& program, const Fusion& fusio
     all.push_back({dense_placement(-1, extents), normalized(kernel, use)});
   }
   for (const Result& result : kernel.results) {
-    const Extents& extents = program.values[static_cast<std::size_t>(result.value)].extents;
-    Placement place = placement_of(program, fusion, result.stored);
-    if (result.part < 0) place = dense_placement(place.base, extents);
-    place.extents = extents;
-    all.push_back({place, normalized(kernel, whole_domain(extents))});
+    const Placement place = result_placement(program, fusion, result);
+    all.push_back({place, normalized(kernel, whole_domain(place.extents))});
   }
   return all;
 }
@@ -72,15 +69,7 @@ void merge_axes(Tiling& tiling, std::vector<Accessed>& all, const FusedKernel& k
     tiling.merged |= 1u << axis;
     tiling.domain[axis + 1] *= tiling.domain[axis];
     tiling.domain[axis] = 1;
-    for (Accessed& access : all)
-      for (std::size_t i = 0; i + 1 < access.use.size(); ++i) {
-        if (access.use[i].axis != axis) continue;
-        const int here = static_cast<int>(i);
-        if (access.place.extents[here] > 1 && access.place.extents[here + 1] == 1)
-          access.place.strides[i + 1] = access.place.strides[i];
-        access.place.extents[here + 1] *= access.place.extents[here];
-        access.place.extents[here] = 1;
-      }
+    for (Accessed& access : all) merge_axis(access.place, access.use, axis);
   }
 }
 
@@ -137,9 +126,7 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
     }
     MatmulFamily family = MatmulFamily::plain;
     for (int member : kernel.members)
-      if (value(member).op == TensorOp::map || value(member).element_op == Op::exp ||
-          value(member).element_op == Op::tanh)
-        family = MatmulFamily::activated;
+      if (is_costly(value(member))) family = MatmulFamily::activated;
     for (const auto& [v, use] : kernel.reads) {
       const bool is_inner =
           std::any_of(use.begin(), use.end(), [](const AxisUse& axis) { return axis.axis == AxisUse::inner; });

@@ -9,6 +9,38 @@ AxisUse AxisUse::all_of(std::int64_t extent, int from) { return {.axis = whole, 
 
 bool is_view(TensorOp op) { return op == TensorOp::permute || op == TensorOp::slice; }
 
+bool is_costly(const Value& x) {
+  if (x.op == TensorOp::map) return true;
+  if (x.op != TensorOp::elementwise) return false;
+  switch (x.element_op) {
+    case Op::exp:
+    case Op::expm1:
+    case Op::log:
+    case Op::log2:
+    case Op::log10:
+    case Op::log1p:
+    case Op::sin:
+    case Op::cos:
+    case Op::tan:
+    case Op::asin:
+    case Op::acos:
+    case Op::atan:
+    case Op::sinh:
+    case Op::cosh:
+    case Op::tanh:
+    case Op::erf:
+    case Op::erfc:
+    case Op::cbrt:
+    case Op::pow:
+    case Op::atan2:
+    case Op::random_bits:
+    case Op::random_uniform:
+      return true;
+    default:
+      return false;
+  }
+}
+
 Use whole_domain(const Extents& extents) {
   Use use;
   for (int axis = 0; axis < extents.rank(); ++axis) use.push_back({.axis = axis, .extent = extents[axis]});

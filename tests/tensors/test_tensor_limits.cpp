@@ -1,5 +1,4 @@
 // Programs at the limits of fusion: what would be computed too often, in tiles that are too large, or not at all.
-#include <chrono>
 #include <functional>
 #include <type_traits>
 
@@ -102,13 +101,12 @@ TEST_CASE("views of views are neither computed nor planned again and again", "[t
     n /= 2;
     y = y.slice(0, 0, n, 2) + y.slice(0, 1, n, 2);
   }
-  const auto begin = std::chrono::steady_clock::now();
   CHECK(y.run().to_vector() == std::vector<f32>(4, 1024));
   for (const auto& kernel : y.kernels()) CHECK(kernel->graph().parameters.size() < 64);
   Lazy<f32, 2> turned = tile(tensor_of({30, 20}, 1));
   for (int i = 0; i < 10000; ++i) turned = turned.permute({1, 0});
-  CHECK(turned.run().to_vector() == std::vector<f32>(600, 1));
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));  // it was exponential, and quadratic
+  CHECK(turned.node()->op == t::TensorOp::input);
+  CHECK(turned.permute({1, 0}).permute({1, 0}).run().to_vector() == std::vector<f32>(600, 1));
 }
 
 TEST_CASE("each result has memory of its own", "[tensors]") {

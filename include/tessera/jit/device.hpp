@@ -77,6 +77,9 @@ class Stream {
   std::shared_ptr<StreamBackend> backend_;
 };
 
+/// Throws Error if this thread is in Stream::capture: "WHAT while this thread records a stream".
+void refuse_while_recording(std::string_view what);
+
 struct DeviceInfo {
   std::string name;          ///< "cpu (2 threads)", "cuda:0 (NVIDIA H200, sm_90)"
   std::optional<Arch> arch;  ///< of a GPU

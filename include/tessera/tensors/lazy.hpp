@@ -448,11 +448,7 @@ std::string describe(const Lazy<T, R>&... x) {
   auto name(const A& a, Location location = Location::current()) {                                       \
     return detail::lazy_reduced<Op::name>(a, detail::axes_of_rank<detail::Traits<A>::rank>(), location); \
   }
-#define SCAN(name, ...)                                                                                               \
-  template <class T, int R>                                                                                           \
-  Lazy<T, R> name(const Lazy<T, R>& a, int axis, ScanOptions options = {}, Location location = Location::current()) { \
-    return a.name(axis, options, location);                                                                           \
-  }
+#define SCAN(...)
 #define STRUCTURAL(...)
 #include "tessera/graph/ops.def"
 

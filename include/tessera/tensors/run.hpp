@@ -34,7 +34,6 @@ struct LazySequence {
   Sequence sequence;
   std::vector<detail::AnyTensor> results;
 };
-LazySequence lazy_sequence(const std::vector<LazyRef>& values);
 
 }  // namespace internal
 }  // namespace tessera

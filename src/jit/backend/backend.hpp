@@ -56,9 +56,6 @@ class DeviceKernel {
   }
 };
 
-/// Throws Error if this thread is in Stream::capture: "WHAT while this thread records a stream".
-void refuse_while_recording(std::string_view what);
-
 /// The number of tiles of a grid.
 inline std::int64_t tiles_in(std::span<const std::int64_t> grid) {
   return std::accumulate(grid.begin(), grid.end(), std::int64_t{1}, std::multiplies());
