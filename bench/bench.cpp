@@ -74,7 +74,7 @@ Settings parse(CommandLine& line) {
       "row by row or transposed; order-, what meets across a line: sorts, counts, running sums of all; gather-, on the "
       "CPU, what reaches elements one by one:\n"
       "the peer is a plain loop on one core, and TESSERA_THREADS says how many cores are ours; t1-, without wgmma, as "
-      "with TESSERA_TENSOR_CORES=mma_sync; "
+      "with TESSERA_TENSOR_CORES=mma_sync; tensors-, tensor programs beside torch.compile; "
       "gqa-, attention whose queries share heads of keys; window-, attention to the last 1024\n"
       "positions; cached-, attention of 16 queries to a long cache; forward-, all logits of small GPTs, left on the "
       "device; chosen-, each tile that choose() might choose: the\n"

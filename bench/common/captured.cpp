@@ -4,8 +4,12 @@
 
 namespace tessera::internal::bench {
 
-Captured::Captured(const Device& device, const Turns& turns, Call call, Check check)
-    : stream_(device.new_stream()), turns_(turns), call_(std::move(call)), check_(std::move(check)) {
+Captured::Captured(const Device& device, const Turns& turns, Call call, Check check, Call launched)
+    : stream_(device.new_stream()),
+      turns_(turns),
+      call_(std::move(call)),
+      check_(std::move(check)),
+      launched_(launched ? std::move(launched) : call_) {
   for (int set = 0; set < turns_.sets; ++set) call_(stream_, set);  // compiles, and reports launch errors immediately
   stream_.synchronize();
   graph_ = stream_.capture([&] {
@@ -22,7 +26,7 @@ double Captured::turn() {
 
 std::optional<double> Captured::launched() {
   const Stopwatch watch;
-  for (int i = 0; i < turns_.calls; ++i) call_(stream_, i % turns_.sets);
+  for (int i = 0; i < turns_.calls; ++i) launched_(stream_, i % turns_.sets);
   stream_.synchronize();
   return watch.milliseconds() / turns_.calls;
 }

@@ -8,7 +8,8 @@ class Captured final : public Workload {
  public:
   using Call = std::function<void(const Stream&, int set)>;
   using Check = std::function<double()>;
-  Captured(const Device& device, const Turns& turns, Call call, Check check);
+  /// `call` is captured; `launched`, if it is given, does the same work in launched().
+  Captured(const Device& device, const Turns& turns, Call call, Check check, Call launched = {});
 
   double turn() override;
   std::optional<double> launched() override;
@@ -19,6 +20,7 @@ class Captured final : public Workload {
   Turns turns_;
   Call call_;
   Check check_;
+  Call launched_;
   std::optional<CapturedGraph> graph_;
 };
 

@@ -131,6 +131,8 @@ nlohmann::json Figures::json() const {
                       {"ratio", or_null(ratio)},
                       {"ceiling_share", or_null(ceiling_share)},
                       {"error", or_null(error)}};
+  if (ours_first_ms) json["ours_first_ms"] = *ours_first_ms;
+  if (peer_first_ms) json["peer_first_ms"] = *peer_first_ms;
   if (ours_cpu_ms) json["ours_cpu_ms"] = *ours_cpu_ms;
   if (peer_cpu_ms) json["peer_cpu_ms"] = *peer_cpu_ms;
   for (const auto& [alternative, figure] : alternatives) {
@@ -186,7 +188,12 @@ Figures measure(const Row& row, const Device& device, Peer* peer, const Pace& pa
   Ways ways;
   std::optional<Rivals> rivals;
   if (row.alternatives) rivals.emplace(row, device, turns), peer = nullptr;
-  if (peer) theirs.attempt([&] { figures.peer = peer->prepare(row, turns); });
+  if (peer)
+    theirs.attempt([&] {
+      const Peer::Prepared prepared = peer->prepare(row, turns);
+      figures.peer = prepared.way, figures.peer_first_ms = prepared.first_ms;
+    });
+  if (workload) figures.ours_first_ms = workload->first();
   for (int repetition = 0; repetition < pace.repetitions; ++repetition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(pace.pause_ms));
     ours.attempt([&] { ours.turns.push_back(workload->turn()); });

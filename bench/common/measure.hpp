@@ -17,10 +17,11 @@ struct Figures {
   std::optional<double> ours_ms = {}, ours_launched_ms = {};
   std::string peer = {};  ///< how it computes
   std::optional<double> peer_ms = {}, peer_launched_ms = {};
-  std::optional<double> ratio = {};                          ///< of the peer's time to ours: above 1, ours is faster
-  std::optional<double> ceiling_share = {};                  ///< share of the device's peak rate that our time achieves
-  std::optional<double> error = {};                          ///< Workload::error()
-  std::optional<double> ours_cpu_ms = {}, peer_cpu_ms = {};  ///< Workload::cpu()
+  std::optional<double> ratio = {};          ///< of the peer's time to ours: above 1, ours is faster
+  std::optional<double> ceiling_share = {};  ///< share of the device's peak rate that our time achieves
+  std::optional<double> error = {};          ///< Workload::error()
+  std::optional<double> ours_first_ms = {}, peer_first_ms = {};  ///< Workload::first()
+  std::optional<double> ours_cpu_ms = {}, peer_cpu_ms = {};      ///< Workload::cpu()
   struct Alternative {
     std::optional<double> ms;
     std::string failure;  ///< why it has none

@@ -33,17 +33,17 @@ Peer::Peer(const std::string& program, const Device& device) : child_({"python3"
   name_ = answer(child_).at("name").get<std::string>();
 }
 
-std::string Peer::prepare(const Row& row, const Turns& turns) {
+Peer::Prepared Peer::prepare(const Row& row, const Turns& turns) {
   std::vector<std::int64_t> shape = row.shape;
   shape.insert(shape.end(), row.details.begin(), row.details.end());
-  return ask(child_, {{"do", "prepare"},
-                      {"op", row.form.empty() ? row.op : row.op + "_" + row.form},
-                      {"type", row.type},
-                      {"shape", shape},
-                      {"sets", turns.sets},
-                      {"calls", turns.calls}})
-      .at("peer")
-      .get<std::string>();
+  const json prepared = ask(child_, {{"do", "prepare"},
+                                     {"op", row.form.empty() ? row.op : row.op + "_" + row.form},
+                                     {"type", row.type},
+                                     {"shape", shape},
+                                     {"sets", turns.sets},
+                                     {"calls", turns.calls}});
+  return {prepared.at("peer").get<std::string>(),
+          prepared.contains("first_ms") ? std::optional(prepared["first_ms"].get<double>()) : std::nullopt};
 }
 
 std::map<std::string, Peer::Way> Peer::turn() {

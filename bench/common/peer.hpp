@@ -3,6 +3,7 @@
 //
 // It answers each request with one line of JSON, and first sends {"name": "PyTorch 2.11.0"} unprompted:
 //   {"do": "prepare", "op": ..., "type": ..., "shape": [...], "sets": n, "calls": n}  ->  {"peer": "how it computes"}
+//     and, if it compiled something, "first_ms": what the first call took
 //     the shape is followed by Row::details
 //   {"do": "turn"}      ->  {"ms": as Workload::turn()}, or, of a row that it computes in several ways,
 //                           {"ways": {"eager": {"ms": ...}, "compiled": {"failure": "why"}}}
@@ -24,8 +25,11 @@ class Peer {
 
   /// "PyTorch 2.11.0"
   const std::string& name() const { return name_; }
-  /// How it will compute the row: "torch.matmul".
-  std::string prepare(const Row& row, const Turns& turns);
+  struct Prepared {
+    std::string way;                      ///< how it will compute the row: "torch.matmul"
+    std::optional<double> first_ms = {};  ///< of the first call, compilation included
+  };
+  Prepared prepare(const Row& row, const Turns& turns);
   struct Way {
     std::optional<double> ms = {};
     std::string failure = {};  ///< why it has none

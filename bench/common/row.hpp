@@ -26,6 +26,9 @@ class Workload {
   /// square of their references. Infinite if any element at all was not written or is not finite. Nothing if there is
   /// no reference.
   virtual std::optional<double> error() = 0;
+  /// Milliseconds of the first call in this process: tracing, generating code, compiling what the cache lacks. Nothing
+  /// if it is not measured.
+  virtual std::optional<double> first() const { return {}; }
   /// Milliseconds of CPU time per call, of all cores together, in the median of the turns; nothing on a GPU.
   virtual std::optional<double> cpu() { return {}; }
 };

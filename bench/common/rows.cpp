@@ -7,6 +7,7 @@
 #include "common/memory_rows.hpp"
 #include "common/model_rows.hpp"
 #include "common/order_rows.hpp"
+#include "common/tensor_rows.hpp"
 
 namespace tessera::internal::bench {
 
@@ -18,6 +19,7 @@ std::vector<Row> rows(const RowSettings& settings) {
   std::ranges::move(matmul_rows(settings), std::back_inserter(rows));
   std::ranges::move(attention_rows(settings), std::back_inserter(rows));
   std::ranges::move(model_rows(small), std::back_inserter(rows));
+  std::ranges::move(tensor_rows(small), std::back_inserter(rows));
   std::ranges::stable_partition(rows, [](const Row& row) { return row.group.empty(); });
   return rows;
 }

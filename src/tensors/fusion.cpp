@@ -27,6 +27,7 @@ struct Demand {
   std::size_t kernel;
   Use use;
   bool once = false;  // computed once, although it is used in the kernel's loop
+  bool operator==(const Demand&) const = default;
 };
 
 class Fuser {
@@ -38,7 +39,10 @@ class Fuser {
         forced_(program.values.size()),
         heavy_(program.values.size(), false),
         has_rows_(program.values.size(), false),
-        completes_(program.values.size(), false) {
+        completes_(program.values.size(), false),
+        users_(program.values.size()) {
+    for (const Value& value : program.values)
+      for (const int operand : value.in) ++users_[at(operand)];
     const std::size_t count = program.values.size();
     fusion_.storage.assign(count, Storage::none);
     fusion_.whole_of.assign(count, -1), fusion_.part_at.assign(count, -1);
@@ -50,7 +54,9 @@ class Fuser {
       const Value& value = program_.values[v];
       heavy_[v] = is_anchor(value.op) || takes_rows(value.op);
       for (int operand : value.in) {
-        if (value.op != TensorOp::reshape && value.op != TensorOp::concat && heavy_[at(operand)]) heavy_[v] = true;
+        if (value.op != TensorOp::reshape && value.op != TensorOp::concat && heavy_[at(operand)] &&
+            !is_certainly_stored(operand))
+          heavy_[v] = true;
       }
       has_rows_[v] = takes_rows(value.op);
       completes_[v] = is_anchor(value.op);
@@ -99,6 +105,7 @@ class Fuser {
       store_copies(v);
       return;
     }
+    if (limits_.fuse && forced_[at(v)].empty()) join_users(v);
     std::string why = forced_[at(v)];
     const bool is_only_result = why == result_reason;
     if (why.empty() || (is_only_result && is_result_of_user(v))) why = cannot_inline(v);
@@ -133,6 +140,13 @@ class Fuser {
       }
       return true;
     });
+  }
+
+  // Does it need rows that no other kernel can have?
+  bool is_certainly_stored(int v) const {
+    const Value& x = value(v);
+    return takes_rows(x.op) && ((x.op == TensorOp::reduce && x.attr[1] > 0) ||
+                                value(x.in[0]).extents[x.axis()] > limits_.row);
   }
 
   // ---- Storage
@@ -184,15 +198,16 @@ class Fuser {
       // Others may read it there, too, but no kernel that writes beside it. A part of two concatenations is computed in
       // one and copied to the other.
       const auto needs_it = [&](int other) { return other != operand && depends(other, operand); };
-      const bool in_place = x.op == TensorOp::concat && forced_[at(operand)].empty() &&
-                            std::none_of(x.in.begin(), x.in.end(), needs_it) && part.op != TensorOp::input &&
-                            part.op != TensorOp::reshape && part.op != TensorOp::concat && !part.is_number() &&
-                            !is_view(part.op) && part.op != TensorOp::broadcast && part.extents.rank() > 0;
+      const bool in_place =
+          forced_[at(operand)].empty() &&
+          (x.op == TensorOp::concat ? std::none_of(x.in.begin(), x.in.end(), needs_it) : users_[at(operand)] > 1) &&
+          part.op != TensorOp::input && part.op != TensorOp::reshape && part.op != TensorOp::concat &&
+          !part.is_number() && !is_view(part.op) && part.op != TensorOp::broadcast && part.extents.rank() > 0;
       const std::int64_t here = x.op == TensorOp::concat ? start : -1;
       if (in_place) {
         storage(operand) = Storage::part;
         fusion_.whole_of[at(operand)] = v, fusion_.part_at[at(operand)] = start;
-        forced_[at(operand)] = "it is a part of a concatenation";
+        forced_[at(operand)] = "it is computed in the memory of another value";
         parts_.insert(operand);
         add_kernel(operand, {operand, v, here});
       } else {
@@ -269,8 +284,7 @@ class Fuser {
   }
   void demand(int v, Demand demand) {
     auto& demands = demands_[at(v)];
-    for (const Demand& known : demands)
-      if (known.kernel == demand.kernel && known.use == demand.use && known.once == demand.once) return;
+    if (std::find(demands.begin(), demands.end(), demand) != demands.end()) return;
     ++fusion_.kernels[demand.kernel].uses;
     demands.push_back(std::move(demand));
   }
@@ -382,6 +396,7 @@ class Fuser {
     const AxisUse& along = demand.use[at(x.axis())];
     const std::int64_t row = value(x.in[0]).extents[x.axis()];
     if (x.op == TensorOp::reduce && x.attr[1] > 0) return "it is the first part of a large reduction";
+    if (row > limits_.row) return "its rows are long";
     if (x.op != TensorOp::reduce && x.op != TensorOp::argmax &&
         (!along.is_plain() || along.axis == AxisUse::inner || along.extent != x.extents[x.axis()]))
       return "a part of each row is used at a time";
@@ -484,13 +499,46 @@ class Fuser {
     return std::find(kernel.members.begin(), kernel.members.end(), v) != kernel.members.end();
   }
 
-  // Joins kernels over the same rows that read the same memory.
+  // Joins kernels over the same rows.
   void join() {
     if (!limits_.fuse) return;
     auto& kernels = fusion_.kernels;
-    auto before = predecessors();
+    for (std::size_t a = 0; a < kernels.size(); ++a)
+      for (std::size_t b = a + 1; b < kernels.size(); ++b) try_join(a, b);
+    std::erase_if(kernels, [](const FusedKernel& kernel) { return kernel.results.empty(); });
+  }
+  // Joins the kernels that use a value, before it is decided how each has it.
+  void join_users(int v) {
+    std::set<std::size_t> users;
+    for (const Demand& demand : demands_[at(v)]) users.insert(demand.kernel);
+    for (const std::size_t a : users)
+      for (const std::size_t b : users)
+        if (a < b) try_join(a, b);
+  }
+  void try_join(std::size_t a, std::size_t b) {
+    FusedKernel &to = fusion_.kernels[a], &from = fusion_.kernels[b];
+    if (!joins(to, from) || depend(a, b)) return;
+    for (int axis = 0; axis < to.domain.rank(); ++axis) to.domain[axis] = std::max(to.domain[axis], from.domain[axis]);
+    for (std::size_t axis = 0; axis < to.row.size(); ++axis) to.row[axis] = std::max(to.row[axis], from.row[axis]);
+    to.hidden_row = std::max(to.hidden_row, from.hidden_row);
+    to.costly += from.costly, to.uses += from.uses;
+    to.results.insert(to.results.end(), from.results.begin(), from.results.end());
+    for (int member : from.members)
+      if (!is_member(to, member)) to.members.push_back(member);
+    from = {};
+    for (auto& demands : demands_) {
+      std::vector<Demand> moved = std::exchange(demands, {});
+      for (Demand& demand : moved) {
+        if (demand.kernel == b) demand.kernel = a;
+        if (std::find(demands.begin(), demands.end(), demand) == demands.end()) demands.push_back(std::move(demand));
+      }
+    }
+  }
+  // Must one of two kernels run before the other?
+  bool depend(std::size_t a, std::size_t b) {
+    const auto before = predecessors();
     const auto reaches = [&](std::size_t from, std::size_t to) {
-      std::vector<bool> seen(kernels.size());
+      std::vector<bool> seen(before.size());
       const auto walk = [&](const auto& self, std::size_t k) -> bool {
         if (k == from) return true;
         if (seen[k]) return false;
@@ -499,36 +547,24 @@ class Fuser {
       };
       return walk(walk, to);
     };
-    std::vector<bool> gone(kernels.size());
-    for (std::size_t a = 0; a < kernels.size(); ++a)
-      for (std::size_t b = a + 1; b < kernels.size(); ++b) {
-        if (gone[a] || gone[b] || !joins(kernels[a], kernels[b]) || reaches(a, b) || reaches(b, a)) continue;
-        FusedKernel &to = kernels[a], &from = kernels[b];
-        for (int axis = 0; axis < to.domain.rank(); ++axis)
-          to.domain[axis] = std::max(to.domain[axis], from.domain[axis]);
-        for (std::size_t axis = 0; axis < to.row.size(); ++axis) to.row[axis] = std::max(to.row[axis], from.row[axis]);
-        to.hidden_row = std::max(to.hidden_row, from.hidden_row);
-        to.results.insert(to.results.end(), from.results.begin(), from.results.end());
-        for (int member : from.members)
-          if (!is_member(to, member)) to.members.push_back(member);
-        gone[b] = true, from.members.clear(), from.results.clear();
-        before = predecessors();
-      }
-    std::size_t kept = 0;
-    for (std::size_t k = 0; k < kernels.size(); ++k)
-      if (!gone[k]) {
-        if (kept != k) kernels[kept] = std::move(kernels[k]);
-        ++kept;
-      }
-    kernels.resize(kept);
+    return reaches(a, b) || reaches(b, a);
   }
   bool joins(const FusedKernel& a, const FusedKernel& b) {
-    if (!a.anchors.empty() || !b.anchors.empty() || a.single || b.single || a.whole != b.whole) return false;
-    if (a.domain.rank() != b.domain.rank() || a.domain.size() == 0 || b.domain.size() == 0) return false;
+    if (a.results.empty() || b.results.empty() || !a.anchors.empty() || !b.anchors.empty()) return false;
+    if (a.whole != b.whole || a.single != b.single || a.domain.rank() != b.domain.rank()) return false;
+    if (a.domain.size() == 0 || b.domain.size() == 0) return false;
     if (a.members.size() + b.members.size() > limits_.members || a.results.size() + b.results.size() > 8) return false;
-    for (int axis = 0; axis < a.domain.rank(); ++axis)
+    for (int axis = 0; axis < a.domain.rank(); ++axis) {
       if (a.domain[axis] != b.domain[axis] && !(a.whole >> axis & 1u)) return false;
-    // They read something of at least the size of what they write.
+      if ((a.single >> axis & 1u) && a.row[at(axis)] != b.row[at(axis)]) return false;
+    }
+    // They read something of at least the size of what they write, or a launch costs more than either.
+    const auto is_small = [&](const FusedKernel& kernel) {
+      std::int64_t elements = kernel.domain.size() * kernel.hidden_row;
+      for (const std::int64_t row : kernel.row) elements *= std::max<std::int64_t>(row, 1);
+      return elements <= limits_.launch;
+    };
+    if (is_small(a) && is_small(b)) return true;
     const auto reads = [&](const FusedKernel& kernel) {
       std::set<int> reads;
       const auto add = [&](int v) {
@@ -602,7 +638,8 @@ class Fuser {
   std::vector<bool> heavy_;      // has it a product or whole rows, which should not be computed twice?
   std::vector<bool> has_rows_;   // does it depend on whole rows?
   std::vector<bool> completes_;  // can a kernel compute it from a product, element by element?
-  std::set<int> parts_;
+  std::vector<int> users_;       // how many values have it as an operand
+  std::set<int> parts_;          // values that are computed in the memory of others
 };
 
 }  // namespace

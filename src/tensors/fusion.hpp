@@ -65,12 +65,12 @@ enum class Storage : std::uint8_t {
   number,  ///< a scalar, or in the text
   buffer,  ///< memory of its own
   view,    ///< the memory of its operand, otherwise indexed
-  part,    ///< a part of the memory of a concatenation
+  part,    ///< in the memory of a concatenation or of a reshaped value
 };
 
 struct Fusion {
   std::vector<Storage> storage;       ///< by value
-  std::vector<int> whole_of;          ///< of a part: the concatenation
+  std::vector<int> whole_of;          ///< of a part: the concatenation, or the reshaped value
   std::vector<std::int64_t> part_at;  ///< of a part: where it begins there
   std::vector<std::string> reason;    ///< why it is stored
   std::vector<FusedKernel> kernels;   ///< in an order in which they can run
@@ -88,6 +88,7 @@ struct FusionLimits {
   std::int64_t row = 1 << 15;             ///< elements along whole axes
   std::size_t members = 128, uses = 512;  ///< of a kernel: values, and ways in which they are used
   std::size_t ways = 4;                   ///< in which one value is used, in all kernels, if it is not stored
+  std::int64_t launch = 1 << 17;          ///< elements that a kernel computes in less time than a launch takes
   int costly = 2;                         ///< of a kernel: costly functions that each tile computes again
 };
 

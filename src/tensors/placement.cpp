@@ -20,6 +20,7 @@ Placement placement_of(const TensorProgram& program, const Fusion& fusion, int v
       const int whole = fusion.whole_of[at];
       const Value& concat = program.values[static_cast<std::size_t>(whole)];
       Placement placement = placement_of(program, fusion, whole);
+      if (concat.op == TensorOp::reshape) return dense_placement(placement.base, value.extents);
       placement.offset += fusion.part_at[at] * placement.strides[static_cast<std::size_t>(concat.axis())];
       placement.extents = value.extents;
       return placement;

@@ -8,6 +8,8 @@
 #include <mutex>
 #include <set>
 
+#include "tensors/rewrite.hpp"
+
 namespace tessera::internal {
 namespace {
 
@@ -101,7 +103,7 @@ double predicted_us(const TensorProgram& program, const FusedKernel& kernel, con
 }  // namespace
 
 TensorPlan::TensorPlan(const TensorProgram& program, const MatmulTarget& target, bool fuse)
-    : program_(split_reductions(program, std::max(target.multiprocessors, 1))) {
+    : program_(split_reductions(fuse ? simplified(program) : program, std::max(target.multiprocessors, 1))) {
   fusion_ = internal::fuse(program_, {.fuse = fuse});
   const auto number = [&](const std::vector<int>& values) {
     std::vector<int> numbers(program_.values.size(), -1);

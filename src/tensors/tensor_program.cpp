@@ -18,7 +18,8 @@ void put(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// The op and operands of a value. Names and places are not part of it.
+}  // namespace
+
 std::string key_of(const Value& value) {
   std::string key;
   put(key, value.op), put(key, value.element_op), put(key, value.type), put(key, value.function);
@@ -30,6 +31,8 @@ std::string key_of(const Value& value) {
   if (value.op == TensorOp::input) put(key, value.strides);
   return key;
 }
+
+namespace {
 
 Value value_of(const LazyNode& node) {
   Value value;
@@ -106,22 +109,21 @@ TensorProgram canonical(const std::vector<LazyRef>& outputs, Given& given, bool 
       given.device = node->device;
     }
   }
-  for (const LazyRef& output : outputs) {
-    int result = number.at(output.get());
-    const auto is_known = [&](int v) {
-      return std::find(program.outputs.begin(), program.outputs.end(), v) != program.outputs.end();
-    };
-    if (const Value& value = program.values[static_cast<std::size_t>(result)];
-        value.op == TensorOp::input || is_known(result)) {
-      Value copy = value;  // results have memory of their own
-      copy.op = TensorOp::reshape, copy.name = "copy", copy.in = {result}, copy.strides = {};
-      result = static_cast<int>(program.values.size());
-      program.values.push_back(std::move(copy));
-    }
-    program.outputs.push_back(result);
-  }
+  for (const LazyRef& output : outputs) add_output(program, number.at(output.get()));
   finish(program);
   return program;
+}
+
+void add_output(TensorProgram& program, int v) {
+  const Value& value = program.values[static_cast<std::size_t>(v)];
+  const auto& known = program.outputs;
+  if (value.op == TensorOp::input || std::find(known.begin(), known.end(), v) != known.end()) {
+    Value copy = value;
+    copy.op = TensorOp::reshape, copy.name = "copy", copy.in = {v}, copy.strides = {};
+    v = static_cast<int>(program.values.size());
+    program.values.push_back(std::move(copy));
+  }
+  program.outputs.push_back(v);
 }
 
 std::string value_text(const TensorProgram& program, int v) {
@@ -151,50 +153,6 @@ std::string to_string(const TensorProgram& program) {
     text += fmt::format("{}  {}:{}\n", value_text(program, static_cast<int>(v)), place.file, place.line);
   }
   return text + fmt::format("results %{}\n", fmt::join(program.outputs, " %"));
-}
-
-namespace {
-
-// The elements that each partial reduction should have; 0: all, in one reduction.
-std::int64_t chunk_of(const Value& reduce, const Value& operand, int multiprocessors) {
-  const int axis = reduce.axis(), rank = operand.extents.rank();
-  const std::int64_t n = operand.extents[axis], results = reduce.extents.size();
-  const bool is_row = axis == rank - 1;
-  // CTAs have one row, or 32 columns.
-  const std::int64_t ctas = is_row ? results : (results + 31) / 32, least = is_row ? 4096 : 64;
-  if (results == 0 || n < 4 * least || ctas >= multiprocessors) return 0;
-  const std::int64_t parts = std::min(2 * multiprocessors / ctas, n / least);
-  return parts < 2 ? 0 : (n + parts - 1) / parts;
-}
-
-}  // namespace
-
-TensorProgram split_reductions(const TensorProgram& program, int multiprocessors) {
-  TensorProgram split;
-  std::vector<int> moved;
-  for (const Value& given : program.values) {
-    Value value = given;
-    for (int& operand : value.in) operand = moved[static_cast<std::size_t>(operand)];
-    if (value.op == TensorOp::reduce) {
-      const Value& operand = split.values[static_cast<std::size_t>(value.in[0])];
-      if (const std::int64_t chunk = chunk_of(value, operand, multiprocessors)) {
-        Value partial = value;
-        partial.extents[value.axis()] = (operand.extents[value.axis()] + chunk - 1) / chunk;
-        partial.attr[1] = chunk;
-        partial.type = computing_type(value.type);
-        value.in = {static_cast<int>(split.values.size())};
-        split.values.push_back(std::move(partial));
-      }
-    }
-    moved.push_back(static_cast<int>(split.values.size()));
-    split.values.push_back(std::move(value));
-  }
-  const auto move = [&](const std::vector<int>& from, std::vector<int>& to) {
-    for (int value : from) to.push_back(moved[static_cast<std::size_t>(value)]);
-  };
-  move(program.outputs, split.outputs), move(program.inputs, split.inputs), move(program.scalars, split.scalars);
-  split.key = program.key;
-  return split;
 }
 
 }  // namespace tessera::internal

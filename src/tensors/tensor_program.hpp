@@ -44,11 +44,12 @@ struct Given {
 /// false: then each node is one, in the order of `first`, and then of use.
 TensorProgram canonical(const std::vector<LazyRef>& outputs, Given& given, bool merge_inputs = true,
                         std::span<const LazyRef> first = {});
+/// The op, its operands and attributes: equal for values that are equal, unless they are inputs or scalars. Names and
+/// places are not part of it.
+std::string key_of(const Value& value);
+/// Makes a value a result, in memory of its own: of an input, or of what is a result already, it is a copy.
+void add_output(TensorProgram& program, int value);
 /// A value as a line: "%5 = add %3 %4 : f32[4,8]".
 std::string value_text(const TensorProgram& program, int value);
 std::string to_string(const TensorProgram& program);
-/// Splits reductions of many elements to few, which would leave most of the multiprocessors idle, into partial ones and
-/// a second one.
-TensorProgram split_reductions(const TensorProgram& program, int multiprocessors);
-
 }  // namespace tessera::internal

@@ -106,7 +106,8 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
     const AttentionTiles tiles =
         attention_tiles({.operands = value(x.in[0]).type,
                          .head_width = static_cast<int>(std::max(q[q.rank() - 1], x.extents[x.extents.rank() - 1])),
-                         .seen = x.attr[0] != 0 ? (keys + 1) / 2 : keys},
+                         .seen = x.attr[0] != 0 ? (keys + 1) / 2 : keys,
+                         .computes = x.in.size() > 3},
                         is_gpu, target.has_wgmma());
     tile(kernel.anchor_use[kernel.anchor_use.size() - 2].axis) = tiles.queries;
     tiling.inner = keys == 1 ? 1 : tiles.keys, tiling.occupancy = tiles.blocks;
@@ -152,7 +153,10 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
       tiles.n = 128;
     tile(rows) = tiles.m, tile(columns) = tiles.n, tiling.inner = shape.k == 1 ? 1 : tiles.k;
     // Accumulators of two products take the registers of one with twice the columns.
-    if (!is_given && kernel.anchors.size() > 1) tile(columns) = std::max(tiles.n / 2, std::min(tiles.n, 16));
+    if (!is_given && kernel.anchors.size() > 1) {
+      constexpr int panel = 64;  // columns of a right operand [k, n] that wgmma takes at once
+      tile(columns) = tiles.n > panel ? std::max(tiles.n / 2 / panel * panel, panel) : tiles.n;
+    }
     return tiling;
   }
   // Rows, as many as have some thousand elements in all; or elements, first those beside each other in memory.

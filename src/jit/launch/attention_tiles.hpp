@@ -11,6 +11,7 @@ struct AttentionShape {
   int head_width = 0;
   std::int64_t seen = 1024;  ///< mean number of keys that a query sees
   bool one_order = false;    ///< do tiles of all lengths add up keys in one order?
+  bool computes = false;     ///< are scores changed by a mask or a bias, which take registers beside them?
 };
 
 /// Positions of queries and of keys in one tile of scores.

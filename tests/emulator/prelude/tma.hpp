@@ -30,6 +30,16 @@ __device__ inline void tma_store(const TensorMap* map, const void* from_shared, 
   emulated_box_store(map, from_shared, coordinates, 3);
 }
 
+__device__ inline void tma_store(const TensorMap* map, const void* from_shared, int x, int y, int z, int w) {
+  const int coordinates[] = {x, y, z, w};
+  emulated_box_store(map, from_shared, coordinates, 4);
+}
+
+__device__ inline void tma_store(const TensorMap* map, const void* from_shared, int x, int y, int z, int w, int v) {
+  const int coordinates[] = {x, y, z, w, v};
+  emulated_box_store(map, from_shared, coordinates, 5);
+}
+
 __device__ inline void tma_store_commit() { emulated_box_store_commit(); }
 
 template <int Pending>

@@ -53,6 +53,20 @@ __device__ inline void tma_store(const TensorMap* map, const void* from_shared, 
                : "memory");
 }
 
+// The same for a tensor with four axes.
+__device__ inline void tma_store(const TensorMap* map, const void* from_shared, int x, int y, int z, int w) {
+  asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];" ::"l"(map),
+               "r"(shared_address(from_shared)), "r"(x), "r"(y), "r"(z), "r"(w)
+               : "memory");
+}
+
+// The same for a tensor with five axes.
+__device__ inline void tma_store(const TensorMap* map, const void* from_shared, int x, int y, int z, int w, int v) {
+  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(map),
+               "r"(shared_address(from_shared)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v)
+               : "memory");
+}
+
 // Commits a group: the TMA stores that this thread has started since the last commit.
 __device__ inline void tma_store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
