@@ -129,7 +129,8 @@ class Fuser {
     if (demands.empty() || std::any_of(demands.begin(), demands.end(), is_elsewhere)) return false;
     const FusedKernel& kernel = fusion_.kernels[demands.front().kernel];
     const Extents& extents = program_.values[at(v)].extents;
-    if (extents.rank() != kernel.domain.rank() || extents.size() == 0 || kernel.results.size() >= 8) return false;
+    if (extents.rank() != kernel.domain.rank() || extents.size() == 0 || kernel.results.size() >= limits_.results)
+      return false;
     return std::any_of(demands.begin(), demands.end(), [&](const Demand& demand) {
       for (int axis = 0; axis < extents.rank(); ++axis) {
         const AxisUse& along = demand.use[at(axis)];
@@ -145,12 +146,14 @@ class Fuser {
   // Does it need rows that no other kernel can have?
   bool is_certainly_stored(int v) const {
     const Value& x = value(v);
-    return takes_rows(x.op) && ((x.op == TensorOp::reduce && x.attr[1] > 0) ||
-                                value(x.in[0]).extents[x.axis()] > limits_.row);
+    if (x.op == TensorOp::reduce) return x.attr[1] > 0;
+    return takes_rows(x.op) && value(x.in[0]).extents[x.axis()] > limits_.row;
   }
 
   // ---- Storage
 
+  // Is it what another value is, otherwise indexed?
+  bool indexes(int v) const { return is_view(value(v).op) || (value(v).op == TensorOp::reshape && moves_units(v)); }
   // Does a reshape only add or remove axes of one element?
   bool moves_units(int v) const {
     const auto longer = [&](int x) {
@@ -254,7 +257,7 @@ class Fuser {
       if (x.op == TensorOp::reduce && x.attr[1] > 0)
         kernel.single |= 1u << x.axis(), kernel.row[at(x.axis())] = x.attr[1];
       else
-        set_whole(kernel, x.axis(), value(x.in[0]).extents[x.axis()]);
+        set_whole(kernel, x.axis(), value(x.in[0]).extents[x.axis()], x.op == TensorOp::reduce);
     }
     if (is_anchor(x.op)) set_anchor(kernel, v, use);
     add_member(number, v, use);
@@ -264,7 +267,8 @@ class Fuser {
     kernel.anchor_use = use;
     if (value(v).op == TensorOp::attention) set_whole(kernel, use.back().axis, use.back().extent);
   }
-  static void set_whole(FusedKernel& kernel, int axis, std::int64_t row) {
+  void set_whole(FusedKernel& kernel, int axis, std::int64_t row, bool reduces = false) const {
+    if (reduces && row > limits_.row && can_loop(kernel, axis)) kernel.loops = true;
     kernel.whole |= 1u << axis;
     std::int64_t& known = kernel.row[at(axis)];
     known = std::max({known, row, kernel.domain[axis]});
@@ -299,7 +303,7 @@ class Fuser {
         const AxisUse& along = demand.use[at(x.axis())];
         const std::int64_t row = value(x.in[0]).extents[x.axis()];
         if (along.line() >= 0)
-          set_whole(kernel, along.line(), row);
+          set_whole(kernel, along.line(), row, x.op == TensorOp::reduce);
         else if (kernel.anchors.empty())
           kernel.hidden_row *= row;
       }
@@ -396,7 +400,8 @@ class Fuser {
     const AxisUse& along = demand.use[at(x.axis())];
     const std::int64_t row = value(x.in[0]).extents[x.axis()];
     if (x.op == TensorOp::reduce && x.attr[1] > 0) return "it is the first part of a large reduction";
-    if (row > limits_.row) return "its rows are long";
+    if (row > limits_.row && x.op != TensorOp::reduce) return "its rows are long";
+    if (kernel.loops && along.line() < 0) return "the kernel that uses it reads its rows in chunks";
     if (x.op != TensorOp::reduce && x.op != TensorOp::argmax &&
         (!along.is_plain() || along.axis == AxisUse::inner || along.extent != x.extents[x.axis()]))
       return "a part of each row is used at a time";
@@ -414,13 +419,14 @@ class Fuser {
               ? !only_reduces
               : is_repeated(demand, kernel) && elements > (kernel.anchors.empty() ? limits_.row / 8 : limits_.repeated))
         return "each tile would compute it again";
-      if (is_in_loop) return row <= limits_.row ? "" : "its rows are long";
+      if (is_in_loop || row > limits_.row) return row <= limits_.row ? "" : "its rows are long";
       std::int64_t size = kernel.hidden_row * row;
       for (std::int64_t whole : kernel.row) size *= std::max<std::int64_t>(whole, 1);
       return size <= limits_.row ? "" : "its rows are long";
     }
     if (kernel.single >> axis & 1u) return "a tile has one element of its axis";
     if ((kernel.whole >> axis & 1u) && kernel.row[at(axis)] == row) return "";
+    if (kernel.loops) return "the kernel that uses it reads other rows in chunks";
     if (row != kernel.domain[axis] && kernel.domain[axis] != 1 && row != kernel.row[at(axis)])
       return "its rows are not those of the kernel that uses it";
     // All axes that are whole then, with those of other uses of the value.
@@ -433,7 +439,16 @@ class Fuser {
       size *=
           std::max({kernel.row[at(other)], becomes_whole ? std::max(row, kernel.domain[other]) : 1, std::int64_t{1}});
     }
-    return size <= limits_.row ? "" : "tiles would be too large";
+    if (size <= limits_.row) return "";
+    return can_loop(kernel, axis) && row > limits_.row ? "" : "tiles would be too large";
+  }
+  // Can the kernel read its rows, along this axis, in chunks? Then reductions are all that needs them.
+  bool can_loop(const FusedKernel& kernel, int axis) const {
+    const auto is_reduction = [&](int member) {
+      return !takes_rows(value(member).op) || value(member).op == TensorOp::reduce;
+    };
+    return (kernel.whole & ~(1u << axis)) == 0 && kernel.single == 0 && kernel.hidden_row == 1 &&
+           kernel.anchors.empty() && std::all_of(kernel.members.begin(), kernel.members.end(), is_reduction);
   }
 
   // Does each tile of the kernel have exactly one tile of the value, indexed as the domain is?
@@ -485,8 +500,7 @@ class Fuser {
       const auto follow = [&](const auto& self, int v) -> void {
         for (std::size_t writer : writers[at(v)])
           if (writer != k) before[k].insert(writer);
-        if (storage(v) == Storage::view || (storage(v) == Storage::none && is_view(value(v).op)))
-          self(self, value(v).in[0]);
+        if (storage(v) == Storage::view || (storage(v) == Storage::none && indexes(v))) self(self, value(v).in[0]);
       };
       for (int member : kernels[k].members)
         for (int operand : value(member).in) follow(follow, operand);
@@ -520,7 +534,7 @@ class Fuser {
     if (!joins(to, from) || depend(a, b)) return;
     for (int axis = 0; axis < to.domain.rank(); ++axis) to.domain[axis] = std::max(to.domain[axis], from.domain[axis]);
     for (std::size_t axis = 0; axis < to.row.size(); ++axis) to.row[axis] = std::max(to.row[axis], from.row[axis]);
-    to.hidden_row = std::max(to.hidden_row, from.hidden_row);
+    to.hidden_row = std::max(to.hidden_row, from.hidden_row), to.loops |= from.loops;
     to.costly += from.costly, to.uses += from.uses;
     to.results.insert(to.results.end(), from.results.begin(), from.results.end());
     for (int member : from.members)
@@ -551,9 +565,11 @@ class Fuser {
   }
   bool joins(const FusedKernel& a, const FusedKernel& b) {
     if (a.results.empty() || b.results.empty() || !a.anchors.empty() || !b.anchors.empty()) return false;
-    if (a.whole != b.whole || a.single != b.single || a.domain.rank() != b.domain.rank()) return false;
+    if (a.whole != b.whole || a.single != b.single || a.loops != b.loops || a.domain.rank() != b.domain.rank())
+      return false;
     if (a.domain.size() == 0 || b.domain.size() == 0) return false;
-    if (a.members.size() + b.members.size() > limits_.members || a.results.size() + b.results.size() > 8) return false;
+    if (a.members.size() + b.members.size() > limits_.members || a.results.size() + b.results.size() > limits_.results)
+      return false;
     for (int axis = 0; axis < a.domain.rank(); ++axis) {
       if (a.domain[axis] != b.domain[axis] && !(a.whole >> axis & 1u)) return false;
       if ((a.single >> axis & 1u) && a.row[at(axis)] != b.row[at(axis)]) return false;
@@ -568,7 +584,7 @@ class Fuser {
     const auto reads = [&](const FusedKernel& kernel) {
       std::set<int> reads;
       const auto add = [&](int v) {
-        while (is_view(value(v).op)) v = value(v).in[0];
+        while (indexes(v)) v = value(v).in[0];
         if (!is_member(kernel, v) && value(v).extents.size() >= kernel.domain.size() && !value(v).is_number())
           reads.insert(v);
       };

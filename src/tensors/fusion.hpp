@@ -49,6 +49,8 @@ struct FusedKernel {
   unsigned single = 0;                       ///< axes of which a tile has one element
   unsigned fixed = 0;                        ///< axes along which the position of an element is computed
   std::array<std::int64_t, max_rank> row{};  ///< the elements along each axis that is whole
+  bool loops = false;                        ///< rows are too long for a tile: they are read in chunks, once for each
+                                             ///< reduction that depends on another one
   std::int64_t hidden_row = 1;               ///< elements along whole axes that are not the domain's, multiplied
   int costly = 0;                            ///< functions that each tile computes for elements of other tiles, too
   std::size_t uses = 0;                      ///< of values
@@ -85,8 +87,9 @@ struct Fusion {
 struct FusionLimits {
   bool fuse = true;                       ///< false: a kernel for each op
   std::int64_t repeated = 1 << 16;        ///< elements that each tile of a product may compute again
-  std::int64_t row = 1 << 15;             ///< elements along whole axes
+  std::int64_t row = 1 << 14;             ///< elements along whole axes, in a tile
   std::size_t members = 128, uses = 512;  ///< of a kernel: values, and ways in which they are used
+  std::size_t results = 12;               ///< of a kernel
   std::size_t ways = 4;                   ///< in which one value is used, in all kernels, if it is not stored
   std::int64_t launch = 1 << 17;          ///< elements that a kernel computes in less time than a launch takes
   int costly = 2;                         ///< of a kernel: costly functions that each tile computes again
@@ -94,7 +97,8 @@ struct FusionLimits {
 
 Fusion fuse(const TensorProgram& program, const FusionLimits& limits);
 
-/// The value that a chain of permutations and slices takes from memory, or -1 if the chain ends at a computed value.
+/// The value that a chain of permutations, slices and reshapes takes from memory, or -1 if the chain ends at a computed
+/// value.
 int stored_source(const TensorProgram& program, const Fusion& fusion, int value);
 /// Does the kernel take the value from memory? Else it computes it.
 bool is_read(const TensorProgram& program, const Fusion& fusion, const FusedKernel& kernel, int value);

@@ -99,7 +99,6 @@ bool KernelWriter::is_read(int v) const { return internal::is_read(program_, fus
 
 WrittenKernel KernelWriter::write() {
   add_parameters();
-  const std::size_t first_result = arguments_.size() - kernel_.results.size();
   // The grid: a tile of the domain along each axis that has several.
   std::vector<Handle> extents;
   std::vector<int> axes;
@@ -115,20 +114,26 @@ WrittenKernel KernelWriter::write() {
     for (std::size_t i = 0; i < axes.size(); ++i) coordinates_[static_cast<std::size_t>(axes[i])] = blocks[i];
   }
   require_extents();
-  if (tiling_.occupancy > 0) trace_.hints({.occupancy = tiling_.occupancy});
-  for (std::size_t i = 0; i < kernel_.results.size(); ++i) {
-    const Result& result = kernel_.results[i];
-    const Value& x = value(result.value);
-    location_ = x.location;
-    const Use use = normalized(kernel_, whole_domain(x.extents));
-    const Handle tile = stretched(converted(emit(result.value, use), x.type), tile_shape(use));
-    location_ = x.location;
-    std::vector<Handle> in{tile, views_[first_result + i]};
-    for (std::size_t axis = 0; axis < use.size(); ++axis) in.push_back(coordinate(use, axis));
-    trace_.apply(Op::store, x.type, in, {}, location_);
-  }
+  if (tiling_.occupancy > 0 || tiling_.warps > 0)
+    trace_.hints({.warps = tiling_.warps, .occupancy = tiling_.occupancy});
+  if (tiling_.row > 0)
+    write_row_loops();
+  else
+    for (std::size_t i = 0; i < kernel_.results.size(); ++i) store(i);
   WrittenKernel written{trace_.finish(), std::move(arguments_)};
   return written;
+}
+
+void KernelWriter::store(std::size_t result) {
+  const int v = kernel_.results[result].value;
+  const Value& x = value(v);
+  location_ = x.location;
+  const Use use = normalized(kernel_, whole_domain(x.extents));
+  const Handle tile = stretched(converted(emit(v, use), x.type), tile_shape(use));
+  location_ = x.location;
+  std::vector<Handle> in{tile, views_[arguments_.size() - kernel_.results.size() + result]};
+  for (std::size_t axis = 0; axis < use.size(); ++axis) in.push_back(coordinate(use, axis));
+  trace_.apply(Op::store, x.type, in, {}, location_);
 }
 
 Handle KernelWriter::extent_of_domain(int axis) {
@@ -178,7 +183,7 @@ void KernelWriter::require_extents() {
 int KernelWriter::tile_extent(const Use& use, std::size_t axis) const {
   const AxisUse& along = use[axis];
   if (along.chunk > 0) return static_cast<int>(along.chunk);
-  if (along.axis == AxisUse::whole) return static_cast<int>(along.extent);
+  if (along.axis == AxisUse::whole) return along.extent == tiling_.row ? tiling_.inner : static_cast<int>(along.extent);
   if (along.axis == AxisUse::inner) return along.extent == 1 ? 1 : tiling_.inner;
   if ((tiling_.merged >> along.axis & 1u) || along.group > 1) return 1;
   const unsigned group = merged_group(tiling_.merged, along.axis);
@@ -196,7 +201,7 @@ Shape KernelWriter::tile_shape(const Use& use) const {
 
 Handle KernelWriter::coordinate(const Use& use, std::size_t axis) {
   const AxisUse& along = use[axis];
-  if (along.axis == AxisUse::whole) return index(0);
+  if (along.axis == AxisUse::whole) return along.extent == tiling_.row ? inner_ : index(0);
   if (along.axis == AxisUse::inner) return along.extent == 1 ? index(0) : inner_;
   const Handle here = coordinates_[static_cast<std::size_t>(along.axis)];
   if (along.group > 1) return elementwise(Op::floor_div, here, index(along.group));
@@ -326,38 +331,41 @@ Handle KernelWriter::compute(int v, const Use& use) {
 Handle KernelWriter::reduce(int v, const Use& use) {
   const Value& x = value(v);
   const Use inside = use_of_operand(v, use, 0);
-  const auto axis = static_cast<std::size_t>(x.axis());
   Handle tile = computing(stretched(emit(x.in[0], inside), tile_shape(inside)));
   location_ = x.location;
-  const std::int64_t extent = value(x.in[0]).extents[x.axis()];
-  if (const std::int64_t chunk = x.attr[1]; chunk > 0 && extent % chunk != 0) {
-    // The last part has fewer elements; the others do not change the result.
-    const ElementType of = type(tile);
-    const bool is_real = info(of).kind == ElementKind::real;
-    constexpr double inf = std::numeric_limits<double>::infinity();
-    const auto identity = [&]() -> Handle {
-      switch (x.element_op) {
-        case Op::prod:
-          return number(of, 1);
-        case Op::max:
-        case Op::max_nan:
-          return is_real ? number(of, -inf) : number(of, lowest(of));
-        case Op::min:
-        case Op::min_nan:
-          return is_real ? number(of, inf) : number(of, highest(of));
-        case Op::any:
-        case Op::all: {
-          const Handle zero = index(0);
-          return elementwise(x.element_op == Op::all ? Op::equal : Op::not_equal, zero, zero);
-        }
-        default:
-          return number(of, 0);
-      }
-    };
-    const Handle exists = elementwise(Op::less, positions(inside, axis), index(extent));
-    tile = op(Op::select, of, {exists, tile, identity()});
-  }
+  // The last part has fewer elements.
+  const std::int64_t extent = value(x.in[0]).extents[x.axis()], chunk = x.attr[1];
+  if (chunk > 0 && extent % chunk != 0) tile = masked(tile, v, inside, extent);
   return op(x.element_op, type(tile), {tile}, {x.attr[0]});
+}
+
+// The operand of a reduction, where elements beyond the extent do not change the result.
+Handle KernelWriter::masked(Handle tile, int v, const Use& inside, std::int64_t extent) {
+  const Value& x = value(v);
+  const Handle exists = elementwise(Op::less, positions(inside, static_cast<std::size_t>(x.axis())), index(extent));
+  return op(Op::select, type(tile), {exists, tile, identity(x.element_op, type(tile))});
+}
+
+Handle KernelWriter::identity(Op reduction, ElementType of) {
+  const bool is_real = info(of).kind == ElementKind::real;
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  switch (reduction) {
+    case Op::prod:
+      return number(of, 1);
+    case Op::max:
+    case Op::max_nan:
+      return is_real ? number(of, -inf) : number(of, lowest(of));
+    case Op::min:
+    case Op::min_nan:
+      return is_real ? number(of, inf) : number(of, highest(of));
+    case Op::any:
+    case Op::all: {
+      const Handle zero = index(0);
+      return elementwise(reduction == Op::all ? Op::equal : Op::not_equal, zero, zero);
+    }
+    default:
+      return number(of, 0);
+  }
 }
 
 Handle KernelWriter::gather(int v, const Use& use) {

@@ -28,7 +28,8 @@ struct Tiling {
   unsigned merged = 0;
   std::array<int, max_rank> tile{};
   int inner = 1;  ///< elements of an iteration of the kernel's loop
-  int occupancy = 0;
+  int occupancy = 0, warps = 0;
+  std::int64_t row = 0;  ///< if not 0: elements of rows, which are read in chunks of `inner`
 };
 Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const FusedKernel& kernel,
                      const MatmulTarget& target);
@@ -75,6 +76,22 @@ class KernelWriter {
   }
   Handle read(int v, const Use& use);
   Handle reduce(int v, const Use& use);
+  Handle masked(Handle tile, int v, const Use& inside, std::int64_t extent);
+  Handle identity(Op reduction, ElementType of);
+  void store(std::size_t result);
+
+  // Rows in chunks.
+  struct RowReduction {
+    int value;
+    Use use;
+    int stage;  ///< the loop that computes it
+  };
+  bool is_chunked(const Use& use) const;
+  bool is_row_reduction(int v) const;
+  int stage_of(int v);
+  void collect(int v, const Use& use, std::vector<RowReduction>& reductions);
+  void emit_ahead(int v, const Use& use);
+  void write_row_loops();
   Handle gather(int v, const Use& use);
   Handle matmul(int v, const Use& use);
   Handle attention(int v, const Use& use);
@@ -114,6 +131,7 @@ class KernelWriter {
   std::vector<Handle> views_;  // of reads, then of results
   std::array<Handle, max_rank> coordinates_{};
   Handle inner_{};  // the loop's counter
+  std::map<int, int> stages_;
   std::vector<std::pair<std::pair<int, Use>, Handle>> known_;
 
   static std::vector<Parameter> parameters_of(const TensorProgram& program, const Fusion& fusion,

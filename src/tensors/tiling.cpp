@@ -1,6 +1,8 @@
 // The tiles of fused kernels.
 #include <algorithm>
+#include <bit>
 #include <limits>
+#include <numeric>
 
 #include "jit/launch/attention_tiles.hpp"
 #include "tensors/kernel_writer.hpp"
@@ -85,6 +87,46 @@ unsigned axes_beside(const std::vector<Accessed>& all, std::int64_t elements) {
   return axes;
 }
 
+// Do rows of so many elements lie along memory, in most of the large tensors?
+bool is_beside_whole(const std::vector<Accessed>& all, std::int64_t row) {
+  std::int64_t along = 0, across = 0;
+  for (const Accessed& access : all)
+    for (std::size_t i = 0; i < access.use.size(); ++i)
+      if (access.use[i].axis == AxisUse::whole && access.use[i].extent == row)
+        (access.place.strides[i] == 1 ? along : across) += access.place.extents.size();
+  return along >= across;
+}
+
+// The elements of a tensor that one access of a thread can have, up to 16 bytes of them.
+std::int64_t elements_of_access(const Accessed& access, std::int64_t bytes) {
+  std::int64_t aligned = 16 / bytes;  // in elements; the memory itself is aligned to 16 bytes or more
+  aligned = std::gcd(aligned, access.place.offset);
+  bool has_step_of_one = false;
+  for (std::size_t i = 0; i < access.use.size(); ++i) {
+    if (access.place.extents[static_cast<int>(i)] <= 1) continue;
+    if (access.place.strides[i] == 1)
+      has_step_of_one = true;
+    else
+      aligned = std::gcd(aligned, access.place.strides[i]);
+  }
+  return has_step_of_one ? aligned : 1;
+}
+
+// The elements of a tile on a GPU: for 256 threads with two accesses each, and fewer where that leaves multiprocessors
+// without work.
+std::int64_t elements_of_tile(const TensorProgram& program, const std::vector<Accessed>& all, std::int64_t elements,
+                              const MatmulTarget& target) {
+  constexpr std::int64_t most = 2048, least = 256;
+  std::int64_t of_access = 4;
+  for (const Accessed& access : all) {
+    if (access.place.base < 0 || access.place.extents.size() * 2 < elements) continue;
+    const ElementType type = program.values[static_cast<std::size_t>(access.place.base)].type;
+    of_access = std::min(of_access, elements_of_access(access, info(type).bytes));
+  }
+  const std::int64_t of_each = elements / (2 * std::max(target.multiprocessors, 1));
+  return std::max(std::min(most * of_access / 4, of_each), least);
+}
+
 }  // namespace
 
 Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const FusedKernel& kernel,
@@ -160,14 +202,25 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
     return tiling;
   }
   // Rows, as many as have some thousand elements in all; or elements, first those beside each other in memory.
+  constexpr std::int64_t of_cpu = 8192, least_columns = 32;
   std::int64_t row = 1;
   for (std::int64_t elements : kernel.row) row *= std::max<std::int64_t>(elements, 1);
   row *= kernel.hidden_row;
-  constexpr std::int64_t of_gpu = 2048, of_cpu = 8192, least_columns = 32;
-  std::int64_t budget = std::max<std::int64_t>((is_gpu ? of_gpu : of_cpu) / row, 1);
-  const unsigned kept = kernel.whole | kernel.single, beside = axes_beside(all, tiling.domain.size() * row);
-  const auto grow = [&](int axis, std::int64_t elements) {
-    tile(axis) = static_cast<int>(std::min(tiling.domain[axis], elements));
+  std::int64_t size = row;
+  for (int axis = 0; axis < tiling.domain.rank(); ++axis)
+    if (!(kernel.whole >> axis & 1u)) size *= tiling.domain[axis];
+  const unsigned kept = kernel.whole | kernel.single, beside = axes_beside(all, size);
+  std::int64_t elements = is_gpu ? elements_of_tile(program, all, size, target) : of_cpu;
+  if (kernel.loops) {
+    // The row lies along memory, or across it: then tiles have columns, too.
+    constexpr std::int64_t of_chunk = 4096;
+    tiling.row = row;
+    row = tiling.inner = static_cast<int>(is_beside_whole(all, tiling.row) ? of_chunk : of_chunk / least_columns);
+    elements = of_chunk;
+  }
+  std::int64_t budget = std::max<std::int64_t>(elements / row, 1);
+  const auto grow = [&](int axis, std::int64_t most) {
+    tile(axis) = static_cast<int>(std::min(tiling.domain[axis], most));
   };
   for (int axis = 0; axis < tiling.domain.rank(); ++axis)
     if ((beside >> axis & 1u) && !(kept >> axis & 1u) && tiling.domain[axis] > 1) {
@@ -177,7 +230,7 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
   for (int axis = tiling.domain.rank(); axis-- > 0 && budget > 1;) {
     if ((kept >> axis & 1u) || tiling.domain[axis] <= 1) continue;
     const int before = tile(axis);
-    grow(axis, before * budget);
+    grow(axis, before * static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(budget))));
     budget /= std::max(tile(axis) / before, 1);
   }
   return tiling;

@@ -62,7 +62,8 @@ bool is_read(const TensorProgram& program, const Fusion& fusion, const FusedKern
 int stored_source(const TensorProgram& program, const Fusion& fusion, int v) {
   while (!fusion.is_stored(v)) {
     const Value& x = program.values[static_cast<std::size_t>(v)];
-    if (!is_view(x.op)) return -1;
+    if (!is_view(x.op) && x.op != TensorOp::reshape)
+      return -1;  // a reshape that is not stored moves axes of one element
     v = x.in[0];
   }
   return v;

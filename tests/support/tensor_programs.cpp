@@ -19,7 +19,9 @@ class Generator {
     const int inputs = pick(1, 3), ops = pick(2, 12);
     has_halves_ = program_.has_halves = pick(0, 3) == 0;
     static constexpr std::int64_t extents[] = {1, 2, 3, 5, 8, 17, 33, 70, 130};
-    for (int i = 0; i < 3; ++i) dims_[i] = extents[static_cast<std::size_t>(pick(0, 8))];
+    const bool has_long_rows = pick(0, 24) == 0;  // longer than a tile
+    for (int i = 0; i < 3; ++i) dims_[i] = extents[static_cast<std::size_t>(pick(0, has_long_rows ? 1 : 8))];
+    if (has_long_rows) dims_[pick(0, 2)] = pick(16000, 19000);
     while (static_cast<int>(values_.size()) < inputs) keep(input(shape()));
     for (int i = 0; i < ops; ++i) {
       for (int tries = 0; tries < 20; ++tries)
