@@ -224,7 +224,7 @@ Row adamw(const Extents& shape) {
       x, x, x, squares);
 }
 
-/// What nucleus sampling keeps (Holtzman et al., 2020), in the order of probabilities.
+/// Nucleus sampling (Holtzman et al., 2020): the probabilities that it keeps, in their order.
 Row top_p(const Extents& shape) {
   return tensor_row(
       "top_p", "bf16", shape,
@@ -302,7 +302,7 @@ Row ssd(const Extents& shape) {
     const auto decay = exp(where(seen, decays.expand_dims(4) - decays.expand_dims(3), -inf));
     const auto scores = matmul(Cs, Bs.transpose()).cast<f32>();
     const auto inside = matmul((scores * decay).cast<bf16>(), in).cast<f32>();  // [b, z, h, length, p]
-    // What each chunk adds to the state, and the state ahead of each chunk.
+    // The part that each chunk adds to the state, and the state ahead of each chunk.
     const auto weighted = (Bs.cast<f32>() * exp(total - decays).expand_dims(4)).cast<bf16>();
     const auto added = matmul(weighted.transpose(), in);  // [b, z, h, n, p]
     const auto totals = total.squeeze(3).permute({0, 2, 1});

@@ -9,6 +9,7 @@
 #include <functional>
 #include <set>
 
+#include "tensors/kernel_order.hpp"
 #include "tensors/placement.hpp"
 
 namespace tessera::internal {
@@ -71,8 +72,8 @@ class Fuser {
     for (int output : program_.outputs) force(output, result_reason);
     for (std::size_t v = program_.values.size(); v-- > 0;) visit(static_cast<int>(v));
     join();
-    order();
-    for (FusedKernel& kernel : fusion_.kernels) collect_reads(kernel);
+    order_kernels(program_, fusion_);
+    collect_reads(program_, fusion_);
     return std::move(fusion_);
   }
 
@@ -98,8 +99,8 @@ class Fuser {
     }
     if (parts_.contains(v)) return;                                 // begun with its concatenation
     if (demands_[at(v)].empty() && forced_[at(v)].empty()) return;  // of no use
-    const bool is_inline =
-        value.op == TensorOp::reshape && !is_output && forced_[at(v)].empty() && limits_.fuse && moves_units(v);
+    const bool is_inline = value.op == TensorOp::reshape && !is_output && forced_[at(v)].empty() && limits_.fuse &&
+                           moves_units(program_, v);
     if (value.op == TensorOp::reshape && !is_inline && !is_output && visit_reshape(v)) return;
     if (value.op == TensorOp::concat || (value.op == TensorOp::reshape && !is_inline)) {
       store_copies(v);
@@ -152,36 +153,34 @@ class Fuser {
 
   // ---- Storage
 
-  // Is it what another value is, otherwise indexed?
-  bool indexes(int v) const { return is_view(value(v).op) || (value(v).op == TensorOp::reshape && moves_units(v)); }
-  // Does a reshape only add or remove axes of one element?
-  bool moves_units(int v) const {
-    const auto longer = [&](int x) {
-      std::vector<std::int64_t> extents;
-      for (std::int64_t extent : std::span<const std::int64_t>(program_.values[at(x)].extents))
-        if (extent != 1) extents.push_back(extent);
-      return extents;
-    };
-    return longer(v) == longer(value(v).in[0]);
-  }
-
   // A reshape is a view of memory where each of its axes has one step; else it is a copy.
   bool visit_reshape(int v) {
     int source = value(v).in[0];
     std::vector<int> views;
     while (is_view(value(source).op)) views.push_back(source), source = value(source).in[0];
-    const Value& x = value(source);
     if (parts_.contains(source)) return false;
-    // A computed tensor is dense if it is stored; of a reshaped one it is not known yet how it is.
-    if (!views.empty() && x.op != TensorOp::input && (x.op == TensorOp::reshape || x.op == TensorOp::concat))
-      return false;
-    Placement place = dense_placement(source, x.extents);
-    if (x.op == TensorOp::input) place.strides = x.strides;
+    if (!views.empty() && value(source).op == TensorOp::concat) return false;
+    Placement place = expected_placement(source);
     for (auto view = views.rbegin(); view != views.rend(); ++view) place = viewed(value(*view), place);
     if (!reshaped_placement(place, value(v).extents)) return false;
     force(source, "it is reshaped");
     storage(v) = Storage::view;
     return true;
+  }
+
+  // Where a value will be if it is in memory. A computed tensor is dense.
+  Placement expected_placement(int v) const {
+    const Value& x = value(v);
+    Placement place = dense_placement(v, x.extents);
+    if (x.op == TensorOp::input) place.strides = x.strides;
+    const auto& outputs = program_.outputs;
+    if (x.op != TensorOp::reshape || std::find(outputs.begin(), outputs.end(), v) != outputs.end()) return place;
+    std::vector<int> views;
+    int source = x.in[0];
+    while (is_view(value(source).op)) views.push_back(source), source = value(source).in[0];
+    Placement inside = expected_placement(source);
+    for (auto view = views.rbegin(); view != views.rend(); ++view) inside = viewed(value(*view), inside);
+    return reshaped_placement(inside, x.extents).value_or(place);
   }
 
   void store(int v, std::string why) {
@@ -305,7 +304,7 @@ class Fuser {
         if (along.line() >= 0)
           set_whole(kernel, along.line(), row, x.op == TensorOp::reduce);
         else if (kernel.anchors.empty())
-          kernel.hidden_row *= row;
+          kernel.hidden_row = std::max(kernel.hidden_row, hidden_row(v, demand.use));
       }
       if (is_anchor(x.op) && std::find(kernel.anchors.begin(), kernel.anchors.end(), v) == kernel.anchors.end())
         set_anchor(kernel, v, demand.use);
@@ -365,6 +364,8 @@ class Fuser {
     for (const AxisUse& use : demand.use) {
       if (use.axis != AxisUse::inner || demand.once) continue;
       if (completes_[at(v)] && !widens(v)) return "it completes a product";
+      if (has_rows_[at(v)] && use.extent > limits_.folded)
+        return fmt::format("each tile of {} would compute it again", anchor_name(kernel));
       if (x.extents.size() <= limits_.repeated) continue;
       const bool converts = x.op == TensorOp::cast && reads_memory(x.in[0]);
       if (!is_view(x.op) && !converts)
@@ -386,6 +387,24 @@ class Fuser {
       if (std::none_of(demand.use.begin(), demand.use.end(), covers)) return true;
     }
     return false;
+  }
+  // How many rows of the domain need each row of a value?
+  static std::int64_t repeats(const Demand& demand, const FusedKernel& kernel, int row_axis) {
+    std::int64_t count = 1;
+    for (int axis = 0; axis < kernel.domain.rank(); ++axis) {
+      const auto covers = [&](const AxisUse& use) { return use.line() == axis && (use.extent > 1 || use.chunk > 0); };
+      if (axis != row_axis && !(kernel.whole >> axis & 1u) &&
+          std::none_of(demand.use.begin(), demand.use.end(), covers))
+        count *= kernel.domain[axis];
+    }
+    return count;
+  }
+  // The elements along whole axes that are not the domain's, in a tile of what a reduction takes.
+  std::int64_t hidden_row(int v, const Use& use) const {
+    std::int64_t row = 1;
+    for (const AxisUse& along : operand_use(program_, v, use, 0))
+      if (along.axis == AxisUse::whole && along.from < 0) row *= along.extent;
+    return row;
   }
   bool reads_memory(int v) const {
     while (is_view(value(v).op)) v = value(v).in[0];
@@ -419,18 +438,23 @@ class Fuser {
               ? !only_reduces
               : is_repeated(demand, kernel) && elements > (kernel.anchors.empty() ? limits_.row / 8 : limits_.repeated))
         return "each tile would compute it again";
-      if (is_in_loop || row > limits_.row) return row <= limits_.row ? "" : "its rows are long";
-      std::int64_t size = kernel.hidden_row * row;
+      if (is_in_loop) return row <= limits_.folded ? "" : "each tile would compute it again";
+      if (row > limits_.row) return "its rows are long";
+      std::int64_t size = std::max(kernel.hidden_row, hidden_row(v, demand.use));
       for (std::int64_t whole : kernel.row) size *= std::max<std::int64_t>(whole, 1);
-      return size <= limits_.row ? "" : "its rows are long";
+      constexpr int columns = 32;  // that a tile has beside them
+      return size * columns <= limits_.row ? "" : "its rows are long";
     }
     if (kernel.single >> axis & 1u) return "a tile has one element of its axis";
+    if (const std::int64_t times = repeats(demand, kernel, axis);
+        times > 1 && times * elements > kernel.domain.size() / 4)
+      return "each tile would compute it again";
     if ((kernel.whole >> axis & 1u) && kernel.row[at(axis)] == row) return "";
     if (kernel.loops) return "the kernel that uses it reads other rows in chunks";
     if (row != kernel.domain[axis] && kernel.domain[axis] != 1 && row != kernel.row[at(axis)])
       return "its rows are not those of the kernel that uses it";
-    // All axes that are whole then, with those of other uses of the value.
-    std::int64_t size = 1;
+    // All axes that are whole then, with those of other uses of the value. Tiles of more axes come in larger numbers.
+    std::int64_t size = kernel.hidden_row > 1 ? 4 * kernel.hidden_row : 1;
     for (int other = 0; other < kernel.domain.rank(); ++other) {
       const auto lies = [&](const Demand& also) {
         return also.kernel == demand.kernel && also.use[at(x.axis())].line() == other;
@@ -439,6 +463,7 @@ class Fuser {
       size *=
           std::max({kernel.row[at(other)], becomes_whole ? std::max(row, kernel.domain[other]) : 1, std::int64_t{1}});
     }
+    if ((kernel.whole & ~(1u << axis)) != 0) size *= 32;
     if (size <= limits_.row) return "";
     return can_loop(kernel, axis) && row > limits_.row ? "" : "tiles would be too large";
   }
@@ -486,33 +511,6 @@ class Fuser {
 
   // ---- After the decisions
 
-  // The kernels that must run before a kernel, by the storage that it reads.
-  std::vector<std::set<std::size_t>> predecessors() {
-    std::vector<std::vector<std::size_t>> writers(program_.values.size());
-    const auto& kernels = fusion_.kernels;
-    for (std::size_t k = 0; k < kernels.size(); ++k)
-      for (const Result& result : kernels[k].results) {
-        writers[at(result.stored)].push_back(k);
-        if (storage(result.value) == Storage::part) writers[at(result.value)].push_back(k);
-      }
-    std::vector<std::set<std::size_t>> before(kernels.size());
-    for (std::size_t k = 0; k < kernels.size(); ++k) {
-      const auto follow = [&](const auto& self, int v) -> void {
-        for (std::size_t writer : writers[at(v)])
-          if (writer != k) before[k].insert(writer);
-        if (storage(v) == Storage::view || (storage(v) == Storage::none && indexes(v))) self(self, value(v).in[0]);
-      };
-      for (int member : kernels[k].members)
-        for (int operand : value(member).in) follow(follow, operand);
-      for (const Result& result : kernels[k].results)
-        if (!is_member(kernels[k], result.value)) follow(follow, result.value);
-    }
-    return before;
-  }
-  static bool is_member(const FusedKernel& kernel, int v) {
-    return std::find(kernel.members.begin(), kernel.members.end(), v) != kernel.members.end();
-  }
-
   // Joins kernels over the same rows.
   void join() {
     if (!limits_.fuse) return;
@@ -538,7 +536,7 @@ class Fuser {
     to.costly += from.costly, to.uses += from.uses;
     to.results.insert(to.results.end(), from.results.begin(), from.results.end());
     for (int member : from.members)
-      if (!is_member(to, member)) to.members.push_back(member);
+      if (!computes(to, member)) to.members.push_back(member);
     from = {};
     for (auto& demands : demands_) {
       std::vector<Demand> moved = std::exchange(demands, {});
@@ -550,7 +548,7 @@ class Fuser {
   }
   // Must one of two kernels run before the other?
   bool depend(std::size_t a, std::size_t b) {
-    const auto before = predecessors();
+    const auto before = predecessors(program_, fusion_);
     const auto reaches = [&](std::size_t from, std::size_t to) {
       std::vector<bool> seen(before.size());
       const auto walk = [&](const auto& self, std::size_t k) -> bool {
@@ -584,8 +582,8 @@ class Fuser {
     const auto reads = [&](const FusedKernel& kernel) {
       std::set<int> reads;
       const auto add = [&](int v) {
-        while (indexes(v)) v = value(v).in[0];
-        if (!is_member(kernel, v) && value(v).extents.size() >= kernel.domain.size() && !value(v).is_number())
+        while (indexes(program_, v)) v = value(v).in[0];
+        if (!computes(kernel, v) && value(v).extents.size() >= kernel.domain.size() && !value(v).is_number())
           reads.insert(v);
       };
       for (int member : kernel.members)
@@ -594,56 +592,6 @@ class Fuser {
     };
     const std::set<int> of_a = reads(a), of_b = reads(b);
     return std::any_of(of_a.begin(), of_a.end(), [&](int v) { return of_b.contains(v); });
-  }
-
-  void order() {
-    auto& kernels = fusion_.kernels;
-    const auto before = predecessors();
-    std::vector<FusedKernel> ordered;
-    std::vector<bool> done(kernels.size());
-    std::vector<std::size_t> by_value(kernels.size());
-    for (std::size_t k = 0; k < kernels.size(); ++k) by_value[k] = k;
-    std::sort(by_value.begin(), by_value.end(), [&](std::size_t a, std::size_t b) {
-      return std::pair(kernels[a].results[0].value, a) < std::pair(kernels[b].results[0].value, b);
-    });
-    const auto place = [&](const auto& self, std::size_t k) -> void {
-      if (done[k]) return;
-      done[k] = true;
-      for (std::size_t earlier : before[k]) self(self, earlier);
-      std::sort(kernels[k].members.begin(), kernels[k].members.end());
-      ordered.push_back(std::move(kernels[k]));
-    };
-    for (std::size_t k : by_value) place(place, k);
-    kernels = std::move(ordered);
-  }
-
-  void collect_reads(FusedKernel& kernel) {
-    std::set<std::pair<int, std::string>> seen;
-    const auto walk = [&](const auto& self, int v, const Use& use) -> void {
-      if (value(v).is_number()) return;
-      std::string key;
-      for (const AxisUse& axis : use)
-        key += fmt::format("{},{},{},{},{},{};", axis.axis, axis.extent, axis.start, axis.step, axis.group, axis.chunk);
-      if (!seen.emplace(v, key).second) return;
-      if (is_read(program_, fusion_, kernel, v)) {
-        kernel.reads.emplace_back(v, use);
-        return;
-      }
-      const Value& x = value(v);
-      if (x.in.empty() || x.op == TensorOp::broadcast) kernel.made.push_back(use);
-      if (x.op == TensorOp::iota && use[at(x.axis())].axis >= 0) kernel.fixed |= 1u << use[at(x.axis())].axis;
-      for (std::size_t i = 0; i < x.in.size(); ++i) {
-        if (x.op == TensorOp::gather && i == 0) {
-          Use table = operand_use(program_, v, use, 0);
-          kernel.reads.emplace_back(x.in[0], std::move(table));
-        } else {
-          self(self, x.in[i], operand_use(program_, v, use, i));
-        }
-      }
-    };
-    for (const Result& result : kernel.results) {
-      walk(walk, result.value, whole_domain(value(result.value).extents));
-    }
   }
 
   const TensorProgram& program_;

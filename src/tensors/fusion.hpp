@@ -32,6 +32,10 @@ using Use = std::vector<AxisUse>;
 Use whole_domain(const Extents& extents);
 /// Permutations and slices: the same elements, otherwise indexed.
 bool is_view(TensorOp op);
+/// Does a reshape only add or remove axes of one element?
+bool moves_units(const TensorProgram& program, int reshape);
+/// Is a value what its operand is, otherwise indexed: a view, or such a reshape?
+bool indexes(const TensorProgram& program, int value);
 /// Functions of dozens of instructions for each element.
 bool is_costly(const Value& value);
 
@@ -51,7 +55,7 @@ struct FusedKernel {
   std::array<std::int64_t, max_rank> row{};  ///< the elements along each axis that is whole
   bool loops = false;                        ///< rows are too long for a tile: they are read in chunks, once for each
                                              ///< reduction that depends on another one
-  std::int64_t hidden_row = 1;               ///< elements along whole axes that are not the domain's, multiplied
+  std::int64_t hidden_row = 1;               ///< the most elements along whole axes that are not the domain's
   int costly = 0;                            ///< functions that each tile computes for elements of other tiles, too
   std::size_t uses = 0;                      ///< of values
   std::vector<int> anchors;                  ///< products of one shape, or an attention: the kernel's loop
@@ -87,6 +91,7 @@ struct Fusion {
 struct FusionLimits {
   bool fuse = true;                       ///< false: a kernel for each op
   std::int64_t repeated = 1 << 16;        ///< elements that each tile of a product may compute again
+  std::int64_t folded = 256;              ///< elements of a row that each tile of a product may reduce again
   std::int64_t row = 1 << 14;             ///< elements along whole axes, in a tile
   std::size_t members = 128, uses = 512;  ///< of a kernel: values, and ways in which they are used
   std::size_t results = 12;               ///< of a kernel

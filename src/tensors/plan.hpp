@@ -1,5 +1,6 @@
 // A tensor program made ready to run on a device: kernels, what each launch passes, and the memory in between.
 #pragma once
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ class TensorPlan {
   std::vector<Argument> arguments(const PlannedKernel& kernel, const Given& given,
                                   std::span<const detail::AnyTensor> results, void* memory,
                                   std::vector<std::shared_ptr<void>>* owners = nullptr) const;
+  /// True for one caller: the one that makes the kernels' code, in parallel, ahead of the first launch.
+  bool begins_warm_up() const { return !is_warm_->exchange(true); }
   std::string describe() const;
   /// The program, kernel by kernel.
   std::string graph() const;
@@ -49,6 +52,7 @@ class TensorPlan {
   std::vector<int> result_;           // of a value: its number among the results; -1: it is none
   std::vector<int> input_, scalar_;   // the same among inputs and scalars
   std::int64_t memory_ = 0;
+  std::unique_ptr<std::atomic<bool>> is_warm_ = std::make_unique<std::atomic<bool>>(false);
 };
 
 }  // namespace tessera::internal

@@ -105,6 +105,7 @@ class Simplifier {
                        [&](std::size_t i) { return rests_on_inputs(x.in[i], depth + 1); });
   }
   int reshape(Value x) {
+    while (value(x.in[0]).op == TensorOp::reshape) x.in = value(x.in[0]).in;
     const Value inner = value(x.in[0]);
     const std::vector<std::size_t> operands = operands_of(inner);
     if (operands.empty() || !rests_on_inputs(x.in[0])) return rewriter_.append(std::move(x));

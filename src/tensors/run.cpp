@@ -73,6 +73,13 @@ void launch_plan(const TensorPlan& plan, const Given& given, std::span<const det
   // Its memory is free again when the call returns, and a recorded graph would go on using it.
   refuse_while_recording("a tensor program is run (record its launches instead: compile(f).sequence(...))");
   const std::shared_ptr<void> memory = memory_of(plan, device);
+  if (plan.kernels().size() > 1 && plan.begins_warm_up()) {
+    Sequence launches(device);
+    for (const PlannedKernel& kernel : plan.kernels())
+      if (kernel.executable)
+        launches.append(kernel.executable, plan.arguments(kernel, given, results, memory.get()), {});
+    launches.warm_up();
+  }
   for (const PlannedKernel& kernel : plan.kernels())
     if (kernel.executable) kernel.executable->launch(stream, plan.arguments(kernel, given, results, memory.get()));
 }

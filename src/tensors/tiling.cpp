@@ -112,11 +112,11 @@ std::int64_t elements_of_access(const Accessed& access, std::int64_t bytes) {
   return has_step_of_one ? aligned : 1;
 }
 
-// The elements of a tile on a GPU: for 256 threads with two accesses each, and fewer where that leaves multiprocessors
-// without work.
+// The elements of a tile on a GPU: for 256 threads with two accesses of 16 bytes each; fewer where accesses are
+// narrower, or where that leaves multiprocessors without work.
 std::int64_t elements_of_tile(const TensorProgram& program, const std::vector<Accessed>& all, std::int64_t elements,
                               const MatmulTarget& target) {
-  constexpr std::int64_t most = 2048, least = 256;
+  constexpr std::int64_t most = 2048, of_narrow = 1024, least = 128;
   std::int64_t of_access = 4;
   for (const Accessed& access : all) {
     if (access.place.base < 0 || access.place.extents.size() * 2 < elements) continue;
@@ -124,7 +124,7 @@ std::int64_t elements_of_tile(const TensorProgram& program, const std::vector<Ac
     of_access = std::min(of_access, elements_of_access(access, info(type).bytes));
   }
   const std::int64_t of_each = elements / (2 * std::max(target.multiprocessors, 1));
-  return std::max(std::min(most * of_access / 4, of_each), least);
+  return std::max(std::min(of_access == 4 ? most : of_narrow, of_each), least);
 }
 
 }  // namespace
@@ -218,6 +218,11 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
     row = tiling.inner = static_cast<int>(is_beside_whole(all, tiling.row) ? of_chunk : of_chunk / least_columns);
     elements = of_chunk;
   }
+  // By itself the generator takes a thread for two narrow accesses.
+  constexpr std::int64_t of_thread = 8;
+  if (is_gpu && kernel.whole == 0 && kernel.single == 0 && elements < 2048)
+    tiling.warps = static_cast<int>(
+        std::bit_floor(static_cast<std::uint64_t>(std::max<std::int64_t>(elements / (32 * of_thread), 1))));
   std::int64_t budget = std::max<std::int64_t>(elements / row, 1);
   const auto grow = [&](int axis, std::int64_t most) {
     tile(axis) = static_cast<int>(std::min(tiling.domain[axis], most));

@@ -9,6 +9,21 @@ AxisUse AxisUse::all_of(std::int64_t extent, int from) { return {.axis = whole, 
 
 bool is_view(TensorOp op) { return op == TensorOp::permute || op == TensorOp::slice; }
 
+bool moves_units(const TensorProgram& program, int v) {
+  const auto longer = [&](int x) {
+    std::vector<std::int64_t> extents;
+    for (std::int64_t extent : std::span<const std::int64_t>(program.values[static_cast<std::size_t>(x)].extents))
+      if (extent != 1) extents.push_back(extent);
+    return extents;
+  };
+  return longer(v) == longer(program.values[static_cast<std::size_t>(v)].in[0]);
+}
+
+bool indexes(const TensorProgram& program, int v) {
+  const TensorOp op = program.values[static_cast<std::size_t>(v)].op;
+  return is_view(op) || (op == TensorOp::reshape && moves_units(program, v));
+}
+
 bool is_costly(const Value& x) {
   if (x.op == TensorOp::map) return true;
   if (x.op != TensorOp::elementwise) return false;

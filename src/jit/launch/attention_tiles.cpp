@@ -21,7 +21,7 @@ AttentionTiles attention_tiles(const AttentionShape& shape, bool gpu, bool wgmma
   if (is_fused && shape.one_order) return {128, 64};
   // A warp group has 64 rows. With 128 columns of the result, registers hold 160 scores for two groups; with 64
   // columns, those of three groups. On an H200, large tiles pay off if there are many iterations.
-  if (is_fused && shape.computes) return {128, shape.head_width == 64 ? 128 : 64};
+  if (is_fused && shape.computes) return shape.head_width == 64 ? AttentionTiles{192, 64} : AttentionTiles{128, 64};
   if (is_fused)
     return shape.head_width == 64 ? AttentionTiles{192, 128} : AttentionTiles{128, shape.seen < 2048 ? 128 : 160};
   // Rows of the result stay in registers together with the scores: the wider they are, the fewer scores fit.
