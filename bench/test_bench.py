@@ -173,6 +173,22 @@ class Bench(unittest.TestCase):
         for row in figures["rows"]:
             self.assertLess(row["error"], 2e-2)
 
+    def test_programs_of_tensors(self):
+        run = subprocess.run([BENCH, "--list"], capture_output=True, text=True, timeout=60)
+        programs = {name.split("-")[1] for name in run.stdout.split() if name.startswith("tensors-")}
+        self.assertEqual((len(programs), run.stdout.count("tensors-")), (23, 69))
+        functions = (Path(__file__).parent / "peer_tensors.py").read_text()
+        for program in programs:
+            self.assertIn(f"def {program}(shape, dtype, device, sets)", functions)
+        peer = self.peer('if request["do"] == "prepare": answer(peer="by hand", first_ms=7); continue')
+        self.bench("--small", "tensors-*", "--peer", peer)
+        figures = self.figures()
+        self.assertEqual({row["name"].split("-")[1] for row in figures["rows"]}, programs)
+        for row in figures["rows"]:
+            self.assertLess(row["error"], 4e-2)
+            self.assertGreater(row["ours_first_ms"], 0)
+            self.assertEqual((row["peer_first_ms"], row["peer_ms"]), (7, 2.5))
+
     def test_peers_of_linear_gelu(self):
         self.bench("--small", "linear_gelu*", "--peer", self.peer())
         asked = [line["op"] for line in self.heard() if line["do"] == "prepare"]

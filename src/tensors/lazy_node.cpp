@@ -450,6 +450,12 @@ LazyRef lazy_attention(LazyRef q, LazyRef k, LazyRef v, LazyRef mask, LazyRef bi
   if (k->extents[rank - 2] != v->extents[rank - 2]) refuse("there must be as many keys as values");
   if (k->extents[rank - 2] == 0 || q->extents[rank - 1] == 0) refuse("there must be a key, of a head that has a width");
   if (options.window < 0 || options.soft_cap < 0) refuse("neither the window nor the soft cap may be negative");
+  const AttentionTiles tiles = options.tiles.value_or(AttentionTiles{0, 0});
+  if (options.tiles && (tiles.queries < 1 || tiles.queries > 1024 || tiles.keys < 1 || tiles.keys > 1024 ||
+                        tiles.blocks < 0 || tiles.blocks > 32))
+    fail(location, "attention",
+         "tiles of {} queries and {} keys, {} CTAs a multiprocessor; give 1 to 1024 of each, and 0 to 32",
+         tiles.queries, tiles.keys, tiles.blocks);
   Extents scores = q->extents, extents = q->extents;
   scores[rank - 1] = k->extents[rank - 2], extents[rank - 1] = v->extents[rank - 1];
   std::vector<LazyRef> in{q, k, v};
@@ -463,7 +469,10 @@ LazyRef lazy_attention(LazyRef q, LazyRef k, LazyRef v, LazyRef mask, LazyRef bi
                 std::bit_cast<std::int64_t>(scale),
                 std::bit_cast<std::int64_t>(options.soft_cap),
                 mask != nullptr,
-                bias != nullptr};
+                bias != nullptr,
+                tiles.queries,
+                tiles.keys,
+                tiles.blocks};
   return node;
 }
 

@@ -145,12 +145,14 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
     const Value& x = value(kernel.anchors[0]);
     const Extents &q = value(x.in[0]).extents, &k = value(x.in[1]).extents;
     const std::int64_t keys = k[k.rank() - 2];
-    const AttentionTiles tiles =
-        attention_tiles({.operands = value(x.in[0]).type,
-                         .head_width = static_cast<int>(std::max(q[q.rank() - 1], x.extents[x.extents.rank() - 1])),
-                         .seen = x.attr[0] != 0 ? (keys + 1) / 2 : keys,
-                         .computes = x.in.size() > 3},
-                        is_gpu, target.has_wgmma());
+    AttentionTiles tiles{static_cast<int>(x.attr[6]), static_cast<int>(x.attr[7]), static_cast<int>(x.attr[8])};
+    if (tiles.queries == 0)
+      tiles =
+          attention_tiles({.operands = value(x.in[0]).type,
+                           .head_width = static_cast<int>(std::max(q[q.rank() - 1], x.extents[x.extents.rank() - 1])),
+                           .seen = x.attr[0] != 0 ? (keys + 1) / 2 : keys,
+                           .computes = x.in.size() > 3},
+                          is_gpu, target.has_wgmma());
     tile(kernel.anchor_use[kernel.anchor_use.size() - 2].axis) = tiles.queries;
     tiling.inner = keys == 1 ? 1 : tiles.keys, tiling.occupancy = tiles.blocks;
     return tiling;

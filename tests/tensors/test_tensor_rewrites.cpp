@@ -49,7 +49,7 @@ TEST_CASE("a reshape moves ahead of elementwise ops, up to inputs", "[tensors]")
   check(1, max((tile(x) * 2.0f).reshape({4, 4, 10}).reshape({2, 80}), 1));
   // A column is not one of merged axes: then the sum is stored.
   check(2, max((tile(x) + column).reshape({2, 80}), 1));
-  // Of a tensor that is not dense it is a copy.
+  // A reshape of a tensor that is not dense is a copy.
   const auto turned = tile(random_tensor({8, 10, 2}, 4)).permute({2, 0, 1});
   check(2, max((turned * 2.0f).reshape({16, 10}), 1));
   const Tensor<f32, 2> columns = random_tensor({6, 4}, 5).transposed();

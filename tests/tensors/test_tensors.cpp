@@ -260,6 +260,24 @@ TEST_CASE("attention of tensors", "[tensors]") {
   one(tile(q).attention(k, v, seen, {.causal = true}));
   one(attention(q, k, v, seen, slopes * distance.expand_dims(0)));
   one(tile(q).attention(k, v) * 2.0f);
+  // Tiles of the author's.
+  const Lazy<f32, 4> tiled = attention(q, k, v, {.causal = true, .tiles = AttentionTiles{8, 24}});
+  CHECK(wrong_with(1e-4, tiled) == "");
+  for (const Lazy<f32, 4>& x : {tiled, attention(q, k, v, {.causal = true})}) {
+    const std::string graph = x.graph(Arch::sm_90a);
+    CHECK((graph.find("tiles [1,1,8,row], in steps of 24") != std::string::npos) == (x.node() == tiled.node()));
+  }
+  for (const AttentionTiles bad : {AttentionTiles{0, 8}, AttentionTiles{8, 1025}, AttentionTiles{8, 8, 33}}) {
+    std::string said;
+    try {
+      attention(q, k, v, {.tiles = bad});
+    } catch (const Error& error) {
+      said = error.what();
+    }
+    CHECK(said.find("test_tensors.cpp") != std::string::npos);
+    CHECK(said.find(std::to_string(bad.queries) + " queries and " + std::to_string(bad.keys) + " keys") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("the parts of a concatenation are computed in its memory", "[tensors]") {

@@ -23,6 +23,13 @@ struct MatmulTiles {
   auto operator<=>(const MatmulTiles&) const = default;
 };
 
+/// Positions of queries and of keys in one tile of the scores of attention.
+struct AttentionTiles {
+  int queries, keys;
+  int blocks = 0;  ///< CTAs per multiprocessor; 0: as many as the compiler chooses
+  bool operator==(const AttentionTiles&) const = default;
+};
+
 /// The work of a kernel on the accumulators before it stores them.
 enum class MatmulFamily : std::uint8_t {
   plain,      ///< little: it casts them, or adds a bias

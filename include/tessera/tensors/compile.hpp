@@ -182,7 +182,8 @@ class Compiled<R, std::tuple<P...>> {
 template <class F>
 auto compile(F f, Location location = Location::current()) {
   static_assert(detail::has_one_call<F>,
-                "tessera: compile takes a lambda whose parameters have types, Lazy<T, R>: [](Lazy<f32, 2> x) { ... }");
+                "tessera: compile takes a lambda whose parameters have types, Lazy<T, R>: [](Lazy<f32, 2> x) { ... }; if they "
+                "have, its body does not compile");
   if constexpr (detail::has_one_call<F>) {
     using Signature = detail::LazySignature<F>;
     constexpr bool are_lazy = detail::all_lazy<typename Signature::Parameters>;

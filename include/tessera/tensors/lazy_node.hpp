@@ -144,14 +144,16 @@ LazyRef lazy_matmul(LazyRef a, LazyRef b, const MatmulOptions& options, Location
 
 /// The choices of attention().
 struct AttentionOptions {
-  bool causal = false;               ///< query i sees keys up to i + keys - queries
-  std::int64_t window = 0;           ///< a query sees the last `window` keys up to its own; 0: all
-  std::optional<double> scale = {};  ///< of the scores; by default 1 / sqrt(width of a head)
-  double soft_cap = 0;               ///< c: scores become c tanh(score / c); 0: they do not
+  bool causal = false;                       ///< query i sees keys up to i + keys - queries
+  std::int64_t window = 0;                   ///< a query sees the last `window` keys up to its own; 0: all
+  std::optional<double> scale = {};          ///< of the scores; by default 1 / sqrt(width of a head)
+  double soft_cap = 0;                       ///< c: scores become c tanh(score / c); 0: they do not
+  std::optional<AttentionTiles> tiles = {};  ///< instead of those that the shape of q, k and v suggests
 };
 /// q [..., heads, queries, d], k [..., key heads, keys, d], v [..., key heads, keys, e] -> [..., heads, queries, e].
 /// `mask` (pred; may be null) and `bias` (added to the scores; may be null) broadcast to [..., heads, queries, keys].
-/// attr: causal, window, scale and soft cap (their bits), whether there is a mask, and a bias.
+/// attr: causal, window, scale and soft cap (their bits), whether there is a mask, and a bias;
+/// the tiles, or 0.
 LazyRef lazy_attention(LazyRef q, LazyRef k, LazyRef v, LazyRef mask, LazyRef bias, const AttentionOptions& options,
                        Location location);
 
@@ -167,5 +169,5 @@ class NamedOps {
   bool outermost_;
 };
 
-}  // namespace internal
+}  // namespace gnu::visibility("default")]]internal
 }  // namespace tessera

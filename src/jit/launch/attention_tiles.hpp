@@ -14,12 +14,6 @@ struct AttentionShape {
   bool computes = false;     ///< are scores changed by a mask or a bias, which take registers beside them?
 };
 
-/// Positions of queries and of keys in one tile of scores.
-struct AttentionTiles {
-  int queries, keys;
-  int blocks = 0;  ///< CTAs per multiprocessor; 0: as many as the compiler chooses
-};
-
 /// Does attention of such heads use wgmma, on a GPU that has it?
 [[gnu::visibility("default")]] bool has_fused_attention(const AttentionShape& shape);
 [[gnu::visibility("default")]] AttentionTiles attention_tiles(const AttentionShape& shape, bool gpu, bool wgmma);
