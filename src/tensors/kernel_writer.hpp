@@ -89,8 +89,9 @@ class KernelWriter {
   bool is_chunked(const Use& use) const;
   bool is_row_reduction(int v) const;
   int stage_of(int v);
-  void collect(int v, const Use& use, std::vector<RowReduction>& reductions);
-  void emit_ahead(int v, const Use& use);
+  using Seen = std::vector<std::pair<int, Use>>;
+  void collect(int v, const Use& use, std::vector<RowReduction>& reductions, Seen& seen);
+  void emit_ahead(int v, const Use& use, Seen& seen);
   void write_row_loops();
   Handle gather(int v, const Use& use);
   Handle matmul(int v, const Use& use);

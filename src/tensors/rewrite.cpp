@@ -1,6 +1,7 @@
 #include "tensors/rewrite.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <unordered_map>
 
@@ -94,17 +95,31 @@ class Simplifier {
     return found;
   }
   // Is it computed from inputs, element by element, for one user? (A cast may be repeated for each.)
-  bool rests_on_inputs(int v, int depth = 0) const {
-    const Value& x = value(v);
-    if (x.op == TensorOp::input) return true;
-    if (depth >= most) return false;
-    if (x.op == TensorOp::reshape) return rests_on_inputs(x.in[0], depth + 1);
-    const std::vector<std::size_t> operands = operands_of(x);
-    if (operands.empty() || (x.op != TensorOp::cast && is_shared(v))) return false;
-    return std::all_of(operands.begin(), operands.end(),
-                       [&](std::size_t i) { return rests_on_inputs(x.in[i], depth + 1); });
+  bool rests_on_inputs(int v) const {
+    std::unordered_map<int, bool> known;
+    const auto rests = [&](const auto& self, int v, int depth) -> bool {
+      const Value& x = value(v);
+      if (x.op == TensorOp::input) return true;
+      if (depth >= most) return false;
+      if (const auto found = known.find(v); found != known.end()) return found->second;
+      const std::vector<std::size_t> operands =
+          x.op == TensorOp::reshape ? std::vector<std::size_t>{0} : operands_of(x);
+      const bool repeats = x.op == TensorOp::cast || x.op == TensorOp::reshape;
+      return known[v] = !operands.empty() && (repeats || !is_shared(v)) &&
+                        std::all_of(operands.begin(), operands.end(),
+                                    [&](std::size_t i) { return self(self, x.in[i], depth + 1); });
+    };
+    return rests(rests, v, 0);
   }
   int reshape(Value x) {
+    const std::span<const std::int64_t> extents = x.extents;
+    std::pair<int, std::vector<std::int64_t>> key{x.in[0], {extents.begin(), extents.end()}};
+    if (const auto known = reshaped_.find(key); known != reshaped_.end()) return known->second;
+    const int made = reshape_once(std::move(x));
+    reshaped_.emplace(std::move(key), made);
+    return made;
+  }
+  int reshape_once(Value x) {
     while (value(x.in[0]).op == TensorOp::reshape) x.in = value(x.in[0]).in;
     const Value inner = value(x.in[0]);
     const std::vector<std::size_t> operands = operands_of(inner);
@@ -184,6 +199,7 @@ class Simplifier {
   std::vector<int> uses_;     // of each old value
   std::size_t next_ = 0;      // the old value to come
   std::vector<bool> shared_;  // new values that have several users
+  std::map<std::pair<int, std::vector<std::int64_t>>, int> reshaped_;
   static constexpr int most = 64;
   int depth_ = 0;  // of calls of make(), at most `most`
 };

@@ -30,6 +30,13 @@ Op combining(Op reduction) {
   }
 }
 
+// Adds a value in a use to those that were visited, or says that it is one of them.
+bool is_new(std::vector<std::pair<int, Use>>& seen, int v, const Use& use) {
+  if (std::find(seen.begin(), seen.end(), std::pair(v, use)) != seen.end()) return false;
+  seen.emplace_back(v, use);
+  return true;
+}
+
 }  // namespace
 
 bool KernelWriter::is_chunked(const Use& use) const {
@@ -54,37 +61,34 @@ int KernelWriter::stage_of(int v) {
   return stages_[v] = stage;
 }
 
-void KernelWriter::collect(int v, const Use& use, std::vector<RowReduction>& reductions) {
-  if (value(v).is_number() || is_read(v)) return;
+void KernelWriter::collect(int v, const Use& use, std::vector<RowReduction>& reductions, Seen& seen) {
+  if (value(v).is_number() || is_read(v) || !is_new(seen, v, use)) return;
   const Value& x = value(v);
-  const auto is_same = [&](const RowReduction& known) { return known.value == v && known.use == use; };
-  if (is_row_reduction(v)) {
-    if (std::any_of(reductions.begin(), reductions.end(), is_same)) return;
-    reductions.push_back({v, use, stage_of(x.in[0])});
-  }
+  if (is_row_reduction(v)) reductions.push_back({v, use, stage_of(x.in[0])});
   for (std::size_t i = 0; i < x.in.size(); ++i)
-    if (x.op != TensorOp::gather || i > 0) collect(x.in[i], use_of_operand(v, use, i), reductions);
+    if (x.op != TensorOp::gather || i > 0) collect(x.in[i], use_of_operand(v, use, i), reductions, seen);
 }
 
 // Emits what a value of a chunk takes that is the same for all chunks.
-void KernelWriter::emit_ahead(int v, const Use& use) {
+void KernelWriter::emit_ahead(int v, const Use& use, Seen& seen) {
   if (!is_chunked(use)) {
     emit(v, use);
     return;
   }
-  if (value(v).is_number() || is_read(v)) return;
+  if (value(v).is_number() || is_read(v) || !is_new(seen, v, use)) return;
   for (std::size_t i = 0; i < value(v).in.size(); ++i)
-    if (value(v).op != TensorOp::gather || i > 0) emit_ahead(value(v).in[i], use_of_operand(v, use, i));
+    if (value(v).op != TensorOp::gather || i > 0) emit_ahead(value(v).in[i], use_of_operand(v, use, i), seen);
 }
 
 void KernelWriter::write_row_loops() {
   std::vector<RowReduction> reductions;
   std::vector<std::size_t> of_rows, stored_last;  // results: of whole rows, and others
+  Seen seen;
   int last = 0;
   for (std::size_t i = 0; i < kernel_.results.size(); ++i) {
     const int v = kernel_.results[i].value;
     const Use use = normalized(kernel_, whole_domain(value(v).extents));
-    collect(v, use, reductions);
+    collect(v, use, reductions, seen);
     (is_chunked(use) ? of_rows : stored_last).push_back(i);
     if (is_chunked(use)) last = std::max(last, stage_of(v));
   }
@@ -99,17 +103,18 @@ void KernelWriter::write_row_loops() {
     if (of_stage.empty() && stored.empty()) continue;
 
     std::vector<Trace::VarSlot> partial;
+    seen.clear();
     for (const RowReduction& reduction : of_stage) {
       const Value& x = value(reduction.value);
       const Use inside = use_of_operand(reduction.value, reduction.use, 0);
-      emit_ahead(x.in[0], inside);
+      emit_ahead(x.in[0], inside, seen);
       location_ = x.location;
       const Handle start = identity(x.element_op, computing_type(value(x.in[0]).type));
       partial.push_back(trace_.make_var(stretched(start, tile_shape(inside)), location_));
     }
     for (const std::size_t i : stored) {
       const int v = kernel_.results[i].value;
-      emit_ahead(v, normalized(kernel_, whole_domain(value(v).extents)));
+      emit_ahead(v, normalized(kernel_, whole_domain(value(v).extents)), seen);
     }
     const auto outside = known_;
     inner_ = trace_.begin_loop(index((tiling_.row + tiling_.inner - 1) / tiling_.inner), location_);

@@ -177,4 +177,18 @@ TEST_CASE("slices and names that are refused, or mended", "[tensors]") {
       {"gather", "must have rows"}));
 }
 
+TEST_CASE("a reshape of values that are used twice, again and again, is planned at once", "[tensors]") {
+  const auto x = tensor_of({4, 6}, 1);
+  Lazy<f32, 2> y = tile(x) * 1.0f;
+  for (int i = 0; i < 24; ++i) {
+    const auto wide = y.cast<f64>();
+    y = (wide + wide).cast<f32>();
+  }
+  CHECK(y.reshape({24}).run().to_vector() == std::vector<f32>(24, 1 << 24));
+  // In a kernel whose rows are read in chunks, too.
+  Lazy<f32, 2> row = tile(tensor_of({1, 17000}, 1)) * 1.0f;
+  for (int i = 0; i < 28; ++i) row = row + row;
+  CHECK(max(row, 1).run().to_vector() == std::vector<f32>{1 << 28});
+}
+
 }  // namespace test_tensor_limits
