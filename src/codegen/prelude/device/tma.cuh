@@ -62,9 +62,10 @@ __device__ inline void tma_store(const TensorMap* map, const void* from_shared, 
 
 // The same for a tensor with five axes.
 __device__ inline void tma_store(const TensorMap* map, const void* from_shared, int x, int y, int z, int w, int v) {
-  asm volatile("cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(map),
-               "r"(shared_address(from_shared)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v)
-               : "memory");
+  asm volatile(
+      "cp.async.bulk.tensor.5d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5, %6}], [%1];" ::"l"(map),
+      "r"(shared_address(from_shared)), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v)
+      : "memory");
 }
 
 // Commits a group: the TMA stores that this thread has started since the last commit.
