@@ -446,6 +446,7 @@ class Fuser {
       return size * columns <= limits_.row ? "" : "its rows are long";
     }
     if (kernel.single >> axis & 1u) return "a tile has one element of its axis";
+    // More than a quarter of what the kernel computes is not worth a launch.
     if (const std::int64_t times = repeats(demand, kernel, axis);
         times > 1 && times * elements > kernel.domain.size() / 4)
       return "each tile would compute it again";
@@ -463,6 +464,7 @@ class Fuser {
       size *=
           std::max({kernel.row[at(other)], becomes_whole ? std::max(row, kernel.domain[other]) : 1, std::int64_t{1}});
     }
+    // Two whole axes that are no powers of two, 14 x 14, take four times their registers, beside up to 32 columns.
     if ((kernel.whole & ~(1u << axis)) != 0) size *= 32;
     if (size <= limits_.row) return "";
     return can_loop(kernel, axis) && row > limits_.row ? "" : "tiles would be too large";

@@ -1,11 +1,8 @@
 #include "tensors/kernel_writer.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <bit>
-#include <limits>
 
+#include "graph/evaluate.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -183,7 +180,7 @@ void KernelWriter::require_extents() {
 int KernelWriter::tile_extent(const Use& use, std::size_t axis) const {
   const AxisUse& along = use[axis];
   if (along.chunk > 0) return static_cast<int>(along.chunk);
-  if (along.axis == AxisUse::whole) return along.extent == tiling_.row ? tiling_.inner : static_cast<int>(along.extent);
+  if (along.axis == AxisUse::whole) return is_chunked(along) ? tiling_.inner : static_cast<int>(along.extent);
   if (along.axis == AxisUse::inner) return along.extent == 1 ? 1 : tiling_.inner;
   if ((tiling_.merged >> along.axis & 1u) || along.group > 1) return 1;
   const unsigned group = merged_group(tiling_.merged, along.axis);
@@ -201,7 +198,7 @@ Shape KernelWriter::tile_shape(const Use& use) const {
 
 Handle KernelWriter::coordinate(const Use& use, std::size_t axis) {
   const AxisUse& along = use[axis];
-  if (along.axis == AxisUse::whole) return along.extent == tiling_.row ? inner_ : index(0);
+  if (along.axis == AxisUse::whole) return is_chunked(along) ? inner_ : index(0);
   if (along.axis == AxisUse::inner) return along.extent == 1 ? index(0) : inner_;
   const Handle here = coordinates_[static_cast<std::size_t>(along.axis)];
   if (along.group > 1) return elementwise(Op::floor_div, here, index(along.group));
@@ -343,29 +340,11 @@ Handle KernelWriter::reduce(int v, const Use& use) {
 Handle KernelWriter::masked(Handle tile, int v, const Use& inside, std::int64_t extent) {
   const Value& x = value(v);
   const Handle exists = elementwise(Op::less, positions(inside, static_cast<std::size_t>(x.axis())), index(extent));
-  return op(Op::select, type(tile), {exists, tile, identity(x.element_op, type(tile))});
+  return op(Op::select, type(tile), {exists, tile, identity_of(x.element_op, type(tile))});
 }
 
-Handle KernelWriter::identity(Op reduction, ElementType of) {
-  const bool is_real = info(of).kind == ElementKind::real;
-  constexpr double inf = std::numeric_limits<double>::infinity();
-  switch (reduction) {
-    case Op::prod:
-      return number(of, 1);
-    case Op::max:
-    case Op::max_nan:
-      return is_real ? number(of, -inf) : number(of, lowest(of));
-    case Op::min:
-    case Op::min_nan:
-      return is_real ? number(of, inf) : number(of, highest(of));
-    case Op::any:
-    case Op::all: {
-      const Handle zero = index(0);
-      return elementwise(reduction == Op::all ? Op::equal : Op::not_equal, zero, zero);
-    }
-    default:
-      return number(of, 0);
-  }
+Handle KernelWriter::identity_of(Op reduction, ElementType of) {
+  return op(Op::constant, of, {}, {encode(of, identity(reduction, of))});
 }
 
 Handle KernelWriter::gather(int v, const Use& use) {

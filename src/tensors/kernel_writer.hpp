@@ -77,7 +77,7 @@ class KernelWriter {
   Handle read(int v, const Use& use);
   Handle reduce(int v, const Use& use);
   Handle masked(Handle tile, int v, const Use& inside, std::int64_t extent);
-  Handle identity(Op reduction, ElementType of);
+  Handle identity_of(Op reduction, ElementType of);
   void store(std::size_t result);
 
   // Rows in chunks.
@@ -86,6 +86,7 @@ class KernelWriter {
     Use use;
     int stage;  ///< the loop that computes it
   };
+  bool is_chunked(const AxisUse& along) const;
   bool is_chunked(const Use& use) const;
   bool is_row_reduction(int v) const;
   int stage_of(int v);

@@ -8,7 +8,7 @@ namespace tessera::internal {
 /// behind elementwise ops and permutations, so that each part is computed where the result is.
 TensorProgram simplified(const TensorProgram& program);
 /// Splits reductions of many elements to few, which would leave most of the multiprocessors idle, into partial ones and
-/// a second one.
+/// a last one.
 TensorProgram split_reductions(const TensorProgram& program, int multiprocessors);
 
 }  // namespace tessera::internal

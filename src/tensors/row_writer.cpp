@@ -39,9 +39,11 @@ bool is_new(std::vector<std::pair<int, Use>>& seen, int v, const Use& use) {
 
 }  // namespace
 
+bool KernelWriter::is_chunked(const AxisUse& along) const {
+  return tiling_.row > 0 && along.axis == AxisUse::whole && along.extent == tiling_.row;
+}
 bool KernelWriter::is_chunked(const Use& use) const {
-  return std::any_of(use.begin(), use.end(),
-                     [&](const AxisUse& along) { return along.axis == AxisUse::whole && along.extent == tiling_.row; });
+  return std::any_of(use.begin(), use.end(), [&](const AxisUse& along) { return is_chunked(along); });
 }
 
 bool KernelWriter::is_row_reduction(int v) const {
@@ -109,7 +111,7 @@ void KernelWriter::write_row_loops() {
       const Use inside = use_of_operand(reduction.value, reduction.use, 0);
       emit_ahead(x.in[0], inside, seen);
       location_ = x.location;
-      const Handle start = identity(x.element_op, computing_type(value(x.in[0]).type));
+      const Handle start = identity_of(x.element_op, computing_type(value(x.in[0]).type));
       partial.push_back(trace_.make_var(stretched(start, tile_shape(inside)), location_));
     }
     for (const std::size_t i : stored) {
