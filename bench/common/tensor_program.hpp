@@ -10,9 +10,9 @@
 
 namespace tessera::internal::bench {
 
-/// An argument of a program: normal random numbers or, of an integer type, numbers in [0, limit).
+/// An input of a program: normal random numbers or, of an integer type, numbers in [0, limit).
 template <class T, int R>
-struct Argument {
+struct Input {
   using Element = T;
   static constexpr int rank = R;
   std::array<std::int64_t, R> extents;
@@ -48,20 +48,11 @@ template <class... Result>
 void for_each_result(const std::tuple<Result...>& results, const auto& work) {
   std::apply([&](const auto&... result) { (work(result), ...); }, results);
 }
-template <class T, int R>
-std::vector<LazyRef> nodes_of(const Lazy<T, R>& result) {
-  return {result.node()};
-}
-template <class... Result>
-std::vector<LazyRef> nodes_of(const std::tuple<Result...>& results) {
-  return std::apply([](const auto&... result) { return std::vector<LazyRef>{result.node()...}; }, results);
-}
-
 /// The function's launches, recorded, over sets of arguments; it is checked against itself with a kernel for each op.
 template <class F, class... A>
-class TensorProgram final : public Workload {
+class TensorWorkload final : public Workload {
  public:
-  TensorProgram(const Device& device, const Turns& turns, const F& function, const A&... arguments)
+  TensorWorkload(const Device& device, const Turns& turns, const F& function, const A&... arguments)
       : function_(function), compiled_(compile(function)) {
     for (int set = 0; set < turns.sets; ++set)
       sets_.push_back([&]<std::size_t... I>(std::index_sequence<I...>) {
@@ -88,7 +79,10 @@ class TensorProgram final : public Workload {
   std::optional<double> first() const override { return first_; }
   std::optional<double> error() override {
     const auto alone = std::apply(
-        [&](const auto&... argument) { return run_lazy(nodes_of(function_(tile(argument)...)), nullptr, false); },
+        [&](const auto&... argument) {
+      const auto results = function_(tile(argument)...);
+      return run_lazy(detail::LazyResults<std::remove_const_t<decltype(results)>>::nodes(results), nullptr, false);
+        },
         sets_.back());
     double worst = 0;
     std::size_t i = 0;
@@ -132,7 +126,7 @@ Row tensor_row(std::string op, std::string type, std::vector<std::int64_t> shape
           .bytes = bytes,
           .allowed = 4e-2};  // both sides round intermediate results of bf16, at different places
   row.make = [=](const Device& device, const Turns& turns) {
-    return std::make_unique<TensorProgram<F, A...>>(device, turns, function, arguments...);
+    return std::make_unique<TensorWorkload<F, A...>>(device, turns, function, arguments...);
   };
   return row;
 }

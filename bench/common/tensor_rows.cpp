@@ -11,7 +11,7 @@ using Extents = std::vector<std::int64_t>;
 
 float by_root(std::int64_t k) { return static_cast<float>(1 / std::sqrt(static_cast<double>(k))); }
 /// A weight [k, n] that keeps the deviation of what it is multiplied with.
-Argument<bf16, 2> weight(std::int64_t k, std::int64_t n) { return {{k, n}, by_root(k)}; }
+Input<bf16, 2> weight(std::int64_t k, std::int64_t n) { return {{k, n}, by_root(k)}; }
 
 Row mlp(const Extents& shape) {
   const std::int64_t rows = shape[0], width = shape[1];
@@ -20,8 +20,8 @@ Row mlp(const Extents& shape) {
       [](Lazy<bf16, 2> x, Lazy<bf16, 2> w1, Lazy<bf16, 1> b1, Lazy<bf16, 2> w2, Lazy<bf16, 1> b2) {
     return x.linear(w1, b1).gelu_tanh().linear(w2, b2);
       },
-      Argument<bf16, 2>{{rows, width}}, weight(width, 4 * width), Argument<bf16, 1>{{4 * width}},
-      weight(4 * width, width), Argument<bf16, 1>{{width}});
+      Input<bf16, 2>{{rows, width}}, weight(width, 4 * width), Input<bf16, 1>{{4 * width}}, weight(4 * width, width),
+      Input<bf16, 1>{{width}});
 }
 
 Row swiglu(const Extents& shape) {
@@ -31,13 +31,13 @@ Row swiglu(const Extents& shape) {
       [](Lazy<bf16, 2> x, Lazy<bf16, 2> gate, Lazy<bf16, 2> up, Lazy<bf16, 2> down) {
     return (x.linear(gate).silu() * x.linear(up)).linear(down);
       },
-      Argument<bf16, 2>{{rows, width}}, weight(width, hidden), weight(width, hidden), weight(hidden, width));
+      Input<bf16, 2>{{rows, width}}, weight(width, hidden), weight(width, hidden), weight(hidden, width));
 }
 
 Row residual_norm(const Extents& shape) {
   const std::int64_t width = shape[1];
-  const Argument<bf16, 2> x{{shape[0], width}};
-  const Argument<bf16, 1> of_columns{{width}};
+  const Input<bf16, 2> x{{shape[0], width}};
+  const Input<bf16, 1> of_columns{{width}};
   return tensor_row(
       "residual_norm", "bf16", shape,
       [](Lazy<bf16, 2> x, Lazy<bf16, 2> r, Lazy<bf16, 1> weight, Lazy<bf16, 1> bias) {
@@ -52,13 +52,13 @@ Row rms_linear(const Extents& shape) {
   return tensor_row(
       "rms_linear", "bf16", shape,
       [](Lazy<bf16, 2> x, Lazy<bf16, 1> scale, Lazy<bf16, 2> w) { return x.rms_norm(scale).linear(w); },
-      Argument<bf16, 2>{{shape[0], width}}, Argument<bf16, 1>{{width}}, weight(width, width));
+      Input<bf16, 2>{{shape[0], width}}, Input<bf16, 1>{{width}}, weight(width, width));
 }
 
 /// Attention whose bias grows with the distance (Press et al., 2022).
 Row alibi(const Extents& shape) {
   const std::int64_t heads = shape[1], tokens = shape[2];
-  const Argument<bf16, 4> x{{shape[0], heads, tokens, shape[3]}};
+  const Input<bf16, 4> x{{shape[0], heads, tokens, shape[3]}};
   return tensor_row(
       "alibi", "bf16", shape,
       [=](Lazy<bf16, 4> q, Lazy<bf16, 4> k, Lazy<bf16, 4> v) {
@@ -71,7 +71,7 @@ Row alibi(const Extents& shape) {
 }
 
 Row soft_cap(const Extents& shape) {
-  const Argument<bf16, 4> x{{shape[0], shape[1], shape[2], shape[3]}};
+  const Input<bf16, 4> x{{shape[0], shape[1], shape[2], shape[3]}};
   return tensor_row(
       "soft_cap", "bf16", shape,
       [](Lazy<bf16, 4> q, Lazy<bf16, 4> k, Lazy<bf16, 4> v) {
@@ -83,8 +83,8 @@ Row soft_cap(const Extents& shape) {
 /// Rotary positions of queries and keys, which it lays out as a cache has them.
 Row rotary(const Extents& shape) {
   const std::int64_t batch = shape[0], tokens = shape[1], heads = shape[2], width = shape[3], half = width / 2;
-  const Argument<bf16, 4> x{{batch, tokens, heads, width}};
-  const Argument<f32, 2> angles{{tokens, half}};
+  const Input<bf16, 4> x{{batch, tokens, heads, width}};
+  const Input<f32, 2> angles{{tokens, half}};
   return tensor_row(
       "rotary", "bf16", shape,
       [=](Lazy<bf16, 4> q, Lazy<bf16, 4> k, Lazy<f32, 2> cosine, Lazy<f32, 2> sine) {
@@ -108,7 +108,7 @@ Row cross_entropy_smooth(const Extents& shape) {
     const auto of_target = sum(where(is_target, logs, 0.0f), 1);
     return (of_target * -0.9f - mean(logs, 1) * 0.1f).squeeze(1);
       },
-      Argument<bf16, 2>{{rows, vocab}}, Argument<i32, 1>{{rows}, 1, vocab});
+      Input<bf16, 2>{{rows, vocab}}, Input<i32, 1>{{rows}, 1, vocab});
 }
 
 /// Which experts a mixture sends each row to, and with which weights.
@@ -119,12 +119,12 @@ Row routing(const Extents& shape) {
     const auto [values, experts] = x.linear(w).cast<f32>().softmax().top_k(8, 1);
     return std::tuple(values / sum(values, 1), experts);
       },
-      Argument<bf16, 2>{{shape[0], shape[1]}}, weight(shape[1], shape[2]));
+      Input<bf16, 2>{{shape[0], shape[1]}}, weight(shape[1], shape[2]));
 }
 
 Row group_norm_silu(const Extents& shape) {
   const std::int64_t batch = shape[0], channels = shape[1], positions = shape[2], groups = 32;
-  const Argument<bf16, 1> of_channels{{channels}};
+  const Input<bf16, 1> of_channels{{channels}};
   return tensor_row(
       "group_norm_silu", "bf16", shape,
       [=](Lazy<bf16, 3> x, Lazy<bf16, 1> weight, Lazy<bf16, 1> bias) {
@@ -134,7 +134,7 @@ Row group_norm_silu(const Extents& shape) {
     const auto of_each = [](const Lazy<bf16, 1>& v) { return v.cast<f32>().expand_dims(1); };
     return (normed * of_each(weight) + of_each(bias)).silu().cast<bf16>();
       },
-      Argument<bf16, 3>{{batch, channels, positions}}, of_channels, of_channels);
+      Input<bf16, 3>{{batch, channels, positions}}, of_channels, of_channels);
 }
 
 /// A convolution of 3 x 3 over channels that are last in memory, as a product with what nine shifts see.
@@ -148,7 +148,7 @@ Row conv(const Extents& shape) {
                   shifted(2, 0), shifted(2, 1), shifted(2, 2))
         .linear(w);
       },
-      Argument<bf16, 4>{{shape[0], height + 2, width + 2, channels}}, weight(9 * channels, channels));
+      Input<bf16, 4>{{shape[0], height + 2, width + 2, channels}}, weight(9 * channels, channels));
 }
 
 Row statistics(const Extents& shape) {
@@ -157,7 +157,7 @@ Row statistics(const Extents& shape) {
       [](Lazy<f32, 2> x) {
     return std::tuple(mean(x, 0).squeeze(0), var(x, 0).squeeze(0), min(x, 0).squeeze(0), max(x, 0).squeeze(0));
       },
-      Argument<f32, 2>{{shape[0], shape[1]}});
+      Input<f32, 2>{{shape[0], shape[1]}});
 }
 
 Row kmeans(const Extents& shape) {
@@ -172,7 +172,7 @@ Row kmeans(const Extents& shape) {
     const auto ones = where(belongs, full<bf16>(x.device(), {1, 1}, 1), 0.0f);
     return std::tuple(nearest.squeeze(1), (matmul(ones, x).cast<f32>() / maximum(counts, 1.0f)).cast<bf16>());
       },
-      Argument<bf16, 2>{{points, width}}, Argument<bf16, 2>{{clusters, width}});
+      Input<bf16, 2>{{points, width}}, Input<bf16, 2>{{clusters, width}});
 }
 
 Row stencil(const Extents& shape) {
@@ -183,13 +183,13 @@ Row stencil(const Extents& shape) {
     const auto at = [&](std::int64_t y, std::int64_t x) { return u.slice(0, y, height).slice(1, x, width); };
     return at(1, 1) + (at(0, 1) + at(2, 1) + at(1, 0) + at(1, 2) - at(1, 1) * 4.0f) * 0.1f;
       },
-      Argument<f32, 2>{{shape[0], shape[1]}});
+      Input<f32, 2>{{shape[0], shape[1]}});
 }
 
 /// A layer of GPT-2, with heads of 64.
 Row block(const Extents& shape) {
   const std::int64_t batch = shape[0], tokens = shape[1], width = shape[2], heads = width / 64;
-  const Argument<bf16, 1> column{{width}}, of_qkv{{3 * width}}, of_hidden{{4 * width}};
+  const Input<bf16, 1> column{{width}}, of_qkv{{3 * width}}, of_hidden{{4 * width}};
   return tensor_row(
       "block", "bf16", shape,
       [=](Lazy<bf16, 3> x, Lazy<bf16, 1> norm1, Lazy<bf16, 1> shift1, Lazy<bf16, 2> qkv, Lazy<bf16, 1> qkv_bias,
@@ -203,16 +203,16 @@ Row block(const Extents& shape) {
     const auto h = x + seen.permute({0, 2, 1, 3}).reshape({batch, tokens, width}).linear(project, project_bias);
     return h + h.layer_norm(norm2, shift2).linear(up, up_bias).gelu_tanh().linear(down, down_bias);
       },
-      Argument<bf16, 3>{{batch, tokens, width}}, column, column, weight(width, 3 * width), of_qkv, weight(width, width),
+      Input<bf16, 3>{{batch, tokens, width}}, column, column, weight(width, 3 * width), of_qkv, weight(width, width),
       column, column, column, weight(width, 4 * width), of_hidden, weight(4 * width, width), column);
 }
 
 /// The tenth step of AdamW (Loshchilov and Hutter, 2019).
 Row adamw(const Extents& shape) {
-  const Argument<f32, 1> x{{shape[0]}};
+  const Input<f32, 1> x{{shape[0]}};
   const auto c1 = static_cast<float>(1 / (1 - std::pow(0.9, 10))),
              c2 = static_cast<float>(1 / (1 - std::pow(0.999, 10)));
-  Argument<f32, 1> squares = x;
+  Input<f32, 1> squares = x;
   squares.deviation = 0.1F, squares.mean = 1;  // the second moment is not negative
   return tensor_row(
       "adamw", "f32", shape,
@@ -233,7 +233,7 @@ Row top_p(const Extents& shape) {
     const auto kept = where(cumsum(sorted, 1) - sorted < 0.9f, sorted, 0.0f);
     return kept / sum(kept, 1);
       },
-      Argument<bf16, 2>{{shape[0], shape[1]}});
+      Input<bf16, 2>{{shape[0], shape[1]}});
 }
 
 Row image(const Extents& shape) {
@@ -250,12 +250,12 @@ Row image(const Extents& shape) {
         (x.cast<f32>() * (1.0f / 255) - by_channel(0.485, 0.456, 0.406)) * by_channel(1 / 0.229, 1 / 0.224, 1 / 0.225);
     return normed.permute({0, 3, 1, 2}).cast<bf16>();
       },
-      Argument<u8, 4>{{batch, height, width, 3}, 1, 256});
+      Input<u8, 4>{{batch, height, width, 3}, 1, 256});
 }
 
 /// The divergence of a student's distribution from its teacher's.
 Row distill(const Extents& shape) {
-  const Argument<bf16, 2> logits{{shape[0], shape[1]}};
+  const Input<bf16, 2> logits{{shape[0], shape[1]}};
   return tensor_row(
       "distill", "bf16", shape,
       [](Lazy<bf16, 2> teacher, Lazy<bf16, 2> student) {
@@ -276,7 +276,7 @@ Row density(const Extents& shape) {
     const auto distances = squares(x) + squares(y).reshape({1, others}) - products * 2.0f;
     return mean(exp(distances * static_cast<float>(-0.5 / static_cast<double>(width))), 1).squeeze(1);
       },
-      Argument<bf16, 2>{{points, width}}, Argument<bf16, 2>{{others, width}});
+      Input<bf16, 2>{{points, width}}, Input<bf16, 2>{{others, width}});
 }
 
 /// Mamba-2's scan in chunks (Dao and Gu, 2024): state = exp(-exp(a) d) state + d x B^T, y = C state + D x, with
@@ -284,9 +284,9 @@ Row density(const Extents& shape) {
 Row ssd(const Extents& shape) {
   const std::int64_t b = shape[0], t = shape[1], h = shape[2], p = shape[3], n = shape[4];
   const std::int64_t length = std::min<std::int64_t>(t, 64), z = t / length;
-  Argument<f32, 3> steps{{b, t, h}};
+  Input<f32, 3> steps{{b, t, h}};
   steps.mean = -2;
-  const Argument<bf16, 3> of_state{{b, t, n}};
+  const Input<bf16, 3> of_state{{b, t, n}};
   return tensor_row(
       "ssd", "bf16", shape,
       [=](Lazy<bf16, 4> x, Lazy<f32, 3> dt, Lazy<f32, 1> a_log, Lazy<bf16, 3> B, Lazy<bf16, 3> C, Lazy<f32, 1> D) {
@@ -316,13 +316,13 @@ Row ssd(const Extents& shape) {
     const auto y = inside + outside + xs * D.reshape({h, 1, 1});
     return y.permute({0, 1, 3, 2, 4}).reshape({b, t, h, p}).cast<bf16>();
       },
-      Argument<bf16, 4>{{b, t, h, p}}, steps, Argument<f32, 1>{{h}}, of_state, of_state, Argument<f32, 1>{{h}});
+      Input<bf16, 4>{{b, t, h, p}}, steps, Input<f32, 1>{{h}}, of_state, of_state, Input<f32, 1>{{h}});
 }
 
 /// The global response norm of ConvNeXt V2 (Woo et al., 2023), and the patch merging of Swin (Liu et al., 2021).
 Row grn_merge(const Extents& shape) {
   const std::int64_t n = shape[0], h = shape[1], w = shape[2], c = shape[3];
-  const Argument<f32, 1> of_channels{{c}}, of_merged{{4 * c}};
+  const Input<f32, 1> of_channels{{c}}, of_merged{{4 * c}};
   return tensor_row(
       "grn_merge", "f32", shape,
       [=](Lazy<f32, 4> x, Lazy<f32, 1> gamma, Lazy<f32, 1> beta, Lazy<f32, 1> weight, Lazy<f32, 1> bias) {
@@ -334,7 +334,7 @@ Row grn_merge(const Extents& shape) {
         .reshape({n, h / 2, w / 2, 4 * c})
         .layer_norm(weight, bias);
       },
-      Argument<f32, 4>{{n, h, w, c}}, of_channels, of_channels, of_merged, of_merged);
+      Input<f32, 4>{{n, h, w, c}}, of_channels, of_channels, of_merged, of_merged);
 }
 
 /// RetinaNet's targets (Lin et al., 2017): anchors are matched to boxes (x0, y0, x1, y1). Labels are a class, -1
@@ -345,8 +345,8 @@ Row match_anchors(const Extents& shape) {
     const auto of = [&](std::size_t at) { return std::abs(normal[at]); };
     return i % 4 < 2 ? of(i) * 300 : of(i - 2) * 300 + 16 + of(i) * 150;
   };
-  Argument<f32, 2> anchors{{a, 4}};
-  Argument<f32, 3> boxes{{b, g, 4}};
+  Input<f32, 2> anchors{{a, 4}};
+  Input<f32, 3> boxes{{b, g, 4}};
   anchors.element = boxes.element = box;
   return tensor_row(
       "match_anchors", "f32", shape,
@@ -372,7 +372,7 @@ Row match_anchors(const Extents& shape) {
         concat(2, (center(matched) - center(anchors)) / size(anchors) * 10, log(size(matched) / size(anchors)) * 5);
     return std::tuple(labels, deltas);
       },
-      anchors, boxes, Argument<i32, 2>{{b, g}, 1, 80});
+      anchors, boxes, Input<i32, 2>{{b, g}, 1, 80});
 }
 
 }  // namespace
@@ -403,6 +403,7 @@ std::vector<Row> tensor_rows(bool small) {
       {image, {1, 5, 7}, {1, 32, 32}, {32, 224, 224}, {256, 512, 512}},
       {distill, {5, 70}, {32, 1000}, {512, 16384}, {8192, 32000}},
       {density, {9, 20, 16}, {100, 100, 16}, {4096, 4096, 64}, {32768, 32768, 64}},
+      // Written by somebody who had not read the rules of fusion.
       {ssd, {1, 16, 2, 8, 8}, {1, 256, 4, 64, 64}, {1, 2048, 24, 64, 128}, {4, 2048, 24, 64, 128}},
       {grn_merge, {1, 4, 6, 12}, {1, 14, 14, 96}, {16, 28, 28, 192}, {128, 56, 56, 96}},
       {match_anchors, {60, 2, 5}, {1024, 1, 8}, {16384, 4, 32}, {120000, 8, 64}},
