@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -240,6 +241,7 @@ void run(CommandLine& line, const std::string& command_line) {
   results.update(circumstances(device));
   if (settings.small) results["small"] = true;
   results["split_k"] = options().split_k;
+  if (const char* const mode = std::getenv("TESSERA_PEER_MODE")) results["peer_mode"] = mode;  // see peer_tensors.py
   if (tiles) results["tiles"] = {tiles->m, tiles->n, tiles->k};
   print(fmt::format("device: {}\n", device.name()));
   std::vector<std::string> failed;
