@@ -20,6 +20,7 @@ endforeach()
 
 # The C API, and the Python module, which finds the library relative to its own place.
 install(TARGETS tessera_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(PROGRAMS $<TARGET_FILE:tune-worker> DESTINATION ${CMAKE_INSTALL_LIBDIR}/tessera COMPONENT programs)
 install(FILES samples/python/tessera.py DESTINATION ${CMAKE_INSTALL_LIBDIR}/tessera/python)
 
 # Libraries that an archive must be linked with; a shared library already links them.

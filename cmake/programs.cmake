@@ -1,7 +1,7 @@
 # Installs the programs as bin/tessera-NAME, since other programs may be called NAME, with manual pages and
 # completions.
 include(GNUInstallDirs)
-foreach(program generate score tokenize inspect demo throughput perplexity)
+foreach(program generate score tokenize inspect demo throughput perplexity tune)
   set(name tessera-${program})
   if(program STREQUAL throughput)
     set(name tessera-bench)  # as llama-bench; in a checkout, bench measures kernels

@@ -1,11 +1,11 @@
 // A child process that exchanges lines of text.
 #pragma once
-#include <sys/types.h>
-
 #include <chrono>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "jit/options/process.hpp"
 
 namespace tessera::internal::bench {
 
@@ -25,9 +25,7 @@ class Child {
   [[noreturn]] void gone(std::string_view how) const;
 
   std::string name_;
-  pid_t process_ = -1;
-  int to_ = -1, from_ = -1;
-  std::string read_;  // not returned yet
+  Process process_;
 };
 
 }  // namespace tessera::internal::bench

@@ -6,12 +6,12 @@
 #include <array>
 #include <cctype>
 #include <cstdio>
-#include <fstream>
 #include <string_view>
 #include <thread>
 
 #include "common/child.hpp"
 #include "jit/compile/nvrtc.hpp"
+#include "jit/cpu/cpu_name.hpp"
 #include "jit/options/shared_library.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -26,15 +26,6 @@ struct Ceilings {
 constexpr Ceilings table[] = {{"h200", {4.3e12, 989e12, 989e12, 494e12, 67e12, 1979e12}}};
 
 using nlohmann::json;
-
-/// "model name" in Linux's list of cores, if present.
-std::string cpu_name() {
-  std::ifstream list("/proc/cpuinfo");
-  for (std::string line; std::getline(list, line);)
-    if (const std::size_t colon = line.find(": "); line.starts_with("model name") && colon != line.npos)
-      return line.substr(colon + 2);
-  return "unknown";
-}
 
 json driver_of(const Device& device) {
   json driver = json::object();

@@ -101,9 +101,12 @@ Row matmul(std::string op, MatmulFamily family, const Setup& setup, auto make_ca
                static_cast<float>(T(right[e.nk ? index % e.n * e.k + k : k * e.n + index % e.n]));
       return finish(sum, index / e.n, index % e.n);
     };
-    return std::make_unique<Captured>(device, turns, [=, call = make_call(tiles, device)](const Stream& stream, int i) {
+    return std::make_unique<Captured>(
+        device, turns,
+        [=, call = make_call(tiles, device)](const Stream& stream, int i) {
       call(stream, inputs->first[i], inputs->second[i], y[i]);
-    }, [=] { return error_of(y.back(), reference); });
+        },
+        [=] { return error_of(y.back(), reference); });
   };
   row.make = [=, tiles = setup.tiles](const Device& device, const Turns& turns) {
     return make(device, turns, tiles ? *tiles : tiles_on(device));
@@ -125,11 +128,14 @@ template <Element T, Element M>
 Row gemm(Setup setup) {
   const bool nk = setup.shape.nk;
   if (nk) setup.form = "nk";
-  return matmul<T, M>("gemm", MatmulFamily::plain, setup, [nk](const MatmulTiles& tiles, const Device&) {
+  return matmul<T, M>(
+      "gemm", MatmulFamily::plain, setup,
+      [nk](const MatmulTiles& tiles, const Device&) {
     return [kernel = gemm_kernel<T, M>(tiles, nk)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, y);
     };
-  }, [](double sum, std::int64_t, std::int64_t) { return sum; });
+      },
+      [](double sum, std::int64_t, std::int64_t) { return sum; });
 }
 
 /// fp8 with scales.
@@ -138,8 +144,9 @@ Row scaled_mm(Setup setup) {
   const bool by_row = setup.form.starts_with("row");
   const std::int64_t m = setup.shape.m, n = setup.shape.n;
   const float scale = static_cast<float>(1 / std::sqrt(static_cast<double>(setup.shape.k)));
-  return matmul<f8e4m3, f8e4m3>("scaled_mm", MatmulFamily::plain, setup,
-                                [=](const MatmulTiles& tiles, const Device& device) {
+  return matmul<f8e4m3, f8e4m3>(
+      "scaled_mm", MatmulFamily::plain, setup,
+      [=](const MatmulTiles& tiles, const Device& device) {
     const auto scales = [&](std::int64_t rows, std::int64_t columns, std::size_t seed) {
       return tensor_of<f32, 2>(device, {rows, columns}, Normal(seed, scale));
     };
@@ -147,7 +154,8 @@ Row scaled_mm(Setup setup) {
             scale_w = scales(1, by_row ? n : 1, 4)](const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, scale_x, scale_w, y);
     };
-  }, [=](double sum, std::int64_t row, std::int64_t column) {
+      },
+      [=](double sum, std::int64_t row, std::int64_t column) {
     return sum * Normal(3, scale)[by_row ? row : 0] * Normal(4, scale)[by_row ? column : 0];
   });
 }
@@ -156,18 +164,20 @@ Row scaled_mm(Setup setup) {
 Row linear_gelu(const Setup& setup) {
   const Normal normal(3);
   const std::int64_t n = setup.shape.n;
-  return matmul<bf16, bf16>("linear_gelu", MatmulFamily::activated, setup,
-                            [=](const MatmulTiles& tiles, const Device& device) {
+  return matmul<bf16, bf16>(
+      "linear_gelu", MatmulFamily::activated, setup,
+      [=](const MatmulTiles& tiles, const Device& device) {
     return [kernel = kernels::linear_gelu<bf16, bf16>(tiles), bias = tensor_of<f32, 1>(device, {n}, normal)](
                const Stream& stream, const auto& x, const auto& w, const auto& y) {
       launch(stream, kernel, x, w, bias, y);
     };
-  }, [=](double sum, std::int64_t, std::int64_t column) { return gelu(sum + normal[column]); });
+      },
+      [=](double sum, std::int64_t, std::int64_t column) { return gelu(sum + normal[column]); });
 }
 
-/// Random extents, log-uniform multiples of 8, of at most `operations`.
-std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, int least, int most,
-                                       double operations = 2e12) {
+}  // namespace
+
+std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, int least, int most, double operations) {
   std::mt19937_64 generator(seed);
   const auto extent = [&] {
     const double unit = static_cast<double>(generator() >> 11) * 0x1p-53;
@@ -182,8 +192,6 @@ std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, in
   }
   return shapes;
 }
-
-}  // namespace
 
 std::vector<Row> matmul_rows(const RowSettings& settings) {
   std::vector<Row> rows;

@@ -10,4 +10,8 @@ namespace tessera::internal::bench {
 /// them for 200 random extents, from which scripts/fit fits the cost model).
 std::vector<Row> matmul_rows(const RowSettings& settings);
 
+/// Random extents, log-uniform multiples of 8 from `least` to `most`, of at most `operations`.
+std::vector<MatmulShape> random_shapes(std::uint64_t seed, std::size_t count, int least, int most,
+                                       double operations = 2e12);
+
 }  // namespace tessera::internal::bench

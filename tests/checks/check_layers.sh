@@ -36,7 +36,7 @@ declare -A may_room=(
   [codegen/emit]="plan layout target" [codegen/prelude]=""
   [jit/options]="" [jit/compile]="options" [jit/backend]="" [jit/cpu]="options compile backend"
   [jit/cuda]="options compile backend" [jit/device]="options compile cpu cuda backend" [jit/tensor]="backend"
-  [jit/launch]="options compile cpu backend"
+  [jit/launch]="options compile cpu backend tune" [jit/tune]="options compile cpu backend"
 )
 room_of() { [[ $1 == */* ]] && echo "${1%/*}" || echo "$1"; }
 for room in "${!may_room[@]}"; do

@@ -136,8 +136,12 @@ int cuDeviceGetName(char* name, int bytes, int device) {
 int cuDeviceGetAttribute(int* value, int attribute, int number) {
   const FakeCuda::Device& device = fake().devices[static_cast<std::size_t>(number)];
   switch (attribute) {
+    case 13:
+      return *value = 1'980'000, 0;  // kHz
     case 16:
       return *value = device.multiprocessors, 0;
+    case 36:
+      return *value = 3'201'000, 0;
     case 38:
       return *value = device.l2_bytes, 0;
     case 75:
@@ -289,7 +293,8 @@ int cuLaunchKernel(void* function, unsigned x, unsigned y, unsigned z, unsigned 
   launch.further = {y, z, threads_y, threads_z};
   return launch_kernel("cuLaunchKernel", kernel, launch, values, extra);
 }
-int cuLaunchKernelEx(const tessera::internal::cuda::CUlaunchConfig* config, void* function, void** values, void** extra) {
+int cuLaunchKernelEx(const tessera::internal::cuda::CUlaunchConfig* config, void* function, void** values,
+                     void** extra) {
   BEGIN("cuLaunchKernelEx");
   const Function& kernel = *static_cast<Function*>(function);
   const auto& [grid, block, shared, stream, attributes, count] = *config;

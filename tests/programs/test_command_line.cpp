@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const Arguments programs{"generate",   "score",      "tokenize",      "inspect", "demo",
-                         "throughput", "perplexity", "01_vector_add", "opcheck", "fuzz"};
+const Arguments programs{"generate",   "score", "tokenize",      "inspect", "demo", "throughput",
+                         "perplexity", "tune",  "01_vector_add", "opcheck", "fuzz"};
 
 bool is_installed(const std::string& command) {
   if (run("/bin/sh", {"-c", "command -v " + command}).status == 0) return true;

@@ -650,7 +650,7 @@ TEST_CASE("A model of one position scores one token", "[programs]") {
 
 TEST_CASE("Lessons reject unknown options, and a stdout that accepts nothing", "[programs]") {
   for (const char* lesson : {"01_vector_add", "02_softmax", "03_layer_norm", "04_linear_gelu", "05_flash_attention",
-                             "06_tensors", "07_gpt2"}) {
+                             "06_tensors", "07_gpt2", "08_tuning"}) {
     CHECK(output(lesson, {"--print"}).find("kernel ") != std::string::npos);
     check_refused(lesson, {"--prnt"}, {"--prnt"});
     check_refused(lesson, {"--print", "more"}, {"more"});

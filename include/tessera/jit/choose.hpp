@@ -2,6 +2,7 @@
 #pragma once
 #include <compare>
 #include <cstdint>
+#include <vector>
 
 #include "tessera/graph/element.hpp"
 #include "tessera/jit/device.hpp"
@@ -37,12 +38,22 @@ enum class MatmulFamily : std::uint8_t {
   residual,   ///< adds the old y, which is read from memory
 };
 
-/// The tile sizes that a matmul of such operands (the type passed to mma()) should have on a device. For matmuls that
-/// use wgmma, a model of the GPU's time selects the fastest; all others follow simple rules.
+/// The tile sizes that a matmul of such operands (the type passed to mma()) should have on a device: those that tuning
+/// recorded (api/tune_matmul.hpp), unless TESSERA_TUNE=off. Without a record, a model of the GPU's time selects the
+/// fastest for matmuls that use wgmma; all others follow simple rules.
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const Device& device);
 template <Element P>
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, const Device& device) {
   return choose(family, shape, element_type<P>, device);
+}
+
+/// Tile sizes that are worth a measurement: in the order of the predicted times, so that the first are what choose()
+/// selects without a record, and then those that the model knows nothing about.
+std::vector<MatmulTiles> matmul_candidates(MatmulFamily family, const MatmulShape& shape, ElementType operands,
+                                           const Device& device);
+template <Element P>
+std::vector<MatmulTiles> matmul_candidates(MatmulFamily family, const MatmulShape& shape, const Device& device) {
+  return matmul_candidates(family, shape, element_type<P>, device);
 }
 
 }  // namespace internal

@@ -81,11 +81,14 @@ class Stream {
 void refuse_while_recording(std::string_view what);
 
 struct DeviceInfo {
-  std::string name;          ///< "cpu (2 threads)", "cuda:0 (NVIDIA H200, sm_90)"
-  std::optional<Arch> arch;  ///< of a GPU
-  int multiprocessors = 0;   ///< of a GPU; on the CPU, its threads
-  std::size_t l2_bytes = 0;  ///< of a GPU
+  std::string name;                 ///< "cpu (2 threads)", "cuda:0 (NVIDIA H200, sm_90)"
+  std::optional<Arch> arch;         ///< of a GPU
+  int multiprocessors = 0;          ///< of a GPU; on the CPU, its threads
+  std::size_t l2_bytes = 0;         ///< of a GPU
   std::optional<int> ordinal = {};  ///< of a GPU: N of cuda:N, CUDA's ordinal
+  int clock_mhz = 0;                ///< of a GPU: the highest clock of its multiprocessors
+  int memory_clock_mhz = 0;         ///< of a GPU
+  int driver = 0;                   ///< of a GPU: the CUDA version of its driver, such as 13000
 };
 
 /// A device that runs kernels. A handle: copies are the same device.

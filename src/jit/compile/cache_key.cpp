@@ -78,10 +78,6 @@ CacheKey::CacheKey(const KeyFields& fields) {
   bytes = sha256(text);
 }
 
-std::string CacheKey::hex() const {
-  std::string text;
-  for (const std::uint8_t byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
+std::string CacheKey::hex() const { return internal::hex(bytes); }
 
 }  // namespace tessera::internal

@@ -91,6 +91,7 @@ class Compiler {
   std::string choice(std::string_view question, const std::function<std::string()>& measure);
 
   CompileCache::Counters counters() const { return cache_.counters(); }
+  const std::optional<CacheFolder>& cache_folder() const { return cache_.folder(); }
 
  private:
   struct Job;   // a kernel to be compiled

@@ -2,11 +2,14 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace tessera::internal {
 
 using Digest = std::array<std::uint8_t, 32>;
 Digest sha256(std::string_view bytes);
+/// 64 hexadecimal digits.
+std::string hex(const Digest& digest);
 
 }  // namespace tessera::internal

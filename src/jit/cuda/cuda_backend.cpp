@@ -45,6 +45,10 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, int ordinal, Cuda
   multiprocessor_shared_bytes_ =
       static_cast<unsigned>(attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR));
   info_.l2_bytes = static_cast<std::size_t>(attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE));
+  constexpr int kilohertz = 1000;
+  info_.clock_mhz = attribute(CU_DEVICE_ATTRIBUTE_CLOCK_RATE) / kilohertz;
+  info_.memory_clock_mhz = attribute(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE) / kilohertz;
+  info_.driver = driver->version();
 
   if (attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)) {
     driver->run(driver->cuDeviceGetDefaultMemPool, &pool_, context_.device());

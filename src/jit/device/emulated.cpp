@@ -2,14 +2,12 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
-#include <link.h>
 
-#include <algorithm>
-#include <fstream>
 #include <string>
 #include <string_view>
 
 #include "jit/options/options.hpp"
+#include "jit/options/own_folders.hpp"
 #include "jit/options/shared_library.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/jit/version.hpp"
@@ -22,35 +20,8 @@ namespace fs = std::filesystem;
 using Entry = decltype(&tessera_emulated_backend);
 constexpr const char* entry_name = "tessera_emulated_backend";
 
-fs::path program_folder() {
-  std::error_code unknown;
-  return fs::read_symlink("/proc/self/exe", unknown).parent_path();
-}
-
-/// The folder of the shared library that contains this code; the program's folder, if the code is linked into the
-/// program.
-fs::path own_folder() {
-  Dl_info here{};
-  link_map* map = nullptr;
-  if (::dladdr1(reinterpret_cast<void*>(&own_folder), &here, reinterpret_cast<void**>(&map), RTLD_DL_LINKMAP) == 0 ||
-      !map || !map->l_name || !*map->l_name)
-    return program_folder();
-  std::error_code unknown;
-  return fs::canonical(map->l_name, unknown).parent_path();
-}
-
-/// The build folder of Tessera that contains `folder`; empty if there is none.
-fs::path build_folder(fs::path folder) {
-  for (; folder.has_relative_path(); folder = folder.parent_path()) {
-    std::ifstream cache(folder / "CMakeCache.txt");
-    for (std::string line; std::getline(cache, line);)
-      if (line.starts_with("tessera_SOURCE_DIR:")) return folder;
-  }
-  return {};
-}
-
 std::string how_to_get_it() {
-  if (const fs::path build = build_folder(program_folder()); !build.empty())
+  if (const fs::path build = build_folder(); !build.empty())
     return fmt::format(
         "build it with `cmake --build {} --target tessera_emulated_device` (it needs Boost.Context), or set "
         "TESSERA_EMULATOR to the library or its folder",
@@ -94,11 +65,7 @@ std::vector<std::string> emulator_places() {
   std::error_code unknown;
   if (!named.empty()) return {fs::is_directory(named, unknown) ? (fs::path(named) / file).string() : named};
   std::vector<std::string> places;
-  for (const fs::path& folder :
-       {own_folder(), program_folder(), program_folder() / TESSERA_BIN_TO_LIB, fs::path(TESSERA_LIBDIR)}) {
-    std::string place = (folder / file).lexically_normal().string();
-    if (std::ranges::find(places, place) == places.end()) places.push_back(std::move(place));
-  }
+  for (const fs::path& folder : own_folders()) places.push_back((folder / file).string());
   places.push_back(file.string());
   return places;
 }

@@ -8,6 +8,9 @@
 
 #include "jit/compile/compiler.hpp"
 #include "jit/launch/matmul_tiles.hpp"
+#include "jit/launch/recorded_tiles.hpp"
+#include "jit/tune/circumstances.hpp"
+#include "tessera/jit/tune.hpp"
 
 namespace tessera::internal {
 namespace {
@@ -96,12 +99,14 @@ MatmulTiles of_type(MatmulTiles tiles, ElementType operands) {
 
 MatmulTarget matmul_target(const Device& device) {
   const DeviceInfo& info = device.info();
-  if (!info.arch) return {.multiprocessors = info.multiprocessors};
+  const std::string machine_text = tune_mode() == TuneMode::off ? "" : tune_machine(device);
+  if (!info.arch) return {.multiprocessors = info.multiprocessors, .machine_text = machine_text};
   return {.gpu = Target::of(*info.arch, generate_options().warp_specialize),
           .multiprocessors = info.multiprocessors,
           .split_k = split_k_policy(),
           .multicast = multicast_policy(),
-          .machine = &MachineModel::of(info.name)};
+          .machine = &MachineModel::of(info.name),
+          .machine_text = machine_text};
 }
 
 MatmulTarget matmul_target(Arch arch) {
@@ -128,6 +133,83 @@ MatmulTiles cpu_tiles(const MatmulShape& shape, int threads) {
   return {static_cast<int>(std::max<std::int64_t>(shape.m, 1)), n, along_inner(shape.k, 1024, 1)};
 }
 
+/// Tiles, and the time that a model predicts.
+struct Ranked {
+  MatmulTiles tiles;
+  double time;
+};
+
+/// The candidates whose time a model predicts, in no order; none: plain rules choose.
+std::vector<Ranked> predicted(MatmulFamily family, const MatmulShape& shape, ElementType operands,
+                              const MatmulTarget& target) {
+  std::vector<Ranked> candidates;
+  if (!target.gpu) return candidates;
+  if (operands == ElementType::f32 && shape.m > 16) {
+    const CostModel model(*target.machine, target.multiprocessors);
+    for (const MachineModel::FmaTile& tile : target.machine->fma_tiles) {
+      MatmulTiles tiles = tiles_of(tile.extents);
+      tiles.k = along_inner(shape.k, tiles.k, 16);
+      candidates.push_back(
+          {tiles, model.fma_cost(tile, cdiv(shape.m, tile.extents.m) * cdiv(shape.n, tile.extents.n))});
+    }
+  } else if (suits_wgmma(shape, operands, target)) {
+    const bool swaps = swaps_operands(shape, operands);
+    MatmulShape as_halves = swaps ? MatmulShape{shape.n, shape.m, shape.k, true} : shape;
+    as_halves.k = in_halves(shape.k, operands);
+    std::vector<MachineModel::Tile> all = tiles_for(operands, swaps || shape.computes_x, *target.machine);
+    if (may_be_narrow(shape, operands, target))
+      std::ranges::copy(target.machine->narrow_tiles, std::back_inserter(all));
+    for (const MachineModel::Tile& tile : all) {
+      if (swaps && !may_be_swapped(tile, shape, operands)) continue;
+      MatmulTiles tiles = tiles_of(tile.extents);
+      if (swaps) std::swap(tiles.m, tiles.n);
+      candidates.push_back({of_type(tiles, operands), cycles(tile, family, as_halves, operands, target)});
+    }
+  }
+  return candidates;
+}
+
+/// By the plain rules.
+MatmulTiles ruled(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
+  if (!target.gpu) return cpu_tiles(shape, target.multiprocessors);
+  MatmulTiles tiles = rule_tiles(rule_rows(shape.m, operands), shape, operands);
+  // Two CTAs per multiprocessor hide each other's barriers and stores: use a smaller k, if that makes room for them.
+  const int bytes = info(multiplied_as(operands)).bytes, row = tiles.k * bytes;
+  if (bytes <= 2 && row == 128 && 2 * 2 * (tiles.m + tiles.n) * row > target.gpu->shared_bytes) tiles.k /= 2;
+  return tiles;
+}
+
+/// Tiles that wgmma can compute and whose accumulators and stages fit, but whose rate nobody fitted: a model knows
+/// nothing about them.
+std::vector<MatmulTiles> unranked(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
+  constexpr int most_accumulators = 256 * 128;
+  const int bytes = info(operands).bytes, columns = shape.nk ? 32 : 64;  // a row of a panel has 128 bytes
+  std::vector<MatmulTiles> all;
+  for (int m = 64; m <= 256; m += 64)
+    for (int n = columns; n <= 256; n += columns)
+      for (const int row : {128, 256})
+        if (m * n <= most_accumulators && 3 * (m + n) * row <= target.gpu->shared_bytes)
+          all.push_back({m, n, row / bytes});
+  return all;
+}
+
+/// The neighbors of tiles that a plain rule chose: half and twice of each extent.
+std::vector<MatmulTiles> neighbors(const MatmulTiles& tiles, const MatmulShape& shape) {
+  std::vector<MatmulTiles> all{tiles};
+  const auto extents = [](int extent, std::int64_t whole, bool may_change) {
+    std::vector<int> values{extent};
+    if (!may_change) return values;
+    if (extent >= 32) values.push_back(extent / 2);
+    if (extent < whole) values.push_back(extent * 2);
+    return values;
+  };
+  for (const int m : extents(tiles.m, shape.m, tiles.m >= 32))
+    for (const int n : extents(tiles.n, shape.n, true))
+      for (const int k : extents(tiles.k, shape.k, true))
+        if (const MatmulTiles next{m, n, k}; next != tiles) all.push_back(next);
+  return all;
+}
+
 }  // namespace
 
 // One row for a decode step, few for a batch of them, many for a prompt. Smaller tiles give more CTAs, and only long
@@ -152,41 +234,35 @@ MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands) {
   return {m, n, along_inner(shape.k, has_matrix_units(type) ? 128 / bytes : m == 16 ? 32 : 16, 16)};
 }
 
-MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
-  if (!target.gpu) return cpu_tiles(shape, target.multiprocessors);
-  if (operands == ElementType::f32 && shape.m > 16) {
-    const CostModel model(*target.machine, target.multiprocessors);
-    const auto time = [&](const MachineModel::FmaTile& tile) {
-      return model.fma_cost(tile, cdiv(shape.m, tile.extents.m) * cdiv(shape.n, tile.extents.n));
-    };
-    MatmulTiles tiles = tiles_of(std::ranges::min_element(target.machine->fma_tiles, {}, time)->extents);
-    tiles.k = along_inner(shape.k, tiles.k, 16);
-    return tiles;
-  }
-  if (!suits_wgmma(shape, operands, target)) {
-    MatmulTiles tiles = rule_tiles(rule_rows(shape.m, operands), shape, operands);
-    // Two CTAs per multiprocessor hide each other's barriers and stores: use a smaller k, if that makes room for them.
-    const int bytes = info(multiplied_as(operands)).bytes, row = tiles.k * bytes;
-    if (bytes <= 2 && row == 128 && 2 * 2 * (tiles.m + tiles.n) * row > target.gpu->shared_bytes) tiles.k /= 2;
-    return tiles;
-  }
-  const bool swaps = swaps_operands(shape, operands);
-  MatmulShape as_halves = swaps ? MatmulShape{shape.n, shape.m, shape.k, true} : shape;
-  as_halves.k = in_halves(shape.k, operands);
-  const auto time = [&](const MachineModel::Tile& tile) {
-    if (swaps && !may_be_swapped(tile, shape, operands)) return std::numeric_limits<double>::infinity();
-    return cycles(tile, family, as_halves, operands, target);
+std::vector<MatmulTiles> matmul_candidates(MatmulFamily family, const MatmulShape& shape, ElementType operands,
+                                           const MatmulTarget& target) {
+  std::vector<Ranked> ranked = predicted(family, shape, operands, target);
+  if (ranked.empty()) return neighbors(ruled(shape, operands, target), shape);
+  std::ranges::stable_sort(ranked, {}, &Ranked::time);
+  std::vector<MatmulTiles> all;
+  const auto add = [&](const MatmulTiles& tiles) {
+    if (std::ranges::find(all, tiles) == all.end()) all.push_back(tiles);
   };
-  std::vector<MachineModel::Tile> candidates = tiles_for(operands, swaps || shape.computes_x, *target.machine);
-  if (may_be_narrow(shape, operands, target))
-    std::ranges::copy(target.machine->narrow_tiles, std::back_inserter(candidates));
-  MatmulTiles tiles = tiles_of(std::ranges::min_element(candidates, {}, time)->extents);
-  if (swaps) std::swap(tiles.m, tiles.n);
-  return of_type(tiles, operands);
+  for (const Ranked& candidate : ranked) add(candidate.tiles);
+  if (suits_wgmma(shape, operands, target) && operands != ElementType::f32)
+    for (const MatmulTiles& tiles : unranked(shape, operands, target)) add(tiles);
+  return all;
+}
+
+MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
+  if (!target.machine_text.empty())
+    if (const auto tiles = recorded_tiles(family, shape, operands, target)) return *tiles;
+  const std::vector<Ranked> ranked = predicted(family, shape, operands, target);
+  return ranked.empty() ? ruled(shape, operands, target) : std::ranges::min_element(ranked, {}, &Ranked::time)->tiles;
 }
 
 MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands, const Device& device) {
   return choose(family, shape, operands, matmul_target(device));
+}
+
+std::vector<MatmulTiles> matmul_candidates(MatmulFamily family, const MatmulShape& shape, ElementType operands,
+                                           const Device& device) {
+  return matmul_candidates(family, shape, operands, matmul_target(device));
 }
 
 bool adds_in_order_of_k(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {

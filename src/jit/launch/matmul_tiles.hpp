@@ -1,6 +1,7 @@
 // The inputs of choose(): where a matmul runs, the candidates, and the plain rules.
 #pragma once
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "codegen/schedule/cost_model.hpp"
@@ -16,6 +17,7 @@ struct MatmulTarget {
   SplitKPolicy split_k = SplitKPolicy::automatic;
   MulticastPolicy multicast = MulticastPolicy::automatic;
   const MachineModel* machine = &MachineModel::h200();
+  std::string machine_text = {};  ///< of tune_machine(); empty: results of tuning are not used
 
   /// Does it have sm_90a's tensor cores (wgmma), and are they enabled?
   bool has_wgmma() const { return gpu && gpu->tier == Target::Tier::wgmma; }
@@ -29,6 +31,10 @@ struct MatmulTarget {
 /// Same as choose() with a device, for a given target.
 [[gnu::visibility("default")]] MatmulTiles choose(MatmulFamily family, const MatmulShape& shape, ElementType operands,
                                                   const MatmulTarget& target);
+
+/// Same as matmul_candidates() with a device, for a given target.
+std::vector<MatmulTiles> matmul_candidates(MatmulFamily family, const MatmulShape& shape, ElementType operands,
+                                           const MatmulTarget& target);
 
 /// Do all tiles that choose() takes for such a matmul of two rows or more add up an element's products in one order,
 /// that of k? All wgmma instructions on 16-bit operands do, whatever the extents of their results.

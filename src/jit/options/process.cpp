@@ -1,13 +1,16 @@
 #include "jit/options/process.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 
 #include "jit/options/files.hpp"
 
@@ -18,16 +21,25 @@ namespace tessera::internal {
 using namespace std::chrono_literals;
 
 Process::Process(const std::vector<std::string>& command, const Options& options) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw_errno("make a pipe to", command[0]);
-  output_ = ends[0];
+  // A socket, since a write to a pipe that nobody reads would end this process, by SIGPIPE.
+  int talk[2] = {-1, -1}, ends[2];
+  if (options.talks && ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, talk) != 0)
+    throw_errno("make a socket to", command[0]);
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    const int reason = errno;
+    ::close(talk[0]), ::close(talk[1]);
+    errno = reason;
+    throw_errno("make a pipe to", command[0]);
+  }
+  input_ = talk[0], output_ = ends[0];
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
-  if (options.input >= 0)
-    ::posix_spawn_file_actions_adddup2(&actions, options.input, 0);
+  if (const int input = options.talks ? talk[1] : options.input; input >= 0)
+    ::posix_spawn_file_actions_adddup2(&actions, input, 0);
   else
     ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-  for (const int stream : {1, 2}) ::posix_spawn_file_actions_adddup2(&actions, ends[1], stream);
+  ::posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  if (!options.reports_errors) ::posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
   if (!options.folder.empty()) ::posix_spawn_file_actions_addchdir_np(&actions, options.folder.c_str());
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -35,41 +47,85 @@ Process::Process(const std::vector<std::string>& command, const Options& options
   const int error = ::posix_spawnp(&child_, command[0].c_str(), &actions, nullptr, arguments.data(), environ);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
+  if (talk[1] >= 0) ::close(talk[1]);
   if (error == 0) return;
   child_ = 0;
   ::close(output_);
+  close_input();
   errno = error;
   throw_errno("run", command[0]);
 }
 
 Process::~Process() { end(SIGKILL); }
 
-bool Process::read(std::string& text, const Limits& limits) {
-  const auto deadline = std::chrono::steady_clock::now() + limits.time;
+bool Process::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t sent = input_ < 0 ? -1 : ::send(input_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && input_ >= 0 && errno == EINTR) continue;
+    if (sent < 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
+void Process::close_input() {
+  if (input_ >= 0) ::close(input_);
+  input_ = -1;
+}
+
+bool Process::read_some(std::string& text, std::chrono::steady_clock::time_point deadline) {
   for (;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
     pollfd wait{.fd = output_, .events = POLLIN, .revents = 0};
     const int ready = left > 0ms ? ::poll(&wait, 1, static_cast<int>(left.count())) : 0;
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0 || text.size() > limits.bytes) return false;
+    if (ready <= 0) return false;
     char buffer[1 << 14];
     const ssize_t got = ::read(output_, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return got == 0;
+    if (got <= 0) return ended_ = true, false;
     text.append(buffer, static_cast<std::size_t>(got));
+    return true;
   }
 }
 
-bool Process::succeeded() { return end(0) == 0; }
+bool Process::read(std::string& text, const Limits& limits) {
+  const auto deadline = std::chrono::steady_clock::now() + limits.time;
+  while (read_some(text, deadline))
+    if (text.size() > limits.bytes) return false;
+  return ended_;
+}
+
+std::optional<std::string> Process::read_line(std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  std::size_t end;
+  while ((end = unread_.find('\n')) == unread_.npos)
+    if (ended_ || !read_some(unread_, deadline)) return std::nullopt;
+  std::string line = unread_.substr(0, end);
+  unread_.erase(0, end + 1);
+  return line;
+}
+
+bool Process::succeeded() {
+  const int status = end(0);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+std::string Process::how_it_ended(bool kill) {
+  const int status = end(kill ? SIGKILL : 0);
+  if (WIFSIGNALED(status))
+    return fmt::format("was ended by signal {} ({})", WTERMSIG(status), ::strsignal(WTERMSIG(status)));
+  return fmt::format("exited with status {}", WEXITSTATUS(status));
+}
 
 int Process::end(int signal) {
-  if (child_ <= 0) return -1;
+  if (child_ <= 0) return status_;
+  close_input();
   ::close(output_);
   if (signal) ::kill(child_, signal);
-  int status = 0;
-  while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) continue;
+  while (::waitpid(child_, &status_, 0) < 0 && errno == EINTR) continue;
   child_ = 0;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return status_;
 }
 
 }  // namespace tessera::internal

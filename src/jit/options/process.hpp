@@ -5,7 +5,10 @@
 #include <chrono>
 #include <cstddef>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera::internal {
@@ -13,8 +16,10 @@ namespace tessera::internal {
 class Process {
  public:
   struct Options {
-    std::string folder = {};  ///< its working directory; empty: that of this process
-    int input = -1;           ///< a file descriptor for its stdin; -1: /dev/null
+    std::string folder = {};      ///< its working directory; empty: that of this process
+    int input = -1;               ///< a file descriptor for its stdin; -1: /dev/null
+    bool talks = false;           ///< its stdin is what write() writes, instead
+    bool reports_errors = false;  ///< its stderr is that of this process; otherwise it is read like its stdout
   };
   /// Searches for command[0] in PATH if it has no slash. Throws std::system_error that names it.
   explicit Process(const std::vector<std::string>& command) : Process(command, Options()) {}
@@ -24,22 +29,39 @@ class Process {
   /// Kills the process if it is still running.
   ~Process();
 
+  /// Writes to the stdin of a process that talks; false if it reads no more.
+  bool write(std::span<const std::byte> bytes);
+  bool write(std::string_view text) { return write(std::as_bytes(std::span(text))); }
+  /// The end of its stdin.
+  void close_input();
+
   struct Limits {
     std::chrono::milliseconds time = std::chrono::hours(24);
     std::size_t bytes = std::numeric_limits<std::size_t>::max();
   };
-  /// Reads all output of both streams until the process ends; false if it takes too long or writes too much.
+  /// Reads all output until the process ends; false if it takes too long or writes too much.
   bool read(std::string& text, const Limits& limits);
   bool read(std::string& text) { return read(text, Limits()); }
+  /// The next line of its output, without the line's end. None: there was none in time, or the output has ended.
+  std::optional<std::string> read_line(std::chrono::milliseconds patience);
+  bool output_ended() const { return ended_; }
+
   /// True if the process exited with status 0. To be called after read().
   bool succeeded();
+  /// Waits for the process to end, after killing it if `kill`: "exited with status 1", "was ended by signal 11
+  /// (Segmentation fault)".
+  std::string how_it_ended(bool kill);
 
  private:
-  /// Sends a signal (unless it is 0), waits for the process to end, and returns its exit status; -1 if there is none.
+  /// Appends what it writes next to `text`; false if nothing came in time, or its output has ended.
+  bool read_some(std::string& text, std::chrono::steady_clock::time_point deadline);
+  /// Sends a signal (unless it is 0), waits for the process to end, and returns the status that waitpid gives.
   int end(int signal);
 
   pid_t child_ = 0;
-  int output_ = -1;
+  int input_ = -1, output_ = -1, status_ = -1;
+  bool ended_ = false;
+  std::string unread_;  // of lines
 };
 
 }  // namespace tessera::internal
