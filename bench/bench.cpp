@@ -130,13 +130,6 @@ std::string commit(const Settings& settings) {
   return id.empty() ? "unknown" : id;
 }
 
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm date{};
-  ::gmtime_r(&now, &date);
-  return fmt::format("{:04}-{:02}-{:02}", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
-}
-
 /// The peer; null, after a line with the reason, if there is none.
 std::unique_ptr<Peer> start_peer(const Settings& settings, const Device& device) {
   const std::string program = settings.peer.value_or((source_folder / "bench/peer.py").string());

@@ -31,7 +31,7 @@ using bench::tensor_of;
 
 struct Settings {
   std::uint32_t products = 40, attention = 40, rows = 40, seed = 7, seconds = 5;
-  std::string device = "auto";
+  std::string device = "auto", commit;
   std::optional<std::string> file;
 };
 
@@ -210,6 +210,7 @@ void run(CommandLine& line) {
   line.option("--seed", settings.seed, "N", "Seed of the extents [7]");
   line.option("--budget", settings.seconds, "SECONDS", "Of a tuning [5]");
   line.option("--device", settings.device, "DEVICE", "auto, cpu, cuda or cuda:N [auto]");
+  line.option("--commit", settings.commit, "ID", "Name of the source revision");
   line.option("--json", settings.file, "FILE", "Where the figures go, too");
   line.parse();
   Regret regret(Device::parse(settings.device), settings.seconds);
@@ -221,6 +222,8 @@ void run(CommandLine& line) {
   if (!settings.file) return;
   json results{{"device", regret.device().name()},
                {"machine", bench::machine_name(regret.device())},
+               {"date", bench::today()},
+               {"commit", settings.commit},
                {"seed", settings.seed},
                {"budget_s", settings.seconds},
                {"rows", regret.rows()},

@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <cstdio>
+#include <ctime>
 #include <string_view>
 #include <thread>
 
@@ -56,6 +57,13 @@ std::string first_line_of(const std::vector<std::string>& command) {
   } catch (const Error&) {
     return "";
   }
+}
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm date{};
+  ::gmtime_r(&now, &date);
+  return fmt::format("{:04}-{:02}-{:02}", date.tm_year + 1900, date.tm_mon + 1, date.tm_mday);
 }
 
 json circumstances(const Device& device) {

@@ -14,6 +14,9 @@ std::string machine_name(const Device& device);
 /// Peak bytes or floating-point operations per second; nothing for a device that is not in the table.
 std::optional<double> ceiling(const Device& device, Resource resource);
 
+/// "2026-11-30".
+std::string today();
+
 /// Further influences on figures, as far as they are known: "host" (the CPU and its number of cores), "nvrtc", and
 /// for a GPU "driver", its "cuda" version, and "clocks_mhz", the highest of its multiprocessors and memory.
 nlohmann::json circumstances(const Device& device);

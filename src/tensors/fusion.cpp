@@ -267,7 +267,7 @@ class Fuser {
     if (value(v).op == TensorOp::attention) set_whole(kernel, use.back().axis, use.back().extent);
   }
   void set_whole(FusedKernel& kernel, int axis, std::int64_t row, bool reduces = false) const {
-    if (reduces && row > limits_.row && can_loop(kernel, axis)) kernel.loops = true;
+    if (reduces && row > most_row(kernel, axis) && can_loop(kernel, axis)) kernel.loops = true;
     kernel.whole |= 1u << axis;
     std::int64_t& known = kernel.row[at(axis)];
     known = std::max({known, row, kernel.domain[axis]});
@@ -466,8 +466,15 @@ class Fuser {
     }
     // Two whole axes that are no powers of two, 14 x 14, take four times their registers, beside up to 32 columns.
     if ((kernel.whole & ~(1u << axis)) != 0) size *= 32;
-    if (size <= limits_.row) return "";
-    return can_loop(kernel, axis) && row > limits_.row ? "" : "tiles would be too large";
+    const bool loops = can_loop(kernel, axis) && row > most_row(kernel, axis);
+    return loops || size <= limits_.row ? "" : "tiles would be too large";
+  }
+  // The elements along an axis that one tile has, at most. Across memory, tiles have 32 columns beside them.
+  std::int64_t most_row(const FusedKernel& kernel, int axis) const {
+    constexpr int columns = 32;
+    std::int64_t beside = 1;
+    for (int inner = axis + 1; inner < kernel.domain.rank(); ++inner) beside *= kernel.domain[inner];
+    return beside >= columns ? limits_.row / columns : limits_.row;
   }
   // Can the kernel read its rows, along this axis, in chunks? Then reductions are all that needs them.
   bool can_loop(const FusedKernel& kernel, int axis) const {

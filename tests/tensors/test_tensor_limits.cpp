@@ -69,6 +69,8 @@ TEST_CASE("tiles stay small, whatever rows a program has", "[tensors]") {
   CHECK(largest_tile(tile(planned({20000, 64})) - tile(planned({4, 64})).mean(0)) <= most);
   CHECK(largest_tile(tile(planned({20, 3000, 3000})).mean(2).squeeze(2).mean(1).squeeze(1)) <= most);
   CHECK(largest_tile(softmax(planned({20000, 3000}), 1).mean(0)) <= 32 * most);
+  CHECK(largest_tile(tile(planned({8192, 65536})).sum(0)) <= most);
+  CHECK(largest_tile(softmax(planned({2048, 8192}), 0)) <= most);
   CHECK(largest_tile(matmul(planned({8192, 64}), planned({64, 256})) + exp(planned({256, 30000})).sum(1).squeeze(1)) <=
         most);
   const auto small = tensor_of({40, 8}, 0.5);

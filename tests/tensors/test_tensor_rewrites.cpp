@@ -129,7 +129,7 @@ TEST_CASE("kernels over the same elements are joined before what they share is p
 TEST_CASE("rows that no tile holds are read in chunks", "[tensors]") {
   const auto x = random_tensor({2, 17001}, 1), y = random_tensor({17001, 2}, 2);
   const auto weight = random_tensor({17001}, 3), bias = random_tensor({17001}, 4);
-  const auto one = [](const auto&... results) {
+  const auto in_chunks_of = [](std::int64_t row, const auto&... results) {
     t::RandomProgram program;
     program.results = {results.node()...};
     CHECK(t::compare_results(program, t::run_lazy(program.results), tolerance_of(program.results)) == "");
@@ -139,8 +139,9 @@ TEST_CASE("rows that no tile holds are read in chunks", "[tensors]") {
     }();
     INFO(plan.describe());
     CHECK(plan.kernels().size() == 1);
-    CHECK(plan.kernels()[0].tiling.row == 17001);
+    CHECK(plan.kernels()[0].tiling.row == row);
   };
+  const auto one = [&](const auto&... results) { in_chunks_of(17001, results...); };
   one(softmax(x));
   one(softmax(y, 0));
   one(log_softmax(x) * 0.5f);
@@ -151,6 +152,11 @@ TEST_CASE("rows that no tile holds are read in chunks", "[tensors]") {
   one(prod(1.0f + tile(x) * 1e-3f, 1), (tile(x).abs() < 0.0f).any(1));
   one(max(y, 0), sum(tile(y) * 1e-2f, 0));
   one(tile(random_tensor<bf16>({2, 17001}, 5)).rms_norm(random_tensor<bf16>({17001}, 6)));
+  // Across memory, tiles have columns, so that shorter rows do not fit.
+  const auto across = random_tensor({700, 40}, 7);
+  in_chunks_of(700, sum(across, 0), max(across, 0));
+  in_chunks_of(700, softmax(across, 0));
+  in_chunks_of(700, var(tile(across).reshape({1, 700, 2, 20}), 1));
   // Positions, and reversed rows.
   const auto target = iota(test_device(), {2, 1}, 0) * 7000;
   const auto is_target = iota(test_device(), {1, 17001}, 1) == target;
