@@ -1,13 +1,15 @@
-// What choose() and tune() lose against the best of all configurations: for products, attention and rows of random
-// extents. Each problem is measured once with every configuration, then tuned within the usual budget, its kernels
-// compiled anew; the configurations that choose() and tune() take are looked up in the first measurement.
+// Compares the configurations that choose() and tune() take with the best of all: for products, attention and rows of
+// random extents. Each problem is measured once with every configuration, then tuned within the usual budget, its
+// kernels compiled anew; the configurations that choose() and tune() take are looked up in the first measurement.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -237,6 +239,5 @@ void run(CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(argc, argv, "regret", "Measures what choose() and tune() lose against the best configuration.",
-                     run);
+  return run_program(argc, argv, "regret", "Compares the configurations of choose() and tune() with the best.", run);
 }

@@ -76,8 +76,8 @@ void run(CommandLine& line) {
   line.option("--shape,shape", settings.shapes, "MxNxK",
               "Matmuls y [m,n] = x [m,k] w whose tiles are measured, as\n512x3072x768,512x768x3072");
   line.option("--type", settings.type, "TYPE", "Type of its operands [bf16]", {"bf16", "f16", "tf32", "f32", "i8"});
-  line.option("--family", settings.family, "FAMILY",
-              "What follows the sums: little, GELU, or the addition of y [plain]", {"plain", "activated", "residual"});
+  line.option("--family", settings.family, "FAMILY", "The epilogue: little, GELU, or the addition of y [plain]",
+              {"plain", "activated", "residual"});
   line.flag("--nk", settings.nk, "w is stored as [n,k], not as [k,n]");
   line.option("--device", settings.device, "DEVICE", "auto, cpu, cuda, cuda:N or emulated [auto]",
               {"auto", "cpu", "cuda", "emulated"});

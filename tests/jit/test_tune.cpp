@@ -1,8 +1,8 @@
 // Tuning: what wins, what never does, what is recorded, and what a worker that fails leaves.
-#include <sys/wait.h>
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <chrono>
+#include <random>
 #include <thread>
 
 #include "jit/launch/matmul_tiles.hpp"
@@ -12,6 +12,7 @@
 #include "jit/tune/job.hpp"
 #include "jit/tune/records.hpp"
 #include "support/catch.hpp"
+#include "support/devices.hpp"
 #include "support/support.hpp"
 #include "tessera/jit/version.hpp"
 #include "tessera/tune.hpp"
@@ -25,12 +26,16 @@ namespace {
 using Outcome = TuneTrial::Outcome;
 using namespace std::chrono_literals;
 
-/// What a configuration of the family below does; its second number is how much work it does.
-enum Kind : int { right, wrong_values, unwritten, endless, nearly_right, untraceable, needs_odd };
+/// The first number of a configuration of the family below; the second is how much work it does.
+enum Kind : int { right, wrong_values, unwritten, endless, nearly_right, untraceable, needs_odd, crashing };
 
 /// y = the sums of the rows of x, times 2: in as many steps as `work` says.
 auto row_sums(int kind, int work) {
   if (kind == untraceable) throw Error("no kernel has this configuration");
+  if (kind == crashing)
+    return cuda_kernel("row_sums",
+                       "extern \"C\" __global__ void row_sums(const float*, float*, int) { *(float*)16 = 1; }",
+                       [](In<f32, 2>, Out<f32, 2>, Scalar<i32>) { return CudaLaunch{.blocks = {1}, .threads = {32}}; });
   return kernel("row_sums", [=](In<f32, 2> x, Out<f32, 2> y, Scalar<i32> times) {
     require(x.extent(0) == y.extent(0), "a sum for each row");
     if (kind == needs_odd) require(x.extent(0) % 2 == 1, "an odd number of rows");
@@ -46,7 +51,7 @@ auto row_sums(int kind, int work) {
 }
 
 struct Problem {
-  Device device = Device::cpu();
+  Device device = test_device();
   Tensor<f32, 2> x = device.tensor<f32>({32, 64});
   Tensor<f32, 2> y = device.tensor<f32>({32, 1});
   TempDir folder;
@@ -106,16 +111,12 @@ TEST_CASE("The fastest right configuration wins, and is recorded", "[jit][tune]"
 
 TEST_CASE("A configuration that fails in any way never wins, and never ends the tuning", "[jit][tune]") {
   Problem problem;
-  const TuneReport report = problem.tune({{right, 300},
-                                          {wrong_values, 1},
-                                          {unwritten, 1},
-                                          {untraceable, 1},
-                                          {needs_odd, 1},
-                                          {endless, 1},
-                                          {nearly_right, 200},
-                                          {wrong_values, 2},
-                                          {right, 100}},
-                                         {.budget = 20s});
+  const bool is_gpu = problem.device.info().arch.has_value();
+  std::vector<Config> configs{{right, 300}, {wrong_values, 1},   {unwritten, 1},    {untraceable, 1}, {needs_odd, 1},
+                              {endless, 1}, {nearly_right, 200}, {wrong_values, 2}, {right, 100}};
+  if (is_gpu) configs.insert(configs.begin() + 6, {crashing, 1});
+  const TuneReport report = problem.tune(configs, {.budget = 20s});
+  if (is_gpu) CHECK(trial(report, {crashing, 1}).outcome == Outcome::failed);
   CHECK((report.best == Config{right, 100} || report.best == Config{nearly_right, 200}));
   CHECK(trial(report, {right, 300}).outcome == Outcome::measured);
   CHECK(trial(report, {nearly_right, 200}).outcome == Outcome::measured);
@@ -135,7 +136,7 @@ TEST_CASE("A configuration that fails in any way never wins, and never ends the 
   CHECK(says(trial(equal, {nearly_right, 1}).why, {"other bits"}));
   const TuneReport narrow = problem.tune({{right, 300}, {nearly_right, 1}}, {.tolerance = 1e-6, .again = true});
   CHECK(trial(narrow, {nearly_right, 1}).outcome == Outcome::wrong);
-  // Who asks for equal bits does not get the record of somebody who did not.
+  // The record of a tuning without equal bits is not one for a tuning with them.
   CHECK(problem.tune({{right, 300}, {nearly_right, 1}}, {.again = true}).best == Config{nearly_right, 1});
   CHECK(problem.tune({{right, 300}, {nearly_right, 1}}, {.equal_bits = true}).best == Config{right, 300});
 }
@@ -160,7 +161,7 @@ TEST_CASE("A kernel that adds to its results is measured from the same contents 
       store(y, {n}, old + load(x, {n}, {width}));
     });
   };
-  const Device device = Device::cpu();
+  const Device device = test_device();
   const auto x = device.tensor<f32>({100}, std::vector<f32>(100, 3.0f)),
              y = device.tensor<f32>({100}, std::vector<f32>(100, 1.0f));
   const std::vector<Argument> arguments{x.argument(), y.argument()};
@@ -179,19 +180,68 @@ TEST_CASE("A kernel that adds to its results is measured from the same contents 
 
 TEST_CASE("choose() takes recorded tiles, for shapes of the class and the device alone", "[jit][tune]") {
   const Device device = Device::cpu();
-  const MatmulShape shape{.m = 48611, .n = 77, .k = 59};  // nobody else has it
+  std::random_device random;  // nobody else has this shape, nor an earlier run
+  const auto extent = [&] { return static_cast<std::int64_t>(4000 + random() % 1'000'000); };
+  const MatmulShape shape{.m = extent(), .n = extent(), .k = extent()};
   const auto chosen = [&](const MatmulShape& of) { return choose<f32>(MatmulFamily::residual, of, device); };
-  record_tiles(MatmulFamily::residual, shape, ElementType::f32, device,
-               {.kernel = "test", .device = "cpu", .shapes = "", .trials = {}, .best = {8, 24, 40}});
-  CHECK(chosen(shape) == MatmulTiles{8, 24, 40});
-  CHECK(chosen({.m = 48612, .n = 77, .k = 60}) == MatmulTiles{8, 24, 40});
-  CHECK(chosen({.m = 48611, .n = 77, .k = 59, .nk = true}) != MatmulTiles{8, 24, 40});
-  CHECK(chosen({.m = 48611, .n = 99, .k = 59}) != MatmulTiles{8, 24, 40});
-  CHECK(choose<bf16>(MatmulFamily::residual, shape, device) != MatmulTiles{8, 24, 40});
-  CHECK(choose<f32>(MatmulFamily::plain, shape, device) != MatmulTiles{8, 24, 40});
-  MatmulTarget off = matmul_target(device);
-  off.machine_text.clear();
-  CHECK(choose(MatmulFamily::residual, shape, ElementType::f32, off) != MatmulTiles{8, 24, 40});
+  const auto record = [&](const MatmulTiles& tiles) {
+    TuneReport report{
+        .kernel = "test", .device = "cpu", .shapes = "", .trials = {}, .best = {tiles.m, tiles.n, tiles.k}};
+    record_tiles(MatmulFamily::residual, shape, ElementType::f32, device, report);
+  };
+  const auto candidates = matmul_candidates<f32>(MatmulFamily::residual, shape, device);
+  REQUIRE(candidates.size() > 1);
+  const MatmulTiles model = chosen(shape), other = candidates[1];
+  CHECK(model == candidates[0]);
+  record({8, 24, 40});  // no candidate, so it does not count
+  CHECK(chosen(shape) == model);
+  const std::uint64_t generation = tune_generation();
+  record(other);
+  CHECK(tune_generation() > generation);
+  CHECK(chosen(shape) == other);
+  MatmulShape near = shape;
+  near.m = tune_class_of(shape.m), near.n = tune_class_of(shape.n);
+  CHECK(chosen(near) == other);
+  const auto differs = [&](auto change) {
+    MatmulShape of = shape;
+    change(of);
+    CHECK(chosen(of) == choose(MatmulFamily::residual, of, ElementType::f32, [&] {
+            MatmulTarget off = matmul_target(device);
+            off.machine_text.clear();
+            return off;
+          }()));
+  };
+  differs([](MatmulShape& of) { of.nk = true; });
+  differs([](MatmulShape& of) { of.n *= 2; });
+  differs([](MatmulShape& of) { of.computes_w = true; });
+  CHECK(choose<f32>(MatmulFamily::plain, shape, device) == model);
+}
+
+TEST_CASE("Launches take what was tuned, with equal bits or without", "[jit][tune]") {
+  const Device device = test_device();
+  for (const bool equal_bits : {false, true}) {
+    const std::string name = fmt::format("half_{}_{}", equal_bits, std::random_device()());
+    const Tunable family = tunable(
+        [&](int width) {
+      return kernel(name, [=](In<f32, 1> x, Out<f32, 1> y) {
+        Index n = blocks(cdiv(x.extent(0), width));
+        Var sum = zeros<f32>({width});
+        for (Index i : range(x.extent(0) / 1000 * (width == 16 ? 3000 : 1) + 1))
+          sum = load(x, {n}, {width}) * 0.5f + 0.0f * cast<f32>(i);
+        store(y, {n}, sum);
+      });
+        },
+        {{16}, {512}});
+    const auto x = device.tensor<f32>({1000}, std::vector<f32>(1000, 3.0f)), y = device.tensor<f32>({1000});
+    const auto kernel_of = [&](int width) { return family.kernel({width}).shared_executable(); };
+    CHECK(family.best(device.stream(), x, y).shared_executable() == kernel_of(16));
+    CHECK(tune(device.stream(), family, TuneOptions{.equal_bits = equal_bits}, x, y).best == Config{512});
+    CHECK(family.best(device.stream(), x, y).shared_executable() == kernel_of(512));
+    launch(device.stream(), family, x, y);
+    CHECK(y.to_vector() == std::vector<f32>(1000, 1.5f));
+    const auto short_x = device.tensor<f32>({100}), short_y = device.tensor<f32>({100});
+    CHECK(family.best(device.stream(), short_x, short_y).shared_executable() == kernel_of(16));
+  }
 }
 
 TEST_CASE("If no configuration runs, the error names the first and its reason", "[jit][tune]") {
@@ -209,7 +259,7 @@ TEST_CASE("If no configuration runs, the error names the first and its reason", 
   CHECK(problem.records.all().empty());
 }
 
-TEST_CASE("Of a long list, some are tried, spread over the part that is not ranked", "[jit][tune]") {
+TEST_CASE("A long list is tried in part, spread over what is not ranked", "[jit][tune]") {
   CHECK(tried_configs(3, 24) == std::vector<std::size_t>{0, 1, 2});
   const std::vector<std::size_t> tried = tried_configs(100, 12);
   CHECK(tried.size() == 12);
@@ -249,7 +299,7 @@ TEST_CASE("Records survive other processes, damage and a cut line", "[jit][tune]
                           .spread = 0.125,
                           .time = 1000};
   TuneRecords first(file), second(file);
-  CHECK(first.is_empty());
+  CHECK_FALSE(first.knows_any());
   first.add(record);
   REQUIRE(second.find(record.key));
   CHECK(second.find(record.key)->config == record.config);
@@ -266,9 +316,12 @@ TEST_CASE("Records survive other processes, damage and a cut line", "[jit][tune]
   TuneRecords third(file);
   CHECK(third.find(record.key)->config == Config{9});
   CHECK(third.all().size() == 1);
-  // An older record does not replace a newer one.
-  third.add(record);
+  // An older record does not replace a newer one, unless it was measured just now, by a clock that is behind.
+  CHECK(third.import({record}) == 0);
   CHECK(TuneRecords(file).find(record.key)->config == Config{9});
+  third.add(record);
+  CHECK(TuneRecords(file).find(record.key)->config == record.config);
+  CHECK(TuneRecords(file).find(record.key)->time == 2001);
 
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)
@@ -364,16 +417,14 @@ TEST_CASE("Candidates of matmuls begin with what choose() takes, each once", "[j
 
 TEST_CASE("A worker that is of another version, or no worker, is an error that says so", "[jit][tune]") {
   const auto ask = [](const std::string& bytes) {
-    Process worker({TESSERA_BIN_DIR "/tessera/tune-worker"}, {.talks = true});
+    Process worker({TESSERA_BIN_DIR "/tune-worker"}, {.talks = true});
     const std::uint64_t size = bytes.size();
     worker.write(std::as_bytes(std::span(&size, 1)));
     worker.write(bytes);
     worker.close_input();
-    std::string text;
-    CHECK(worker.read(text, {.time = 20s}));
+    const std::string answer = worker.read_answer(20s).value_or("(no answer)");
     CHECK_FALSE(worker.succeeded());
-    while (text.ends_with('\n')) text.pop_back();
-    return text;
+    return answer;
   };
   TuneJob job;
   job.version = "0.0.1", job.device = "cpu";
@@ -383,7 +434,7 @@ TEST_CASE("A worker that is of another version, or no worker, is an error that s
   CHECK(says(ask("not a job"), {"stuck", "ends too early"}));
 }
 
-TEST_CASE("Tuning needs tensors, and takes the same arguments as a launch", "[jit][tune]") {
+TEST_CASE("A family checks its configurations", "[jit][tune]") {
   const auto twice = [](int width) {
     return kernel("twice", [=](In<f32, 1> x, Out<f32, 1> y) {
       Index n = blocks(cdiv(x.extent(0), width));

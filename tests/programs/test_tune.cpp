@@ -1,4 +1,4 @@
-// The program that tunes: what one process measured, the next one finds.
+// The program that tunes: one process measures, and the next one finds the records.
 #include "support/catch.hpp"
 #include "support/running.hpp"
 #include "support/support.hpp"
@@ -16,7 +16,7 @@ Run tune(const TempDir& cache, const Arguments& arguments, const char* mode = "u
 
 }  // namespace
 
-TEST_CASE("What one process tunes, another finds, and a third by a file", "[programs]") {
+TEST_CASE("A process finds what another one tuned, and a third by a file", "[programs]") {
   const TempDir cache, other;
   const Run first = tune(cache, {"32x64x64,48x32x16", "--type", "f32", "--family", "activated"});
   INFO(first.err);
@@ -76,6 +76,25 @@ TEST_CASE("The program that tunes refuses what it cannot do", "[programs]") {
                                          TESSERA_BIN_DIR "/tune", "8x8x8", "--device", "cpu"});
   CHECK(wrong.status == 2);
   CHECK(wrong.err.find("the tuning worker exited with status 0") != std::string::npos);
+}
+
+TEST_CASE("TESSERA_TUNE says what launches do with records", "[programs]") {
+  const TempDir cache;
+  const auto lesson = [&](const char* mode) {
+    const Run result =
+        run("/usr/bin/env", {"TESSERA_CACHE_DIR=" + cache.path().string(), std::string("TESSERA_TUNE=") + mode,
+                             "TESSERA_DEVICE=cpu", TESSERA_BIN_DIR "/08_tuning"});
+    INFO(result.err);
+    CHECK(result.status == 0);
+    CHECK(result.out.find("y is the transpose of x") != std::string::npos);
+    return result.out;
+  };
+  CHECK(lesson("use").find("9 configurations") != std::string::npos);
+  CHECK(lesson("search").find("from a record") != std::string::npos);
+  CHECK(lesson("off").find("from a record") != std::string::npos);  // tune() itself is not off
+  const Run wrong = run("/usr/bin/env", {"TESSERA_TUNE=always", TESSERA_BIN_DIR "/08_tuning"});
+  CHECK(wrong.status == 2);
+  CHECK(wrong.err.find("TESSERA_TUNE") != std::string::npos);
 }
 
 }  // namespace test_tune_program

@@ -165,7 +165,9 @@ class Generator {
       }
       case 15: {
         if (rank < 2 || rank > 3) return nullptr;
-        LazyRef w = input({a->extents[rank - 1], dims_[static_cast<std::size_t>(pick(0, 2))]});
+        const std::int64_t columns = dims_[static_cast<std::size_t>(pick(0, 2))];
+        if (a->extents[rank - 1] * columns > 1 << 20) return nullptr;
+        LazyRef w = input({a->extents[rank - 1], columns});
         if (a->extents[rank - 1] > 4 && pick(0, 3) == 0 && b->extents.rank() == 2 &&
             b->extents[0] == a->extents[rank - 1])
           w = b;

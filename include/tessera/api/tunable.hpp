@@ -1,15 +1,22 @@
 // Kernels whose parameters are measured instead of guessed: launch(stream, tunable, arguments...) runs the fastest
 // known.
 #pragma once
+#include <array>
+#include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "tessera/api/kernel.hpp"
-#include "tessera/jit/choose.hpp"
+#include "tessera/graph/error.hpp"
 #include "tessera/jit/tune.hpp"
 
 namespace tessera {
@@ -51,31 +58,37 @@ class Tunable {
   template <class... A>
   TuneReport tune(const Stream& stream, const TuneOptions& options, const A&... values) const {
     const auto arguments = detail::arguments_for(stream, first(), values...);
-    TuneReport report = internal::tune(request(device_of(values...), arguments), options);
-    const std::lock_guard lock(state_->mutex);
-    state_->best.clear();  // the next launches look for records again
-    return report;
+    return internal::tune(request(device_of(values...), arguments), options);
   }
 
  private:
+  struct Best {
+    Kernel<P...> kernel;
+    std::uint64_t generation;  ///< of the records when it was looked up
+  };
   struct State {
     State(Make m, std::vector<Config> c) : make(std::move(m)), configs(std::move(c)) {}
     const Make make;
     const std::vector<Config> configs;
-    std::mutex mutex;  // guards the maps
+    std::once_flag once;
+    Kernel<P...> first;  ///< of the first configuration that traces
+    std::mutex mutex;    ///< guards the maps
     std::map<Config, Kernel<P...>> made;
-    std::map<std::vector<std::int64_t>, Kernel<P...>> best;  // by class of arguments, and device
+    std::map<std::vector<std::int64_t>, Best> best;  ///< by class of arguments, and device
   };
 
-  /// The first configuration that traces.
   Kernel<P...> first() const {
-    std::exception_ptr failure;
-    for (const Config& config : state_->configs) try {
-        return kernel(config);
-      } catch (const Error&) {
-        if (!failure) failure = std::current_exception();
-      }
-    std::rethrow_exception(failure);
+    std::call_once(state_->once, [this] {
+      std::exception_ptr failure;
+      for (const Config& config : state_->configs) try {
+          state_->first = kernel(config);
+          return;
+        } catch (const std::exception&) {
+          if (!failure) failure = std::current_exception();
+        }
+      std::rethrow_exception(failure);
+    });
+    return state_->first;
   }
 
   TuneRequest request(const Device& device, std::span<const Argument> arguments) const {
@@ -91,22 +104,26 @@ class Tunable {
     key.push_back(device.info().ordinal.value_or(device == Device::cpu() ? -1 : -2));
     {
       const std::lock_guard lock(state_->mutex);
-      if (const auto found = state_->best.find(key); found != state_->best.end()) return found->second;
+      if (const auto found = state_->best.find(key);
+          found != state_->best.end() && found->second.generation == tune_generation())
+        return found->second.kernel;
     }
-    const std::optional<std::size_t> config = best_config(request(device, arguments));
-    Kernel<P...> best = config ? kernel(state_->configs[*config]) : first();
+    const std::uint64_t generation = tune_generation();
+    const BestConfig config = best_config(request(device, arguments));
+    Kernel<P...> best = config.place ? kernel(state_->configs[*config.place]) : first();
     const std::lock_guard lock(state_->mutex);
-    state_->best.insert_or_assign(std::move(key), best);
+    if (config.is_final) state_->best.insert_or_assign(std::move(key), Best{best, generation});
     return best;
   }
 
+  /// The device of the tensors, which is that of the stream.
   template <class... A>
   static Device device_of(const A&... values) {
     std::optional<Device> device;
     const auto look = [&]<class V>(const V& value) {
       if constexpr (detail::GivesTensors<V>)
         for (const auto& tensor : detail::tensors_in(value))
-          if (!device && tensor.has_device()) device = tensor.device();
+          if (tensor.has_device() && (!device || tensor.data())) device = tensor.device();
     };
     (look(values), ...);
     if (!device) throw Error("a tunable kernel is launched without a tensor, which would say on which device");
@@ -124,7 +141,7 @@ template <class F, std::size_t... I>
 auto call_with(const F& make, const Config& config, std::index_sequence<I...>) {
   return make(config[I]...);
 }
-template <class F, std::size_t n, std::size_t... I>
+template <class F, std::size_t... I>
 constexpr bool takes_ints(std::index_sequence<I...>) {
   return std::is_invocable_v<F, AnyInt<I>...>;
 }
@@ -132,7 +149,7 @@ constexpr bool takes_ints(std::index_sequence<I...>) {
 template <class F, std::size_t n = 1>
 constexpr std::size_t count_ints() {
   static_assert(n <= 8, "tessera: tunable() takes a function of 1 to 8 ints that returns a kernel");
-  if constexpr (takes_ints<F, n>(std::make_index_sequence<n>()))
+  if constexpr (takes_ints<F>(std::make_index_sequence<n>()))
     return n;
   else
     return count_ints<F, n + 1>();

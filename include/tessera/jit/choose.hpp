@@ -1,4 +1,4 @@
-// Tile sizes for a matmul, without a search: choose<bf16>(MatmulFamily::plain, {8192, 2304, 768}, device).
+// Tile sizes for a matmul: choose<bf16>(MatmulFamily::plain, {8192, 2304, 768}, device).
 #pragma once
 #include <compare>
 #include <cstdint>

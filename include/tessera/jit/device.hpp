@@ -79,6 +79,8 @@ class Stream {
 
 /// Throws Error if this thread is in Stream::capture: "WHAT while this thread records a stream".
 void refuse_while_recording(std::string_view what);
+/// Is this thread in Stream::capture?
+bool is_recording();
 
 struct DeviceInfo {
   std::string name;                 ///< "cpu (2 threads)", "cuda:0 (NVIDIA H200, sm_90)"

@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/jit/choose.hpp"
@@ -81,9 +82,15 @@ struct TuneRequest {
 /// worker.
 TuneReport tune(const TuneRequest& request, const TuneOptions& options = {});
 
-/// The place of the recorded configuration in the request's list, if launches use records. Without a record, and if
-/// TESSERA_TUNE=search, the kernel is tuned now; a failure of that is a warning. None: the first one is to be taken.
-std::optional<std::size_t> best_config(const TuneRequest& request);
+struct BestConfig {
+  std::optional<std::size_t> place = {};  ///< in the request's list; none: there is no record, so the first counts
+  bool is_final = true;                   ///< false: ask again at the next launch
+};
+/// The configuration that launches take. Without a record, and if TESSERA_TUNE=search, the kernel is tuned now; a
+/// failure of that is a warning.
+BestConfig best_config(const TuneRequest& request);
+/// A number that grows with the records that this process knows.
+std::uint64_t tune_generation();
 
 enum class TuneMode : std::uint8_t { off, use, search };
 /// TESSERA_TUNE.

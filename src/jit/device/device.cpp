@@ -25,6 +25,8 @@ void refuse_while_recording(std::string_view what) {
     throw Error(fmt::format("{} while this thread records a stream; do it before or after Stream::capture", what));
 }
 
+bool is_recording() { return recording; }
+
 void Event::synchronize() const {
   refuse_while_recording("an event is waited for");
   backend_->synchronize();

@@ -13,6 +13,13 @@
 #include "tessera/jit/tune.hpp"
 
 namespace tessera::internal {
+
+bool suits_wgmma(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
+  if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1 || !has_wgmma(operands)) return false;
+  const int step = 16 / info(operands).bytes;
+  return shape.k % step == 0 && (shape.nk || shape.n % step == 0);
+}
+
 namespace {
 
 int power_at_least(int n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); }
@@ -61,15 +68,6 @@ double cycles(const MachineModel::Tile& tile, MatmulFamily family, const MatmulS
   work.rate = tile.rate;
   work.promotes = is_fp8(operands);
   return model.cycles(work, launch);
-}
-
-/// Are there enough rows for wgmma, and is each operand TMA-addressable, with rows that are multiples of 16 bytes
-/// apart? (For other operands, threads load what wgmma reads, if the tiles suit it; which tiles are best then has not
-/// been measured.)
-bool suits_wgmma(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
-  if (!target.gpu || target.gpu->tier != Target::Tier::wgmma || shape.m == 1 || !has_wgmma(operands)) return false;
-  const int step = 16 / info(operands).bytes;
-  return shape.k % step == 0 && (shape.nk || shape.n % step == 0);
 }
 
 /// Without split-K, few rows have CTAs enough only if tiles are narrow, and those need a right operand along k.

@@ -46,6 +46,11 @@ std::vector<MatmulTiles> matmul_candidates(MatmulFamily family, const MatmulShap
 int rule_rows(std::int64_t rows, ElementType operands);
 MatmulTiles rule_tiles(int m, const MatmulShape& shape, ElementType operands);
 
+/// Are there enough rows for wgmma, and is each operand TMA-addressable, with rows that are multiples of 16 bytes
+/// apart? (For other operands, threads load what wgmma reads, if the tiles suit it; which tiles are best then has not
+/// been measured.)
+bool suits_wgmma(const MatmulShape& shape, ElementType operands, const MatmulTarget& target);
+
 /// All tiles that choose() selects from when it uses the model: for matmuls by wgmma.
 std::vector<MatmulTiles> wgmma_tiles(ElementType operands = ElementType::bf16);
 /// And those of 16-bit operands that it takes for a right operand along k, without split-K.

@@ -9,8 +9,8 @@ namespace tessera::internal {
 std::filesystem::path program_folder();
 
 /// In order: the folder of the library (or program) that Tessera is linked into, that of the program, the one where an
-/// installation has its libraries relative to the program, and the library folder that Tessera was configured with.
-/// Each once.
+/// installation has its libraries relative to the program, the one above the program's, which lib is for lib/tessera,
+/// and the library folder that Tessera was configured with. Each once.
 std::vector<std::filesystem::path> own_folders();
 
 /// The build folder of Tessera that contains the program; empty if there is none.

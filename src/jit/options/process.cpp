@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 
 #include "jit/options/files.hpp"
@@ -19,6 +21,15 @@ extern char** environ;
 namespace tessera::internal {
 
 using namespace std::chrono_literals;
+
+namespace {
+
+void close(auto& source) {
+  if (source.file >= 0) ::close(source.file);
+  source.file = -1, source.ended = true;
+}
+
+}  // namespace
 
 Process::Process(const std::vector<std::string>& command, const Options& options) {
   // A socket, since a write to a pipe that nobody reads would end this process, by SIGPIPE.
@@ -31,7 +42,7 @@ Process::Process(const std::vector<std::string>& command, const Options& options
     errno = reason;
     throw_errno("make a pipe to", command[0]);
   }
-  input_ = talk[0], output_ = ends[0];
+  answers_.file = talk[0], output_.file = ends[0];
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   if (const int input = options.talks ? talk[1] : options.input; input >= 0)
@@ -50,8 +61,7 @@ Process::Process(const std::vector<std::string>& command, const Options& options
   if (talk[1] >= 0) ::close(talk[1]);
   if (error == 0) return;
   child_ = 0;
-  ::close(output_);
-  close_input();
+  close(output_), close(answers_);
   errno = error;
   throw_errno("run", command[0]);
 }
@@ -60,8 +70,8 @@ Process::~Process() { end(SIGKILL); }
 
 bool Process::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t sent = input_ < 0 ? -1 : ::send(input_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && input_ >= 0 && errno == EINTR) continue;
+    const ssize_t sent = answers_.file < 0 ? -1 : ::send(answers_.file, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && answers_.file >= 0 && errno == EINTR) continue;
     if (sent < 0) return false;
     bytes = bytes.subspan(static_cast<std::size_t>(sent));
   }
@@ -69,41 +79,51 @@ bool Process::write(std::span<const std::byte> bytes) {
 }
 
 void Process::close_input() {
-  if (input_ >= 0) ::close(input_);
-  input_ = -1;
+  if (answers_.file >= 0) ::shutdown(answers_.file, SHUT_WR);
 }
 
-bool Process::read_some(std::string& text, std::chrono::steady_clock::time_point deadline) {
-  for (;;) {
+bool Process::read_some(Source& from, std::string& text, Deadline deadline) {
+  while (!from.ended && from.file >= 0) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd wait{.fd = output_, .events = POLLIN, .revents = 0};
-    const int ready = left > 0ms ? ::poll(&wait, 1, static_cast<int>(left.count())) : 0;
+    pollfd wait{.fd = from.file, .events = POLLIN, .revents = 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 1 << 30)));
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return false;
     char buffer[1 << 14];
-    const ssize_t got = ::read(output_, buffer, sizeof buffer);
+    const ssize_t got = ::read(from.file, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return ended_ = true, false;
+    if (got <= 0) {
+      from.ended = true;
+      return false;
+    }
     text.append(buffer, static_cast<std::size_t>(got));
     return true;
   }
+  return false;
 }
 
 bool Process::read(std::string& text, const Limits& limits) {
   const auto deadline = std::chrono::steady_clock::now() + limits.time;
-  while (read_some(text, deadline))
+  while (read_some(output_, text, deadline))
     if (text.size() > limits.bytes) return false;
-  return ended_;
+  return output_.ended;
+}
+
+std::optional<std::string> Process::read_line(Source& from, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  std::size_t end;
+  while ((end = from.unread.find('\n')) == from.unread.npos)
+    if (!read_some(from, from.unread, deadline)) return std::nullopt;
+  std::string line = from.unread.substr(0, end);
+  from.unread.erase(0, end + 1);
+  return line;
 }
 
 std::optional<std::string> Process::read_line(std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  std::size_t end;
-  while ((end = unread_.find('\n')) == unread_.npos)
-    if (ended_ || !read_some(unread_, deadline)) return std::nullopt;
-  std::string line = unread_.substr(0, end);
-  unread_.erase(0, end + 1);
-  return line;
+  return read_line(output_, patience);
+}
+std::optional<std::string> Process::read_answer(std::chrono::milliseconds patience) {
+  return read_line(answers_, patience);
 }
 
 bool Process::succeeded() {
@@ -120,11 +140,12 @@ std::string Process::how_it_ended(bool kill) {
 
 int Process::end(int signal) {
   if (child_ <= 0) return status_;
-  close_input();
-  ::close(output_);
+  if (!signal) close_input();
+  close(output_);
   if (signal) ::kill(child_, signal);
   while (::waitpid(child_, &status_, 0) < 0 && errno == EINTR) continue;
   child_ = 0;
+  close(answers_);
   return status_;
 }
 

@@ -18,7 +18,7 @@ class Process {
   struct Options {
     std::string folder = {};      ///< its working directory; empty: that of this process
     int input = -1;               ///< a file descriptor for its stdin; -1: /dev/null
-    bool talks = false;           ///< its stdin is what write() writes, instead
+    bool talks = false;           ///< its stdin is a socket, to write() and from read_answer(), instead
     bool reports_errors = false;  ///< its stderr is that of this process; otherwise it is read like its stdout
   };
   /// Searches for command[0] in PATH if it has no slash. Throws std::system_error that names it.
@@ -44,7 +44,11 @@ class Process {
   bool read(std::string& text) { return read(text, Limits()); }
   /// The next line of its output, without the line's end. None: there was none in time, or the output has ended.
   std::optional<std::string> read_line(std::chrono::milliseconds patience);
-  bool output_ended() const { return ended_; }
+  /// The same of what it writes to the socket that is its stdin.
+  std::optional<std::string> read_answer(std::chrono::milliseconds patience);
+  /// Has the output, or the socket, ended?
+  bool output_ended() const { return output_.ended; }
+  bool answers_ended() const { return answers_.ended; }
 
   /// True if the process exited with status 0. To be called after read().
   bool succeeded();
@@ -53,15 +57,21 @@ class Process {
   std::string how_it_ended(bool kill);
 
  private:
-  /// Appends what it writes next to `text`; false if nothing came in time, or its output has ended.
-  bool read_some(std::string& text, std::chrono::steady_clock::time_point deadline);
+  struct Source {
+    int file = -1;
+    bool ended = false;
+    std::string unread = {};  ///< of lines
+  };
+  using Deadline = std::chrono::steady_clock::time_point;
+  /// Appends what comes next to `text`; false if nothing came in time, or it has ended.
+  static bool read_some(Source& from, std::string& text, Deadline deadline);
+  static std::optional<std::string> read_line(Source& from, std::chrono::milliseconds patience);
   /// Sends a signal (unless it is 0), waits for the process to end, and returns the status that waitpid gives.
   int end(int signal);
 
   pid_t child_ = 0;
-  int input_ = -1, output_ = -1, status_ = -1;
-  bool ended_ = false;
-  std::string unread_;  // of lines
+  int status_ = -1;
+  Source output_, answers_;
 };
 
 }  // namespace tessera::internal

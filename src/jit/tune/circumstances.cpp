@@ -23,10 +23,10 @@ std::string tune_machine(const Device& device) {
                      info.memory_clock_mhz, info.driver / 1000, info.driver % 1000 / 10);
 }
 
-std::string tune_circumstances(const std::string& machine_text) {
+std::string tune_circumstances(const std::string& machine_text, bool is_gpu) {
   std::string compiler = "none";
   try {
-    compiler = Nvrtc::instance().build();
+    if (is_gpu) compiler = Nvrtc::instance().build();
   } catch (const Error&) {  // there is none, so nothing is compiled
   }
   const Options& o = options();
@@ -35,7 +35,7 @@ std::string tune_circumstances(const std::string& machine_text) {
 }
 
 std::int64_t tune_class_of(std::int64_t extent) {
-  const int bits = std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1));
+  const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(extent, 1) - 1)));
   const std::int64_t step = std::int64_t{1} << std::max(bits - 4, 0);
   return (extent + step - 1) / step * step;
 }

@@ -1,4 +1,4 @@
-// What a tuning worker needs to run the candidates of a kernel: their graphs, and the arguments of a launch.
+// The job of a tuning worker: the graphs of a kernel's candidates, and the arguments of a launch.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -46,20 +46,21 @@ struct TuneJob {
   void add_arguments(std::span<const Parameter> parameters, std::span<const Argument> arguments);
 };
 
-// The worker reads the length of a job, 8 bytes, its bytes, the contents of its blocks that are read, and then lines:
+// The worker's stdin is a socket. It reads the length of a job, 8 bytes, its bytes, the contents of its blocks that are
+// read, and then lines:
 //   check I          runs candidate I, and compares its results with those of the first one that ran
 //   time I CALLS     times so many launches of candidate I
-// It writes lines that begin with the mark:
-//   open             the device is open
+// It answers by lines:
+//   open             it has the job, and the memory
 //   compiled I       candidate I can run
 //   refused I WHY    it cannot
+//   running I        it is launched now
 //   ran I MS         it has run, in so many milliseconds
 //   checked I        its results are right
 //   wrong I WHY      they are not
-//   failed I WHY     it failed; the worker exits, as the device may not be usable any more
 //   timed I MS       milliseconds per launch
+//   failed I WHY     it failed; the worker exits, as the device may not be usable any more
 //   stuck WHY        the worker cannot do its work, and exits
-inline constexpr std::string_view tune_mark = "tessera-tune ";
 
 /// Reads a job from stdin and does what the lines after it say. Returns the exit status.
 int run_tune_worker();

@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <span>
+#include <stdexcept>
 #include <tuple>
 
 #include "jit/compile/compiler.hpp"
@@ -82,6 +84,7 @@ TuneRecords& TuneRecords::instance() {
 }
 
 bool TuneRecords::take(const TuneRecord& record) {
+  ++generation_;
   const auto [place, is_new] = records_.try_emplace(record.key, record);
   if (is_new) return true;
   if (place->second.time > record.time) return false;
@@ -91,6 +94,7 @@ bool TuneRecords::take(const TuneRecord& record) {
 
 /// Other processes may have appended lines. A line that is not complete yet is read later; a damaged one is skipped.
 void TuneRecords::read_new_lines() {
+  has_read_ = true;
   if (file_.empty()) return;
   try {
     const Descriptor file(file_, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -99,7 +103,9 @@ void TuneRecords::read_new_lines() {
     if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
     const auto size = static_cast<std::uint64_t>(status.st_size);
     if (size < read_) read_ = 0;  // somebody emptied it
-    if (size == read_ || size > most_bytes) return;
+    if (size == read_) return;
+    if (size > most_bytes)
+      throw std::runtime_error(fmt::format("{} has more than {} MiB", file_.native(), most_bytes >> 20));
     if (::lseek(file.get(), static_cast<off_t>(read_), SEEK_SET) < 0) return;
     const std::string text = read_some(file, size - read_, file_);
     const std::size_t end = text.rfind('\n');
@@ -120,17 +126,25 @@ void TuneRecords::read_new_lines() {
   }
 }
 
-bool TuneRecords::is_empty() {
+bool TuneRecords::knows_any() {
   const std::lock_guard lock(mutex_);
-  read_new_lines();
-  return records_.empty();
+  if (!has_read_) read_new_lines();
+  return !records_.empty();
+}
+
+std::optional<TuneRecord> TuneRecords::find_known(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  if (!has_read_) read_new_lines();
+  const auto found = records_.find(key);
+  return found == records_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<TuneRecord> TuneRecords::find(const std::string& key) {
-  const std::lock_guard lock(mutex_);
-  read_new_lines();
-  const auto found = records_.find(key);
-  return found == records_.end() ? std::nullopt : std::optional(found->second);
+  {
+    const std::lock_guard lock(mutex_);
+    read_new_lines();
+  }
+  return find_known(key);
 }
 
 std::vector<TuneRecord> TuneRecords::all() {
@@ -159,7 +173,8 @@ std::size_t TuneRecords::import(const std::vector<TuneRecord>& records) {
   try {
     const Descriptor file(file_, O_RDWR | O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC, 0600);
     if (!file) throw_errno("write", file_);
-    if (::flock(file.get(), LOCK_EX) != 0) throw_errno("lock", file_);
+    while (::flock(file.get(), LOCK_EX) != 0)
+      if (errno != EINTR) throw_errno("lock", file_);
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) throw_errno("look at", file_);
     char last = '\n';
@@ -175,7 +190,12 @@ std::size_t TuneRecords::import(const std::vector<TuneRecord>& records) {
   return added;
 }
 
-void TuneRecords::add(const TuneRecord& record) { import({record}); }
+void TuneRecords::add(TuneRecord record) {
+  if (const auto known = find(record.key)) record.time = std::max(record.time, known->time + 1);  // clocks differ
+  import({record});
+}
+
+std::uint64_t tune_generation() { return TuneRecords::instance().generation(); }
 
 std::vector<TuneRecord> tune_records() { return TuneRecords::instance().all(); }
 

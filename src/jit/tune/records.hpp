@@ -1,11 +1,14 @@
 // The results of tuning, kept in the cache folder: a file of lines, to which processes append.
 #pragma once
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tessera/jit/tune.hpp"
 
@@ -20,9 +23,15 @@ class TuneRecords {
   /// Those of this process.
   static TuneRecords& instance();
 
-  bool is_empty();
+  /// Reads what other processes have recorded meanwhile.
   std::optional<TuneRecord> find(const std::string& key);
-  void add(const TuneRecord& record);
+  /// Without reading: what this process knows. It does not change but by what this process tunes or imports.
+  std::optional<TuneRecord> find_known(const std::string& key);
+  /// False, without reading: nothing is known, so no key need be made.
+  bool knows_any();
+  std::uint64_t generation() const { return generation_; }
+  /// A later record than any with its key.
+  void add(TuneRecord record);
   std::vector<TuneRecord> all();
   std::size_t import(const std::vector<TuneRecord>& records);
 
@@ -34,7 +43,8 @@ class TuneRecords {
   std::mutex mutex_;  // guards the rest
   std::map<std::string, TuneRecord> records_;
   std::uint64_t read_ = 0;  // bytes of the file
-  bool warned_ = false;
+  bool has_read_ = false, warned_ = false;
+  std::atomic<std::uint64_t> generation_ = 0;
 };
 
 /// tune() with records of one's own.

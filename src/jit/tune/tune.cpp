@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <ctime>
 #include <map>
@@ -59,13 +60,23 @@ std::string_view name(TuneTrial::Outcome outcome) {
   return "hung";
 }
 
+namespace {
+
+/// A scalar may be a number of iterations, or a seed, which should not have a class of its own: its size counts.
+std::int64_t scalar_class(std::int64_t value) {
+  constexpr std::int64_t most = 1 << 20;
+  return value < 0 ? -1 : static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(std::min(value, most))));
+}
+
+}  // namespace
+
 std::vector<std::int64_t> tune_class(std::span<const Parameter> parameters, std::span<const Argument> arguments) {
   std::vector<std::int64_t> numbers;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const Parameter& parameter = parameters[i];
     if (parameter.access == Access::scalar) {
       if (info(parameter.type).kind == ElementKind::integer)
-        numbers.push_back(tune_class_of(encode(parameter.type, arguments[i].scalar)));
+        numbers.push_back(scalar_class(encode(parameter.type, arguments[i].scalar)));
       continue;
     }
     const TensorClass tensor = classify(parameter, arguments[i]);
@@ -93,11 +104,12 @@ std::string shapes_text(std::span<const Parameter> parameters, std::span<const A
 }
 
 /// The first configuration in lexicographic order has the graph by which the kernel is known: whatever the default is.
-std::string key_of(const TuneRequest& request, const Executable& known_by, bool equal_bits) {
+std::string key_of(const TuneRequest& request, const Executable& known_by, bool equal_bits, double tolerance = 0) {
   const std::vector<Parameter>& parameters = known_by.traced().parameters;
-  const std::string text = fmt::format("tune 1\n{}\n{}\n{}\n{}\n{}", request.kernel, to_string(known_by.traced()),
-                                       fmt::join(tune_class(parameters, request.arguments), " "), equal_bits,
-                                       tune_circumstances(tune_machine(request.device)));
+  const std::string text =
+      fmt::format("tune 1\n{}\n{}\n{}\n{} {}\n{}", request.kernel, to_string(known_by.traced()),
+                  fmt::join(tune_class(parameters, request.arguments), " "), equal_bits, tolerance,
+                  tune_circumstances(tune_machine(request.device), request.device.info().arch.has_value()));
   return hex(sha256(text));
 }
 
@@ -108,7 +120,7 @@ std::shared_ptr<const Executable> identity(const TuneRequest& request) {
   std::exception_ptr first;
   for (const std::size_t i : order) try {
       return request.make(i);
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       if (!first) first = std::current_exception();
     }
   std::rethrow_exception(first);
@@ -144,7 +156,8 @@ class Tuning {
  private:
   milliseconds left() const {
     constexpr double share = 0.92;  // the rest ends the worker, and what it is doing
-    return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(begin_ + share * how_.budget - Clock::now()));
+    return std::max(milliseconds(0),
+                    std::chrono::duration_cast<milliseconds>(begin_ + share * how_.budget - Clock::now()));
   }
   bool is_open(std::size_t i) const { return trials_[i].outcome == Outcome::measured; }
   void close(std::size_t i, Outcome outcome, std::string why) {
@@ -162,16 +175,17 @@ class Tuning {
         graphs_[i] = archive(executable->traced());
         if (parameters_.empty()) parameters_ = executable->traced().parameters;
         trials_[i].outcome = Outcome::measured, trials_[i].why.clear();
-      } catch (const Error& error) {
+      } catch (const std::exception& error) {
         close(i, Outcome::refused, error.what());
       }
     if (graphs_.empty()) none_runs();
   }
 
   [[noreturn]] void none_runs() const {
-    const auto first = std::ranges::find_if(trials_, [](const TuneTrial& t) { return t.outcome != Outcome::skipped; });
+    const auto tried = std::ranges::find_if(trials_, [](const TuneTrial& t) { return t.outcome != Outcome::skipped; });
+    const TuneTrial& first = tried == trials_.end() ? trials_.front() : *tried;
     throw Error(fmt::format("tune: no configuration of kernel '{}' runs on {}: ({}) {}: {}", request_.kernel,
-                            request_.device.name(), fmt::join(first->config, ","), name(first->outcome), first->why));
+                            request_.device.name(), fmt::join(first.config, ","), name(first.outcome), first.why));
   }
 
   /// Starts a worker for the candidates that are still open.
@@ -189,15 +203,14 @@ class Tuning {
     for (const auto& [i, graph] : graphs_)
       if (is_open(i)) job_.graphs.push_back(graph), order_.push_back(i);
     worker_.emplace(job_, request_.device);
-    while (const auto answer = next(milliseconds(60'000))) {
+    while (const auto answer = next(milliseconds(60'000)))
       if (answer->word == "open") return;
-      if (answer->word == "stuck") throw Error(fmt::format("the tuning worker cannot work: {}", answer->why));
-    }
     throw Error(fmt::format("the tuning worker {}", worker_->end()));
   }
 
   std::optional<TuneWorker::Answer> next(milliseconds patience) {
     auto answer = worker_->answer(patience);
+    if (answer && answer->word == "stuck") throw Error(fmt::format("the tuning worker cannot work: {}", answer->why));
     if (answer && answer->word == "compiled") is_compiled_.insert(order_.at(answer->candidate));
     if (answer && answer->word == "refused") close(order_.at(answer->candidate), Outcome::refused, answer->why);
     return answer;
@@ -238,46 +251,61 @@ class Tuning {
   }
 
   /// Sends a command for a candidate and waits for its answer. None: it is out, and the worker has been started again
-  /// if that was necessary.
+  /// if that was necessary. The worker prepares memory, runs the candidate, and compares; only running it has a limit.
   template <class Send>
-  std::optional<TuneWorker::Answer> ask(std::size_t i, milliseconds patience, Send send) {
+  std::optional<TuneWorker::Answer> ask(std::size_t i, milliseconds limit, Send send) {
+    constexpr milliseconds of_the_worker = std::chrono::minutes(10);
     const auto place = static_cast<std::size_t>(std::ranges::find(order_, i) - order_.begin());
     send(place);
-    auto deadline = Clock::now() + patience;
+    auto deadline = Clock::now() + of_the_worker;
     for (;;) {
       const auto answer = next(std::chrono::ceil<milliseconds>(std::max(deadline - Clock::now(), Clock::duration(0))));
-      if (answer && (answer->candidate != place || answer->word == "compiled" || answer->word == "refused")) continue;
-      if (answer && answer->word == "ran") {  // its results are compared now, on the host
-        trials_[i].milliseconds = answer->number;
-        deadline = Clock::now() + std::chrono::minutes(10);
-        continue;
+      if (!answer) {
+        if (worker_->has_ended())
+          close(i, Outcome::failed, fmt::format("the worker {}", worker_->end()));
+        else
+          close(i, Outcome::hung,
+                fmt::format("it ran for more than {:.1f} s", static_cast<double>(limit.count()) / 1e3));
+        break;
       }
-      if (answer && (answer->word == "checked" || answer->word == "timed")) return answer;
-      if (answer && answer->word == "wrong") return close(i, Outcome::wrong, answer->why), std::nullopt;
-      if (answer)
+      if (answer->candidate != place || answer->word == "compiled" || answer->word == "refused") continue;
+      if (answer->word == "running") {
+        deadline = Clock::now() + limit;
+      } else if (answer->word == "ran") {
+        if (samples_[i].empty()) trials_[i].milliseconds = answer->number;
+        deadline = Clock::now() + of_the_worker;
+      } else if (answer->word == "wrong") {
+        close(i, Outcome::wrong, answer->why);
+        return std::nullopt;
+      } else if (answer->word == "failed") {
         close(i, Outcome::failed, answer->why);
-      else if (worker_->has_ended())
-        close(i, Outcome::failed, fmt::format("the worker {}", worker_->end()));
-      else
-        close(i, Outcome::hung,
-              fmt::format("it ran for more than {:.1f} s", static_cast<double>(patience.count()) / 1e3));
-      restart();
-      return std::nullopt;
+        break;
+      } else {
+        return answer;
+      }
     }
+    restart();
+    return std::nullopt;
   }
 
-  void restart() {
+  /// Goes on with another worker. If that fails, what has been measured counts, and nothing more is.
+  void restart() try {
     worker_.reset();
     if (std::ranges::none_of(order_, [&](std::size_t i) { return is_open(i); })) none_runs();
     start();
-    const auto end = Clock::now() + std::chrono::seconds(30);  // they are in the cache, if there is one
-    while (pending() > 0 && Clock::now() < end && next(std::chrono::ceil<milliseconds>(end - Clock::now()))) {}
-    for (const std::size_t i : order_)
-      if (is_open(i) && !is_compiled_.contains(i)) close(i, Outcome::skipped, "it was not compiled again in time");
-    // The new worker compares results with those of one that was right before.
+    // They are in the cache, if there is one. The new worker compares results with those of one that was right before.
     const auto known = std::ranges::find_if(order_, [&](std::size_t i) { return is_open(i) && is_right_.contains(i); });
-    is_reference_known_ = known != order_.end();
+    const auto end = Clock::now() + std::max(left(), milliseconds(1000));
+    const auto is_ready = [&] { return known != order_.end() ? is_compiled_.contains(*known) : pending() == 0; };
+    while (!is_ready() && Clock::now() < end && next(std::chrono::ceil<milliseconds>(end - Clock::now()))) {}
+    is_reference_known_ = known != order_.end() && is_compiled_.contains(*known);
     if (is_reference_known_) ask(*known, patience(), [&](std::size_t at) { worker_->check(at); });
+    is_over_ = !is_right_.empty() && !is_reference_known_;
+    const auto until = Clock::now() + std::max(left() / 2, milliseconds(500));
+    while (pending() > 0 && Clock::now() < until && next(std::chrono::ceil<milliseconds>(until - Clock::now()))) {}
+  } catch (const Error&) {
+    if (is_right_.empty()) throw;
+    is_over_ = true;
   }
 
   /// A candidate that takes this long will not win.
@@ -290,7 +318,7 @@ class Tuning {
   void check_results() {
     for (const auto& [i, graph] : graphs_) {
       if (!is_open(i)) continue;
-      if (is_reference_known_ && left().count() == 0) {
+      if (is_over_ || (is_reference_known_ && left().count() == 0) || !is_compiled_.contains(i)) {
         close(i, Outcome::skipped, "the budget was spent");
         continue;
       }
@@ -305,16 +333,20 @@ class Tuning {
 
   void sample(std::size_t i) {
     constexpr double of_sample = 1.0;  // milliseconds
+    constexpr int most_calls = 500;
+    if (is_over_ || !is_compiled_.contains(i)) return;
     TuneTrial& trial = trials_[i];
+    const int wanted =
+        static_cast<int>(std::clamp(of_sample / std::max(trial.milliseconds, 1e-4), 1.0, 1.0 * most_calls));
     int& calls = calls_[i];
-    if (calls == 0) calls = static_cast<int>(std::clamp(of_sample / std::max(trial.milliseconds, 1e-3), 1.0, 100.0));
-    const auto expected = static_cast<std::int64_t>(4 * calls * trial.milliseconds);
+    if (calls == 0 || wanted >= 2 * calls) calls = wanted;  // the first estimate is that of a cold launch
+    const auto expected = static_cast<std::int64_t>(40 * calls * trial.milliseconds);
     const auto answer = ask(i, patience() + milliseconds(expected), [&](std::size_t at) { worker_->time(at, calls); });
     if (!answer) return;
     std::vector<double>& all = samples_[i];
     all.insert(std::ranges::upper_bound(all, answer->number), answer->number);
     trial.milliseconds = all[all.size() / 2];
-    trial.spread = (all.back() - all.front()) / trial.milliseconds;
+    trial.spread = trial.milliseconds > 0 ? (all.back() - all.front()) / trial.milliseconds : 0;
   }
 
   /// Successive halving: each round samples the half that is fastest so far, in turns, and more often than the last
@@ -328,6 +360,7 @@ class Tuning {
     std::vector<std::size_t> order;
     for (const auto& [i, graph] : graphs_)
       if (is_open(i)) order.push_back(i);
+    if (order.empty()) none_runs();
     warm_up(order[0]);
     std::size_t count = order.size();
     for (const Round& round : rounds) {
@@ -351,7 +384,7 @@ class Tuning {
   /// An idle GPU has a low clock.
   void warm_up(std::size_t i) {
     const auto end = Clock::now() + milliseconds(request_.device.shares_host_memory() ? 0 : 40);
-    while (is_open(i) && Clock::now() < end) sample(i);
+    while (is_open(i) && !is_over_ && Clock::now() < end) sample(i);
     samples_[i].clear();
   }
 
@@ -368,6 +401,7 @@ class Tuning {
   std::set<std::size_t> is_compiled_;
   std::optional<TuneWorker> worker_;
   bool compiles_one_by_one_ = false;
+  bool is_over_ = false;             // there is no worker any more
   bool is_reference_known_ = false;  // does the worker have results to compare with?
   std::set<std::size_t> is_right_;   // the trials whose results were right
   std::size_t winner_ = 0;
@@ -376,24 +410,26 @@ class Tuning {
 
 }  // namespace
 
-std::optional<std::size_t> best_config(const TuneRequest& request) {
-  if (tune_mode() == TuneMode::off) return std::nullopt;
+BestConfig best_config(const TuneRequest& request) {
   check(request);
   const auto place_of = [&](const Config& config) -> std::optional<std::size_t> {
     const auto found = std::ranges::find(request.configs, config);
     if (found == request.configs.end()) return std::nullopt;  // of an earlier list
     return static_cast<std::size_t>(found - request.configs.begin());
   };
-  if (tune_mode() == TuneMode::search) {
-    try {
-      return place_of(tune(request).best);
-    } catch (const Error& error) {
-      log_warn(fmt::format("kernel '{}' is not tuned: {}", request.kernel, error.what()));
-      return std::nullopt;
-    }
+  if (tune_mode() == TuneMode::off) return {};
+  const std::shared_ptr<const Executable> known_by = identity(request);
+  for (const bool equal_bits : {true, false})  // who asked for equal bits gets them
+    if (const auto record = TuneRecords::instance().find(key_of(request, *known_by, equal_bits)))
+      if (const auto place = place_of(record->config)) return {.place = place};
+  if (tune_mode() == TuneMode::use) return {};
+  if (is_recording()) return {.is_final = false};  // nothing can be measured now
+  try {
+    return {.place = place_of(tune(request).best)};
+  } catch (const std::exception& error) {
+    log_warn(fmt::format("kernel '{}' is not tuned: {}", request.kernel, error.what()));
+    return {};
   }
-  const auto record = TuneRecords::instance().find(key_of(request, *identity(request), false));
-  return record ? place_of(record->config) : std::nullopt;
 }
 
 TuneReport tune(const TuneRequest& request, const TuneOptions& how) {
@@ -405,7 +441,7 @@ TuneReport tune(const TuneRequest& request, const TuneOptions& how, TuneRecords&
   check(request);
   const auto begin = Clock::now();
   const std::shared_ptr<const Executable> known_by = identity(request);
-  const std::string key = key_of(request, *known_by, how.equal_bits);
+  const std::string key = key_of(request, *known_by, how.equal_bits, how.tolerance);
   TuneReport report{.kernel = request.kernel,
                     .device = tune_machine(request.device),
                     .shapes = shapes_text(known_by->traced().parameters, request.arguments),

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -30,10 +31,10 @@
 namespace tessera::internal {
 namespace {
 
-/// Lines to the process that tunes. What kernels print goes nowhere.
+/// Lines to the process that tunes, by the socket that is stdin. Nothing that kernels print may come between them.
 class Answers {
  public:
-  Answers() : to_(::dup(STDOUT_FILENO)) {
+  Answers() {
     const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
     if (nowhere >= 0) ::dup2(nowhere, STDOUT_FILENO);
   }
@@ -41,10 +42,10 @@ class Answers {
   void say(fmt::format_string<A...> text, A&&... values) {
     std::string line = fmt::format(text, std::forward<A>(values)...);
     std::ranges::replace(line, '\n', ' ');
-    line = fmt::format("{}{}\n", tune_mark, line);
+    line += '\n';
     const std::lock_guard lock(mutex_);
     for (std::string_view rest = line; !rest.empty();) {
-      const ssize_t sent = ::write(to_, rest.data(), rest.size());
+      const ssize_t sent = ::send(STDIN_FILENO, rest.data(), rest.size(), MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
       if (sent <= 0) std::_Exit(1);  // nobody listens any more
       rest.remove_prefix(static_cast<std::size_t>(sent));
@@ -52,7 +53,6 @@ class Answers {
   }
 
  private:
-  int to_;
   std::mutex mutex_;
 };
 
@@ -88,20 +88,24 @@ std::string reason(const std::exception_ptr& failure) {
   }
 }
 
-/// A set of buffers: one for each block.
+/// A set of buffers: one for each block that `needs` says.
 struct Buffers {
   std::vector<std::shared_ptr<void>> owners;
   std::vector<std::byte*> blocks;
 
-  Buffers(const Device& device, const std::vector<TuneBlock>& of) {
+  template <class Needs>
+  Buffers(const Device& device, const std::vector<TuneBlock>& of, Needs needs) {
     for (const TuneBlock& block : of) {
-      owners.push_back(device.allocate(block.bytes + 2 * block_alignment));
+      owners.push_back(needs(block) ? device.allocate(block.bytes + 2 * block_alignment) : nullptr);
       const auto address = reinterpret_cast<std::uintptr_t>(owners.back().get());
       const std::uintptr_t aligned = (address + block_alignment - 1) / block_alignment * block_alignment;
       blocks.push_back(static_cast<std::byte*>(owners.back().get()) + (aligned - address) + block.misalignment);
     }
   }
 };
+bool always(const TuneBlock&) { return true; }
+/// Has its contents to be restored before each candidate?
+bool is_updated(const TuneBlock& block) { return block.is_read && block.is_written; }
 
 /// The rows of a tensor: its elements along the last axis.
 class Rows {
@@ -160,6 +164,7 @@ class Comparison {
 
   /// The worst element; none if all are right.
   std::optional<Difference> run() {
+    if (tolerance_ > 0) limit_ = find_limit();
     if (tolerance_ > 0) for_each([](Comparison& self, std::int64_t begin, std::int64_t end) { self.add(begin, end); });
     size_ = count_ > 0 ? std::sqrt(squares_ / count_) : 0;
     for_each([](Comparison& self, std::int64_t begin, std::int64_t end) { self.compare(begin, end); });
@@ -180,12 +185,31 @@ class Comparison {
     cpu::from_memory(type_, values.data(), from + rows_.offset(row) * info(type_).bytes, rows_.stride(), rows_.width());
   }
 
-  /// Sum of the squares of the finite values, and their number.
-  static std::pair<double, double> squares(const std::vector<Held>& values) {
+  /// Sum of the squares of the values up to `limit_`, and their number.
+  std::pair<double, double> squares(const std::vector<Held>& values) const {
     double sum = 0, count = 0;
     for (const Held value : values)
-      if (const auto number = static_cast<double>(value); std::isfinite(number)) sum += number * number, ++count;
+      if (const double size = std::fabs(static_cast<double>(value)); size <= limit_) sum += size * size, ++count;
     return {sum, count};
+  }
+
+  /// A hundred times the median of some values that are not 0: a few large ones, such as the -1e30 of a mask, do not
+  /// count.
+  double find_limit() const {
+    constexpr std::int64_t most = 1024;
+    std::vector<Held> row;
+    std::vector<double> sizes;
+    const std::int64_t rows = std::max<std::int64_t>(rows_.count() / most, 1), step = rows_.width() / most + 1;
+    for (std::int64_t r = 0; r < rows_.count(); r += rows) {
+      read(row, expected_, r);
+      for (std::size_t i = static_cast<std::size_t>(r % step); i < row.size(); i += static_cast<std::size_t>(step))
+        if (const double size = std::fabs(static_cast<double>(row[i])); size > 0 && std::isfinite(size))
+          sizes.push_back(size);
+    }
+    if (sizes.empty()) return 0;
+    const auto middle = sizes.begin() + static_cast<std::ptrdiff_t>(sizes.size() / 2);
+    std::nth_element(sizes.begin(), middle, sizes.end());
+    return std::min(100 * *middle, 1e150);
   }
 
   void add(std::int64_t begin, std::int64_t end) {
@@ -222,7 +246,7 @@ class Comparison {
   ElementType type_;
   Rows rows_;
   const std::byte *got_, *expected_;
-  double tolerance_;
+  double tolerance_, limit_ = 0;
   std::mutex mutex_;  // guards the rest
   double squares_ = 0, count_ = 0, size_ = 0;
   std::optional<Difference> worst_;
@@ -238,6 +262,8 @@ std::string difference(const Parameter& parameter, const Argument& tensor, const
   });
 }
 
+constexpr std::size_t most_sets = 8;
+
 class Worker {
  public:
   Worker(Answers& answers, TuneJob job)
@@ -247,16 +273,16 @@ class Worker {
         stream_(device_.stream()),
         executables_(job_.graphs.size()),
         is_compiled_(job_.graphs.size()) {
-    answers_.say("open");
     for (const std::string& graph : job_.graphs) graphs_.push_back(unarchive(graph));
-    sets_.emplace_back(device_, job_.blocks);
+    sets_.reserve(most_sets);  // threads that compile read the first
+    sets_.emplace_back(device_, job_.blocks, always);
   }
 
   void compile_all() {
     const std::size_t cores = job_.compiles_one_by_one ? 1 : std::max(1u, std::thread::hardware_concurrency());
     for (std::size_t i = 0; i < std::min(cores, graphs_.size()); ++i)
       std::thread([this] {
-        for (std::size_t c; (c = next_++) < graphs_.size();) compile(c);
+        for (std::size_t c; !measures_ && (c = next_++) < graphs_.size();) compile(c);
       }).detach();  // one that compiles for minutes is not waited for
   }
 
@@ -270,17 +296,14 @@ class Worker {
         if (!read_exactly(buffer.data(), bytes)) return false;
         device_.copy_in(sets_[0].blocks[b] + at, buffer.data(), bytes);
       }
-      // What is only written begins with NaN, so that a result that is not written is seen.
+      // Contents of results begin as NaN, so that one that is not written is seen.
       if (!block.is_read) poison_.resize(std::max<std::size_t>(poison_.size(), block.bytes), std::byte{0xff});
     }
-    for (std::size_t b = 0; b < job_.blocks.size(); ++b) {
-      if (!job_.blocks[b].is_read) device_.copy_in(sets_[0].blocks[b], poison_.data(), job_.blocks[b].bytes);
-      if (job_.blocks[b].is_written && job_.blocks[b].is_read) keeps_initial_ = true;
+    if (std::ranges::any_of(job_.blocks, is_updated)) {
+      initial_.emplace(device_, job_.blocks, is_updated);
+      copy_updated(*initial_, sets_[0]);
     }
-    if (keeps_initial_) {
-      initial_.emplace(device_, job_.blocks);
-      copy_written(*initial_, sets_[0]);
-    }
+    answers_.say("open");
     return true;
   }
 
@@ -289,6 +312,7 @@ class Worker {
     if (!is_compiled_[c]) return answers_.say("wrong {} it is not compiled", c), true;
     try {
       restore(sets_[0]);
+      answers_.say("running {}", c);
       const Event start = stream_.record();
       launch(c, sets_[0]);
       const double ms = stream_.record().milliseconds_since(start);
@@ -307,9 +331,13 @@ class Worker {
 
   bool time(std::size_t c, int calls) {
     try {
+      measures_ = true;
       add_sets();
+      answers_.say("running {}", c);
+      const int sets = static_cast<int>(sets_.size());
+      calls = (calls + sets - 1) / sets * sets;
       const auto all = [&] {
-        for (int i = 0; i < calls; ++i) launch(c, sets_[static_cast<std::size_t>(i) % sets_.size()]);
+        for (int i = 0; i < calls; ++i) launch(c, sets_[static_cast<std::size_t>(i % sets)]);
       };
       double ms = 0;
       if (device_.shares_host_memory()) {
@@ -360,16 +388,15 @@ class Worker {
 
   void launch(std::size_t c, const Buffers& buffers) { executables_[c]->launch(stream_, arguments(buffers)); }
 
-  void copy_written(const Buffers& to, const Buffers& from) {
+  void copy_updated(const Buffers& to, const Buffers& from) {
     for (std::size_t b = 0; b < job_.blocks.size(); ++b)
-      if (job_.blocks[b].is_written && job_.blocks[b].is_read)
-        stream_.copy(to.blocks[b], from.blocks[b], job_.blocks[b].bytes);
+      if (is_updated(job_.blocks[b])) stream_.copy(to.blocks[b], from.blocks[b], job_.blocks[b].bytes);
     stream_.synchronize();
   }
 
   /// The memory as before the first launch.
   void restore(const Buffers& buffers) {
-    if (initial_) copy_written(buffers, *initial_);
+    if (initial_) copy_updated(buffers, *initial_);
     for (std::size_t b = 0; b < job_.blocks.size(); ++b)
       if (!job_.blocks[b].is_read) device_.copy_in(buffers.blocks[b], poison_.data(), job_.blocks[b].bytes);
   }
@@ -378,14 +405,14 @@ class Worker {
   void add_sets() {
     std::uint64_t bytes = 0;
     for (const TuneBlock& block : job_.blocks) bytes += block.bytes;
-    if (sets_.size() > 1 || bytes == 0) return;
-    constexpr std::uint64_t most_sets = 8;
-    const std::uint64_t wanted = std::clamp<std::uint64_t>(2 * device_.info().l2_bytes / bytes + 1, 2, most_sets);
+    if (has_all_sets_ || bytes == 0) return;
+    has_all_sets_ = true;
+    const std::uint64_t wanted = std::min<std::uint64_t>(2 * device_.info().l2_bytes / bytes + 1, most_sets);
     try {
       while (sets_.size() < wanted) {
-        Buffers set(device_, job_.blocks);
+        Buffers set(device_, job_.blocks, always);
         for (std::size_t b = 0; b < job_.blocks.size(); ++b)
-          stream_.copy(set.blocks[b], (initial_ && job_.blocks[b].is_written ? *initial_ : sets_[0]).blocks[b],
+          stream_.copy(set.blocks[b], (is_updated(job_.blocks[b]) ? *initial_ : sets_[0]).blocks[b],
                        job_.blocks[b].bytes);
         sets_.push_back(std::move(set));
       }
@@ -426,12 +453,13 @@ class Worker {
   Stream stream_;
   std::vector<Graph> graphs_;
   std::vector<Buffers> sets_;
-  std::optional<Buffers> initial_;  // contents of the blocks that are read and written
-  bool keeps_initial_ = false;
+  std::optional<Buffers> initial_;  // contents of the blocks that are updated
+  bool has_all_sets_ = false;
   std::vector<std::byte> poison_;
   std::vector<std::shared_ptr<const Executable>> executables_;
   std::vector<std::atomic<bool>> is_compiled_;
   std::atomic<std::size_t> next_ = 0;
+  std::atomic<bool> measures_ = false;  // nothing is compiled then
   std::vector<std::vector<std::byte>> expected_;
   std::map<std::size_t, std::pair<int, std::optional<CapturedGraph>>> graphs_of_calls_;
 };
@@ -447,7 +475,7 @@ int work(Answers& answers) {
         fmt::format("the tuning worker is of Tessera {}, and the program is linked with Tessera {}; set "
                     "TESSERA_TUNE_WORKER to that version's worker",
                     version(), job.version));
-  Worker worker(answers, std::move(job));
+  Worker& worker = *new Worker(answers, std::move(job));  // never destroyed: threads may still compile
   worker.compile_all();
   if (!worker.receive()) return 1;
   while (const std::optional<std::string> line = read_command()) {
@@ -466,6 +494,7 @@ int work(Answers& answers) {
 
 int run_tune_worker() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a kernel may hang when the process that tunes is killed
+  ::unsetenv("TESSERA_DUMP");          // of all candidates
   Answers answers;
   int status = 1;
   try {
@@ -473,7 +502,7 @@ int run_tune_worker() {
   } catch (...) {
     answers.say("stuck {}", reason(std::current_exception()));
   }
-  std::_Exit(status);  // threads may still compile, and the device may not work any more
+  std::_Exit(status);  // the device may not work any more
 }
 
 }  // namespace tessera::internal

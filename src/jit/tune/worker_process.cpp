@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <sstream>
 #include <system_error>
 #include <vector>
@@ -23,7 +22,9 @@ fs::path tune_worker_path() {
   if (!options().tune_worker.empty())
     places.push_back(options().tune_worker);
   else
-    for (const fs::path& folder : own_folders()) places.push_back(folder / "tessera" / "tune-worker");
+    for (const fs::path& folder : own_folders())
+      for (const fs::path& place : {folder / "tune-worker", folder / "tessera" / "tune-worker"})
+        places.push_back(place);
   for (const std::string& place : places)
     if (std::error_code error; fs::is_regular_file(place, error) && ::access(place.c_str(), X_OK) == 0) return place;
   const fs::path build = build_folder();
@@ -35,7 +36,7 @@ fs::path tune_worker_path() {
 }
 
 TuneWorker::TuneWorker(const TuneJob& job, const Device& device) try
-    : process_({tune_worker_path().native()}, {.talks = true}) {
+    : process_({tune_worker_path().native()}, {.talks = true, .reports_errors = true}) {
   const std::string bytes = job.bytes();
   const std::uint64_t size = bytes.size();
   bool takes = process_.write(std::as_bytes(std::span(&size, 1))) && process_.write(bytes);
@@ -52,20 +53,15 @@ TuneWorker::TuneWorker(const TuneJob& job, const Device& device) try
 }
 
 std::optional<TuneWorker::Answer> TuneWorker::answer(std::chrono::milliseconds patience) {
-  while (std::optional<std::string> line = process_.read_line(patience)) {
-    if (!line->starts_with(tune_mark)) {
-      last_line_ = *std::move(line);
-      continue;
-    }
-    std::istringstream words(line->substr(tune_mark.size()));
-    Answer answer;
-    words >> answer.word;
-    if (answer.word != "stuck") words >> answer.candidate;
-    if (answer.word == "ran" || answer.word == "timed") words >> answer.number;
-    std::getline(words >> std::ws, answer.why);
-    return answer;
-  }
-  return std::nullopt;
+  const std::optional<std::string> line = process_.read_answer(patience);
+  if (!line) return std::nullopt;
+  std::istringstream words(*line);
+  Answer answer;
+  words >> answer.word;
+  if (answer.word != "stuck") words >> answer.candidate;
+  if (answer.word == "ran" || answer.word == "timed") words >> answer.number;
+  std::getline(words >> std::ws, answer.why);
+  return answer;
 }
 
 void TuneWorker::check(std::size_t candidate) { process_.write(fmt::format("check {}\n", candidate)); }
@@ -73,9 +69,6 @@ void TuneWorker::time(std::size_t candidate, int calls) {
   process_.write(fmt::format("time {} {}\n", candidate, calls));
 }
 
-std::string TuneWorker::end() {
-  const std::string how = process_.how_it_ended(!has_ended());
-  return last_line_.empty() ? how : fmt::format("{}: {:.200}", how, last_line_);
-}
+std::string TuneWorker::end() { return process_.how_it_ended(!has_ended()); }
 
 }  // namespace tessera::internal

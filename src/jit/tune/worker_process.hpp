@@ -12,8 +12,8 @@
 
 namespace tessera::internal {
 
-/// The worker program: TESSERA_TUNE_WORKER, or tessera/tune-worker in one of own_folders(). Throws Error that lists
-/// the places.
+/// The worker program: TESSERA_TUNE_WORKER, or tune-worker in one of own_folders(), or in its tessera. Throws Error
+/// that lists the places.
 std::filesystem::path tune_worker_path();
 
 class TuneWorker {
@@ -34,13 +34,12 @@ class TuneWorker {
   void check(std::size_t candidate);
   void time(std::size_t candidate, int calls);
   /// Has it ended, so that it will answer no more?
-  bool has_ended() const { return process_.output_ended(); }
-  /// Ends it, if it has not: how it ended, and the last that it printed.
+  bool has_ended() const { return process_.answers_ended(); }
+  /// Ends it, if it has not, and says how it ended.
   std::string end();
 
  private:
   Process process_;
-  std::string last_line_;  // of other output: messages of the loader, for example
 };
 
 }  // namespace tessera::internal
