@@ -22,7 +22,7 @@ Graph every_part() {
     require(x.extent(1) == 32, "32 columns");
     Index m = blocks(cdiv(x.extent(0), 8));
     Var sum = zeros<f32>({8, 32});
-    for (Index i : range(n)) sum = sum + square(load(x, {m, 0}, {8, 32})) * cast<f32>(i);
+    for (Index i : range(n).unroll(2)) sum = sum + square(load(x, {m, 0}, {8, 32})) * cast<f32>(i);
     Tile first = cast<f32>(load(more[0], {m, 0}, {8, 32}));
     Tile total = cumsum(Tile(sum + first + load(bias, {0}, {32})), 1);
     atomic_add(count, {0}, full<i32>({1}, 1));
@@ -41,6 +41,7 @@ TEST_CASE("A graph is read back as it was written", "[graph]") {
   CHECK(again.parameters == graph.parameters);
   CHECK(again.hints == graph.hints);
   CHECK(has_host_functions(again));
+  CHECK(std::ranges::any_of(again.regions, [](const Region& region) { return region.unroll == 2; }));
   CHECK(archive(again) == archive(graph));
   REQUIRE(again.nodes.size() == graph.nodes.size());
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
