@@ -132,10 +132,14 @@ void attention(Regret& regret, std::uint32_t count, std::uint32_t seed) {
     const std::int64_t positions = log_uniform(generator, 128, 8192) / 8 * 8, heads = log_uniform(generator, 4, 32);
     const std::int64_t batch =
         std::max<std::int64_t>(1, std::min<std::int64_t>(log_uniform(generator, 1, 16), 65536 / positions));
+    const MatmulTarget target = matmul_target(device);
     const AttentionTiles chosen = attention_tiles({.operands = ElementType::bf16,
                                                    .head_width = width,
-                                                   .seen = seen == bench::Seen::causal ? positions / 2 : positions},
-                                                  gpu, matmul_target(device).has_wgmma());
+                                                   .seen = seen == bench::Seen::causal ? positions / 2 : positions,
+                                                   .queries = positions,
+                                                   .heads = batch * heads,
+                                                   .multiprocessors = target.multiprocessors},
+                                                  gpu, target.has_wgmma());
     std::vector<Config> configs{{chosen.queries, chosen.keys, chosen.blocks}};
     const auto add = [&](const Config& config) {
       if (std::ranges::find(configs, config) == configs.end()) configs.push_back(config);

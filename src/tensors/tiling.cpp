@@ -151,7 +151,10 @@ Tiling choose_tiling(const TensorProgram& program, const Fusion& fusion, const F
           attention_tiles({.operands = value(x.in[0]).type,
                            .head_width = static_cast<int>(std::max(q[q.rank() - 1], x.extents[x.extents.rank() - 1])),
                            .seen = x.attr[0] != 0 ? (keys + 1) / 2 : keys,
-                           .computes = x.in.size() > 3},
+                           .computes = x.in.size() > 3,
+                           .queries = q[q.rank() - 2],
+                           .heads = q.size() / std::max<std::int64_t>(q[q.rank() - 2] * q[q.rank() - 1], 1),
+                           .multiprocessors = target.multiprocessors},
                           is_gpu, target.has_wgmma());
     tile(kernel.anchor_use[kernel.anchor_use.size() - 2].axis) = tiles.queries;
     tiling.inner = keys == 1 ? 1 : tiles.keys, tiling.occupancy = tiles.blocks;

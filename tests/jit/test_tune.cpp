@@ -247,6 +247,84 @@ TEST_CASE("Launches take what was tuned, with equal bits or without", "[jit][tun
   }
 }
 
+TEST_CASE("A launch that the recorded configuration refuses takes another one", "[jit][tune]") {
+  const Device device = test_device();
+  const std::string name = fmt::format("strict_{}", std::random_device()());
+  const Tunable family = tunable(
+      [&](int width) {
+    return kernel(name, [=](In<f32, 1> x, Out<f32, 1> y) {
+      require(x.extent(0) % width == 0, "tiles divide the extent");
+      Index n = blocks(x.extent(0) / width);
+      store(y, {n}, load(x, {n}, {width}) + 1.0f);
+    });
+      },
+      {{8}, {1024}});
+  const auto run = [&](std::int64_t extent) {
+    const auto x = device.tensor<f32>({extent}, std::vector<f32>(static_cast<std::size_t>(extent), 2.0f));
+    const auto y = device.tensor<f32>({extent});
+    launch(device.stream(), family, x, y);
+    CHECK(y.to_vector() == std::vector<f32>(static_cast<std::size_t>(extent), 3.0f));
+    return family.best(device.stream(), x, y).shared_executable();
+  };
+  const auto x = device.tensor<f32>({1 << 20}), y = device.tensor<f32>({1 << 20});
+  REQUIRE(tune(device.stream(), family, x, y).best == Config{1024});
+  CHECK(run(1 << 20) == family.kernel({1024}).shared_executable());
+  CHECK(run((1 << 20) - 8) == family.kernel({8}).shared_executable());  // of the same class
+  CHECK(says(error_of([&] { run((1 << 20) - 4); }), {"tiles divide the extent"}));
+}
+
+TEST_CASE("Launches in place have records of their own", "[jit][tune]") {
+  const Device device = Device::cpu();
+  const auto x = device.tensor<f32>({64}), y = device.tensor<f32>({64});
+  const std::vector<Parameter> parameters{{.access = Access::in, .type = ElementType::f32, .rank = 1},
+                                          {.access = Access::out, .type = ElementType::f32, .rank = 1}};
+  const std::vector<Argument> apart{x.argument(), y.argument()}, in_place{x.argument(), x.argument()};
+  CHECK(tune_class(parameters, apart) != tune_class(parameters, in_place));
+}
+
+TEST_CASE("A first configuration that hangs leaves time for the others", "[jit][tune]") {
+  Problem problem;
+  const TuneReport report = problem.tune({{endless, 1}, {right, 100}, {right, 1}}, {.budget = 6s});
+  CHECK(trial(report, {endless, 1}).outcome == Outcome::hung);
+  CHECK(report.best == Config{right, 1});
+  CHECK(report.seconds < 8);
+}
+
+TEST_CASE("Options without a meaning are refused, and too little is not recorded", "[jit][tune]") {
+  Problem problem;
+  for (const TuneOptions& how :
+       {TuneOptions{.budget = -1ms}, TuneOptions{.most = 0}, TuneOptions{.most = -3}, TuneOptions{.tolerance = -1},
+        TuneOptions{.tolerance = NAN}, TuneOptions{.tolerance = INFINITY}})
+    CHECK(says(error_of([&] {
+                 problem.tune({{right, 1}, {right, 2}}, how);
+               }),
+               {"tune: a budget of", "none may be negative"}));
+  const TuneReport starved = problem.tune({{right, 3}, {right, 2}, {right, 4}}, {.budget = 0ms});
+  CHECK(starved.best == Config{right, 3});
+  CHECK(problem.records.all().empty());
+  CHECK(problem.tune({{right, 1}}, {.budget = std::chrono::milliseconds::max()}).best == Config{right, 1});
+  CHECK(problem.records.all().size() == 1);
+}
+
+TEST_CASE("A kernel may be made by means of another family", "[jit][tune]") {
+  const Device device = test_device();
+  const auto x = device.tensor<f32>({100}, std::vector<f32>(100, 1.0f)), y = device.tensor<f32>({100});
+  const auto copy = [&](int width) {
+    return kernel("copy", [=](In<f32, 1> from, Out<f32, 1> to) {
+      Index n = blocks(cdiv(from.extent(0), width));
+      store(to, {n}, load(from, {n}, {width}));
+    });
+  };
+  const Tunable inner = tunable(copy, {{16}, {32}});
+  const Tunable outer = tunable(
+      [&](int width) {
+    tune(device.stream(), inner, TuneOptions{.again = true}, x, y);
+    return copy(width);
+      },
+      {{16}, {64}});
+  CHECK_FALSE(tune(device.stream(), outer, TuneOptions{.again = true}, x, y).best.empty());
+}
+
 TEST_CASE("If no configuration runs, the error names the first and its reason", "[jit][tune]") {
   Problem problem;
   CHECK(says(error_of([&] {

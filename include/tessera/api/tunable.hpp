@@ -36,23 +36,29 @@ class Tunable {
   const std::vector<Config>& configs() const { return state_->configs; }
   /// The kernel of a configuration: traced once. Throws Error as tracing does.
   Kernel<P...> kernel(const Config& config) const {
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (const auto made = state_->made.find(config); made != state_->made.end()) return made->second;
+    }
+    Kernel<P...> made = state_->make(config);  // which may use this family
     const std::lock_guard lock(state_->mutex);
-    Kernel<P...>& made = state_->made[config];
-    if (!made) made = state_->make(config);
-    return made;
+    return state_->made.try_emplace(config, std::move(made)).first->second;
   }
 
   /// The kernel that launch() takes for these arguments: of the configuration that a record names, else the first. If
   /// TESSERA_TUNE=search and there is no record, it is tuned now.
   template <class... A>
   Kernel<P...> best(const Stream& stream, const A&... values) const {
-    return best_for(device_of(values...), detail::arguments_for(stream, first(), values...));
+    const auto arguments = detail::arguments_for(stream, first(), values...);
+    Grid grid;
+    return accepting(device_of(values...), arguments, grid);
   }
 
   template <class... A>
   void launch(const Stream& stream, const A&... values) const {
     const auto arguments = detail::arguments_for(stream, first(), values...);
-    best_for(device_of(values...), arguments).executable().launch(stream, arguments);
+    Grid grid;
+    accepting(device_of(values...), arguments, grid).executable().launch(stream, arguments, grid);
   }
 
   template <class... A>
@@ -65,6 +71,7 @@ class Tunable {
   struct Best {
     Kernel<P...> kernel;
     std::uint64_t generation;  ///< of the records when it was looked up
+    bool has_failed;           ///< its tuning has
   };
   struct State {
     State(Make m, std::vector<Config> c) : make(std::move(m)), configs(std::move(c)) {}
@@ -99,20 +106,37 @@ class Tunable {
             .arguments = arguments};
   }
 
+  /// The best kernel, and its grid; or the first that accepts the arguments, as one of their class may not suit all.
+  Kernel<P...> accepting(const Device& device, std::span<const Argument> arguments, Grid& grid) const {
+    const Kernel<P...> best = best_for(device, arguments);
+    try {
+      grid = best.executable().prepare(arguments);
+      return best;
+    } catch (const Error&) {
+      for (const Config& config : state_->configs) try {
+          const Kernel<P...> other = kernel(config);
+          grid = other.executable().prepare(arguments);
+          return other;
+        } catch (const Error&) {  // the error of the best counts
+        }
+      throw;
+    }
+  }
+
   Kernel<P...> best_for(const Device& device, std::span<const Argument> arguments) const {
     std::vector<std::int64_t> key = tune_class(first().graph().parameters, arguments);
     key.push_back(device.info().ordinal.value_or(device == Device::cpu() ? -1 : -2));
     {
       const std::lock_guard lock(state_->mutex);
       if (const auto found = state_->best.find(key);
-          found != state_->best.end() && found->second.generation == tune_generation())
+          found != state_->best.end() && (found->second.has_failed || found->second.generation == tune_generation()))
         return found->second.kernel;
     }
     const std::uint64_t generation = tune_generation();
     const BestConfig config = best_config(request(device, arguments));
     Kernel<P...> best = config.place ? kernel(state_->configs[*config.place]) : first();
     const std::lock_guard lock(state_->mutex);
-    if (config.is_final) state_->best.insert_or_assign(std::move(key), Best{best, generation});
+    if (config.is_final) state_->best.insert_or_assign(std::move(key), Best{best, generation, config.has_failed});
     return best;
   }
 
@@ -148,11 +172,14 @@ constexpr bool takes_ints(std::index_sequence<I...>) {
 /// How many ints a function takes, up to 8.
 template <class F, std::size_t n = 1>
 constexpr std::size_t count_ints() {
-  static_assert(n <= 8, "tessera: tunable() takes a function of 1 to 8 ints that returns a kernel");
-  if constexpr (takes_ints<F>(std::make_index_sequence<n>()))
+  if constexpr (n > 8) {
+    static_assert(n <= 8, "tessera: tunable() takes a function of 1 to 8 ints that returns a kernel");
+    return 0;
+  } else if constexpr (takes_ints<F>(std::make_index_sequence<n>())) {
     return n;
-  else
+  } else {
     return count_ints<F, n + 1>();
+  }
 }
 template <class... P, class F>
 Tunable<P...> tunable_of(Kernel<P...> (*)(), F make, std::vector<Config> configs) {
@@ -170,15 +197,17 @@ Tunable<P...> tunable_of(Kernel<P...> (*)(), F make, std::vector<Config> configs
 template <class F>
 auto tunable(F make, std::vector<Config> configs) {
   constexpr std::size_t count = detail::count_ints<F>();
-  for (const Config& config : configs)
-    if (config.size() != count)
-      throw Error("tunable(): the function takes " + std::to_string(count) + " ints, and a configuration has " +
-                  std::to_string(config.size()));
-  auto call = [make](const Config& config) {
-    return detail::call_with(make, config, std::make_index_sequence<count>());
-  };
-  using Made = decltype(call(Config()));
-  return detail::tunable_of(static_cast<Made (*)()>(nullptr), std::move(call), std::move(configs));
+  if constexpr (count > 0) {
+    for (const Config& config : configs)
+      if (config.size() != count)
+        throw Error("tunable(): the function takes " + std::to_string(count) + " ints, and a configuration has " +
+                    std::to_string(config.size()));
+    auto call = [make](const Config& config) {
+      return detail::call_with(make, config, std::make_index_sequence<count>());
+    };
+    using Made = decltype(call(Config()));
+    return detail::tunable_of(static_cast<Made (*)()>(nullptr), std::move(call), std::move(configs));
+  }
 }
 
 /// Measures the configurations of a family for such a launch, and records the fastest: later launches of the class take

@@ -85,6 +85,7 @@ TuneReport tune(const TuneRequest& request, const TuneOptions& options = {});
 struct BestConfig {
   std::optional<std::size_t> place = {};  ///< in the request's list; none: there is no record, so the first counts
   bool is_final = true;                   ///< false: ask again at the next launch
+  bool has_failed = false;                ///< tuning has: it is not to be tried again
 };
 /// The configuration that launches take. Without a record, and if TESSERA_TUNE=search, the kernel is tuned now; a
 /// failure of that is a warning.

@@ -7,6 +7,16 @@ bool has_fused_attention(const AttentionShape& shape) {
   return is_half && shape.head_width <= 128 && shape.head_width % 64 == 0;
 }
 
+namespace {
+
+/// Are there so few CTAs of these tiles that many multiprocessors are idle, in a first wave or in a second one?
+bool leaves_idle(const AttentionShape& shape, const AttentionTiles& tiles) {
+  const std::int64_t ctas = shape.heads * ((shape.queries + tiles.queries - 1) / tiles.queries);
+  return shape.queries > 0 && 2 * ctas < 3 * shape.multiprocessors;
+}
+
+}  // namespace
+
 AttentionTiles attention_tiles(const AttentionShape& shape, bool gpu, bool wgmma) {
   const bool is_fused = wgmma && has_fused_attention(shape);
   if (!gpu) return {32, 64};
@@ -22,8 +32,12 @@ AttentionTiles attention_tiles(const AttentionShape& shape, bool gpu, bool wgmma
   // A warp group has 64 rows. With 128 columns of the result, registers hold 160 scores for two groups; with 64
   // columns, those of three groups. On an H200, large tiles pay off if there are many iterations.
   if (is_fused && shape.computes) return shape.head_width == 64 ? AttentionTiles{192, 64} : AttentionTiles{128, 64};
-  if (is_fused)
-    return shape.head_width == 64 ? AttentionTiles{192, 128} : AttentionTiles{128, shape.seen < 2048 ? 128 : 160};
+  if (is_fused) {
+    const AttentionTiles tiles =
+        shape.head_width == 64 ? AttentionTiles{192, 128} : AttentionTiles{128, shape.seen < 2048 ? 128 : 160};
+    if (!leaves_idle(shape, tiles)) return tiles;
+    return shape.head_width == 64 ? AttentionTiles{.queries = 64, .keys = 128, .blocks = 2} : AttentionTiles{64, 64};
+  }
   // Rows of the result stay in registers together with the scores: the wider they are, the fewer scores fit.
   if (shape.head_width > 128) return {16, 16};
   const int keys = shape.operands == ElementType::bf16 ? 64 : 32;

@@ -12,6 +12,9 @@ struct AttentionShape {
   std::int64_t seen = 1024;  ///< mean number of keys that a query sees
   bool one_order = false;    ///< do tiles of all lengths add up keys in one order?
   bool computes = false;     ///< are scores changed by a mask or a bias, which take registers beside them?
+  /// Of a launch: queries, the heads of all sequences, and the GPU's multiprocessors; 0: not known, or several launches.
+  std::int64_t queries = 0, heads = 0;
+  int multiprocessors = 0;
 };
 
 /// Does attention of such heads use wgmma, on a GPU that has it?

@@ -70,10 +70,12 @@ double cycles(const MachineModel::Tile& tile, MatmulFamily family, const MatmulS
   return model.cycles(work, launch);
 }
 
-/// Without split-K, few rows have CTAs enough only if tiles are narrow, and those need a right operand along k.
+/// Narrow tiles give few rows, or few columns, more CTAs; they need a right operand along k. Where k is long, it is faster
+/// to split it.
 bool may_be_narrow(const MatmulShape& shape, ElementType operands, const MatmulTarget& target) {
+  constexpr int long_k = 1024;
   return shape.nk && !shape.computes_x && !shape.computes_w && is_half(operands) &&
-         target.split_k == SplitKPolicy::none;
+         (target.split_k == SplitKPolicy::none || shape.k <= long_k);
 }
 
 /// wgmma reads only 16-bit operands in any order: it computes the transpose of the result then, so that the right

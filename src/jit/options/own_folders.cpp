@@ -34,7 +34,8 @@ fs::path program_folder() {
 std::vector<fs::path> own_folders() {
   std::vector<fs::path> folders;
   for (const fs::path& folder : {own_folder(), program_folder(), program_folder() / TESSERA_BIN_TO_LIB,
-                                 program_folder() / "..", fs::path(TESSERA_LIBDIR)}) {
+                                 program_folder().filename() == "tessera" ? program_folder() / ".." : program_folder(),
+                                 fs::path(TESSERA_LIBDIR)}) {
     fs::path normal = (folder / "").lexically_normal().parent_path();
     if (std::ranges::find(folders, normal) == folders.end()) folders.push_back(std::move(normal));
   }

@@ -9,7 +9,7 @@ namespace tessera::internal {
 std::filesystem::path program_folder();
 
 /// In order: the folder of the library (or program) that Tessera is linked into, that of the program, the one where an
-/// installation has its libraries relative to the program, the one above the program's, which lib is for lib/tessera,
+/// installation has its libraries relative to the program, lib for a program in lib/tessera,
 /// and the library folder that Tessera was configured with. Each once.
 std::vector<std::filesystem::path> own_folders();
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,6 +44,8 @@ Process::Process(const std::vector<std::string>& command, const Options& options
     throw_errno("make a pipe to", command[0]);
   }
   answers_.file = talk[0], output_.file = ends[0];
+  const timeval patience{.tv_sec = 60, .tv_usec = 0};  // of a write
+  if (talk[0] >= 0) ::setsockopt(talk[0], SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   if (const int input = options.talks ? talk[1] : options.input; input >= 0)

@@ -29,7 +29,7 @@ class Process {
   /// Kills the process if it is still running.
   ~Process();
 
-  /// Writes to the stdin of a process that talks; false if it reads no more.
+  /// Writes to the stdin of a process that talks; false if it has read nothing for a minute, or reads no more.
   bool write(std::span<const std::byte> bytes);
   bool write(std::string_view text) { return write(std::as_bytes(std::span(text))); }
   /// The end of its stdin.

@@ -10,7 +10,7 @@ namespace tessera::internal {
 
 template <class Archive>
 void fields(Archive& archive, ArchivedAs<TuneBlock> auto& b) {
-  archive(b.bytes, b.misalignment, b.is_read, b.is_written);
+  archive(b.bytes, b.misalignment, b.is_read, b.is_written, b.poison);
 }
 template <class Archive>
 void fields(Archive& archive, ArchivedAs<TuneArgument> auto& a) {
@@ -68,6 +68,7 @@ void TuneJob::add_arguments(std::span<const Parameter> parameters, std::span<con
         blocks, [&](const TuneBlock& b) { return b.address <= range->first && range->last < b.address + b.bytes; });
     block->is_read |= parameters[i].access != Access::out;
     block->is_written |= parameters[i].access != Access::in;
+    if (info(parameters[i].type).kind != ElementKind::real) block->poison = 0xa5;
     argument.block = static_cast<int>(block - blocks.begin());
     argument.offset = reinterpret_cast<std::uintptr_t>(given[i].data) - block->address;
   }

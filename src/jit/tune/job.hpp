@@ -17,6 +17,7 @@ struct TuneBlock {
   std::uint64_t misalignment = 0;  ///< of its address, relative to `block_alignment`
   bool is_read = false;            ///< a kernel may depend on its contents, so that they are sent
   bool is_written = false;
+  std::uint8_t poison = 0xff;  ///< of contents that are not sent: NaN, or an unlikely integer
   std::uintptr_t address = 0;  ///< in the process that made the job
 };
 inline constexpr std::uint64_t block_alignment = 256;

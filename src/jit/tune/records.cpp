@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <span>
 #include <stdexcept>
+#include <thread>
 #include <tuple>
 
 #include "jit/compile/compiler.hpp"
@@ -60,6 +62,7 @@ std::string to_line(const TuneRecord& r) {
 }
 
 std::optional<TuneRecord> record_of(std::string_view line) {
+  if (line.ends_with('\r')) line.remove_suffix(1);
   const std::vector<std::string_view> fields = split(line, '\t');
   if (fields.size() != 8 || fields[0].size() != key_size ||
       fields[0].find_first_not_of("0123456789abcdef") != fields[0].npos)
@@ -73,7 +76,10 @@ std::optional<TuneRecord> record_of(std::string_view line) {
     if (!parse(value, record.config.emplace_back())) return std::nullopt;
   if (!parse(fields[5], record.milliseconds) || !parse(fields[6], record.spread) || !parse(fields[7], record.time))
     return std::nullopt;
-  return record;
+  constexpr std::int64_t last_time = std::int64_t{1} << 40;
+  const bool is_possible = record.milliseconds >= 0 && record.milliseconds < 1e12 && record.spread >= 0 &&
+                           record.time >= 0 && record.time < last_time;
+  return is_possible ? std::optional(record) : std::nullopt;
 }
 
 TuneRecords& TuneRecords::instance() {
@@ -117,7 +123,7 @@ void TuneRecords::read_new_lines() {
         take(*record);
       } else if (!warned_) {
         warned_ = true;
-        log_warn(fmt::format("{} has a line that is no tuning, and is skipped: {:.60}", file_.native(), line));
+        log_warn(fmt::format("{} has a line that is no tuning, and is skipped: {:.60}", file_.native(), field(line)));
       }
     }
   } catch (const std::exception& error) {
@@ -173,8 +179,11 @@ std::size_t TuneRecords::import(const std::vector<TuneRecord>& records) {
   try {
     const Descriptor file(file_, O_RDWR | O_APPEND | O_CREAT | O_NOCTTY | O_CLOEXEC, 0600);
     if (!file) throw_errno("write", file_);
-    while (::flock(file.get(), LOCK_EX) != 0)
-      if (errno != EINTR) throw_errno("lock", file_);
+    for (int tries = 0; ::flock(file.get(), LOCK_EX | LOCK_NB) != 0; ++tries) {
+      constexpr int most_tries = 200;
+      if ((errno != EINTR && errno != EWOULDBLOCK) || tries == most_tries) throw_errno("lock", file_);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
     struct stat status {};
     if (::fstat(file.get(), &status) != 0) throw_errno("look at", file_);
     char last = '\n';

@@ -80,6 +80,9 @@ std::vector<std::int64_t> tune_class(std::span<const Parameter> parameters, std:
       continue;
     }
     const TensorClass tensor = classify(parameter, arguments[i]);
+    std::size_t same = 0;  // the first tensor in the same memory: a launch may be in place
+    while (arguments[same].data != arguments[i].data) ++same;
+    if (same < i && arguments[i].data) numbers.push_back(static_cast<std::int64_t>(same));
     numbers.insert(numbers.end(), {arguments[i].data != nullptr, tensor.contiguous_axis, tensor.alignment,
                                    tensor.row_alignment, tensor.tma_addressable});
     for (int axis = 0; axis < parameter.rank; ++axis)
@@ -104,11 +107,11 @@ std::string shapes_text(std::span<const Parameter> parameters, std::span<const A
 }
 
 /// The first configuration in lexicographic order has the graph by which the kernel is known: whatever the default is.
-std::string key_of(const TuneRequest& request, const Executable& known_by, bool equal_bits, double tolerance = 0) {
+std::string key_of(const TuneRequest& request, const Executable& known_by, bool equal_bits) {
   const std::vector<Parameter>& parameters = known_by.traced().parameters;
   const std::string text =
-      fmt::format("tune 1\n{}\n{}\n{}\n{} {}\n{}", request.kernel, to_string(known_by.traced()),
-                  fmt::join(tune_class(parameters, request.arguments), " "), equal_bits, tolerance,
+      fmt::format("tune 1\n{}\n{}\n{}\n{}\n{}", request.kernel, to_string(known_by.traced()),
+                  fmt::join(tune_class(parameters, request.arguments), " "), equal_bits,
                   tune_circumstances(tune_machine(request.device), request.device.info().arch.has_value()));
   return hex(sha256(text));
 }
@@ -117,13 +120,21 @@ std::shared_ptr<const Executable> identity(const TuneRequest& request) {
   std::vector<std::size_t> order(request.configs.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::ranges::sort(order, {}, [&](std::size_t i) { return request.configs[i]; });
-  std::exception_ptr first;
+  std::string first;
   for (const std::size_t i : order) try {
       return request.make(i);
-    } catch (const std::exception&) {
-      if (!first) first = std::current_exception();
+    } catch (const std::exception& error) {
+      if (first.empty()) first = fmt::format("({}): {}", fmt::join(request.configs[i], ","), error.what());
     }
-  std::rethrow_exception(first);
+  throw Error(fmt::format("tune: no configuration of kernel '{}' can be traced; {}", request.kernel, first));
+}
+
+void check(const TuneOptions& how) {
+  if (how.budget.count() < 0 || how.most < 1 || !(how.tolerance >= 0) || std::isinf(how.tolerance))
+    throw Error(
+        fmt::format("tune: a budget of {} ms, {} configurations at most, and a tolerance of {}; none may be negative, "
+                    "and one configuration is tried at least",
+                    how.budget.count(), how.most, how.tolerance));
 }
 
 void check(const TuneRequest& request) {
@@ -152,12 +163,13 @@ class Tuning {
     return std::move(trials_);
   }
   std::size_t winner() const { return winner_; }
+  /// Have most of the candidates been measured?
+  bool is_representative() const { return 2 * is_right_.size() >= graphs_.size() || trials_.size() == 1; }
 
  private:
   milliseconds left() const {
     constexpr double share = 0.92;  // the rest ends the worker, and what it is doing
-    return std::max(milliseconds(0),
-                    std::chrono::duration_cast<milliseconds>(begin_ + share * how_.budget - Clock::now()));
+    return std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(begin_ + share * budget_ - Clock::now()));
   }
   bool is_open(std::size_t i) const { return trials_[i].outcome == Outcome::measured; }
   void close(std::size_t i, Outcome outcome, std::string why) {
@@ -203,14 +215,22 @@ class Tuning {
     for (const auto& [i, graph] : graphs_)
       if (is_open(i)) job_.graphs.push_back(graph), order_.push_back(i);
     worker_.emplace(job_, request_.device);
-    while (const auto answer = next(milliseconds(60'000)))
-      if (answer->word == "open") return;
-    throw Error(fmt::format("the tuning worker {}", worker_->end()));
+    constexpr std::chrono::seconds most(60);
+    const auto end = Clock::now() + most;
+    while (Clock::now() < end) {
+      const auto answer = next(std::chrono::ceil<milliseconds>(end - Clock::now()));
+      if (answer && answer->word == "open") return;
+      if (!answer && worker_->has_ended()) throw Error(fmt::format("the tuning worker {}", worker_->end()));
+    }
+    throw Error(fmt::format("the tuning worker was not ready after {} s", most.count()));
   }
 
   std::optional<TuneWorker::Answer> next(milliseconds patience) {
     auto answer = worker_->answer(patience);
     if (answer && answer->word == "stuck") throw Error(fmt::format("the tuning worker cannot work: {}", answer->why));
+    if (answer && answer->candidate >= order_.size())
+      throw Error(fmt::format("the tuning worker answers '{} {}', and it has {} candidates", answer->word,
+                              answer->candidate, order_.size()));
     if (answer && answer->word == "compiled") is_compiled_.insert(order_.at(answer->candidate));
     if (answer && answer->word == "refused") close(order_.at(answer->candidate), Outcome::refused, answer->why);
     return answer;
@@ -225,7 +245,7 @@ class Tuning {
   /// worker, the next one compiles a candidate at a time, so that it is known whose fault it is.
   void compile() {
     constexpr double share = 0.55;
-    const auto end = begin_ + std::chrono::duration_cast<Clock::duration>(how_.budget * share);
+    const auto end = begin_ + std::chrono::duration_cast<Clock::duration>(budget_ * share);
     constexpr milliseconds most(600'000);
     while (pending() > 0) {
       const bool may_wait = is_compiled_.empty() || Clock::now() < end;
@@ -260,7 +280,7 @@ class Tuning {
     auto deadline = Clock::now() + of_the_worker;
     for (;;) {
       const auto answer = next(std::chrono::ceil<milliseconds>(std::max(deadline - Clock::now(), Clock::duration(0))));
-      if (!answer) {
+      if (!answer || Clock::now() > deadline) {
         if (worker_->has_ended())
           close(i, Outcome::failed, fmt::format("the worker {}", worker_->end()));
         else
@@ -311,7 +331,7 @@ class Tuning {
   /// A candidate that takes this long will not win.
   milliseconds patience() const {
     constexpr double times = 20;
-    if (!is_reference_known_) return std::max(milliseconds(10'000), how_.budget);
+    if (!is_reference_known_) return std::max(milliseconds(2000), budget_ / 2);
     return milliseconds(1000 + static_cast<std::int64_t>(times * fastest_));
   }
 
@@ -390,6 +410,7 @@ class Tuning {
 
   const TuneRequest& request_;
   const TuneOptions& how_;
+  const milliseconds budget_ = std::min<milliseconds>(how_.budget, std::chrono::hours(24));
   const Clock::time_point begin_ = Clock::now();
   std::vector<TuneTrial> trials_;
   std::vector<std::vector<double>> samples_;   // milliseconds of a launch, ascending
@@ -428,7 +449,7 @@ BestConfig best_config(const TuneRequest& request) {
     return {.place = place_of(tune(request).best)};
   } catch (const std::exception& error) {
     log_warn(fmt::format("kernel '{}' is not tuned: {}", request.kernel, error.what()));
-    return {};
+    return {.has_failed = true};
   }
 }
 
@@ -438,18 +459,18 @@ TuneReport tune(const TuneRequest& request, const TuneOptions& how) {
 
 TuneReport tune(const TuneRequest& request, const TuneOptions& how, TuneRecords& records) {
   refuse_while_recording("a kernel is tuned");
-  check(request);
+  check(request), check(how);
   const auto begin = Clock::now();
   const std::shared_ptr<const Executable> known_by = identity(request);
-  const std::string key = key_of(request, *known_by, how.equal_bits, how.tolerance);
+  const std::string key = key_of(request, *known_by, how.equal_bits);
   TuneReport report{.kernel = request.kernel,
                     .device = tune_machine(request.device),
                     .shapes = shapes_text(known_by->traced().parameters, request.arguments),
                     .trials = {},
                     .best = {}};
-  static std::mutex one_at_a_time;  // others would disturb what is measured
+  static std::recursive_mutex one_at_a_time;  // others would disturb the measurement; a kernel may need another one's
   const std::lock_guard lock(one_at_a_time);
-  if (!how.again)
+  if (!how.again && how.tolerance == 0)
     if (const auto record = records.find(key))
       if (std::ranges::find(request.configs, record->config) != request.configs.end()) {
         report.best = record->config, report.milliseconds = record->milliseconds, report.from_record = true;
@@ -460,6 +481,7 @@ TuneReport tune(const TuneRequest& request, const TuneOptions& how, TuneRecords&
   const TuneTrial& best = report.trials[tuning.winner()];
   report.best = best.config, report.milliseconds = best.milliseconds;
   report.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (!tuning.is_representative()) return report;
   records.add({.key = key,
                .kernel = request.kernel,
                .shapes = report.shapes,

@@ -296,8 +296,7 @@ class Worker {
         if (!read_exactly(buffer.data(), bytes)) return false;
         device_.copy_in(sets_[0].blocks[b] + at, buffer.data(), bytes);
       }
-      // Contents of results begin as NaN, so that one that is not written is seen.
-      if (!block.is_read) poison_.resize(std::max<std::size_t>(poison_.size(), block.bytes), std::byte{0xff});
+      if (!block.is_read) poison_[b].assign(block.bytes, std::byte{block.poison});
     }
     if (std::ranges::any_of(job_.blocks, is_updated)) {
       initial_.emplace(device_, job_.blocks, is_updated);
@@ -333,6 +332,8 @@ class Worker {
     try {
       measures_ = true;
       add_sets();
+      if (initial_)
+        for (const Buffers& set : sets_) copy_updated(set, *initial_);
       answers_.say("running {}", c);
       const int sets = static_cast<int>(sets_.size());
       calls = (calls + sets - 1) / sets * sets;
@@ -398,7 +399,7 @@ class Worker {
   void restore(const Buffers& buffers) {
     if (initial_) copy_updated(buffers, *initial_);
     for (std::size_t b = 0; b < job_.blocks.size(); ++b)
-      if (!job_.blocks[b].is_read) device_.copy_in(buffers.blocks[b], poison_.data(), job_.blocks[b].bytes);
+      if (!job_.blocks[b].is_read) device_.copy_in(buffers.blocks[b], poison_[b].data(), job_.blocks[b].bytes);
   }
 
   /// Launches rotate over sets of buffers, so that none finds its data in the L2 cache.
@@ -455,7 +456,7 @@ class Worker {
   std::vector<Buffers> sets_;
   std::optional<Buffers> initial_;  // contents of the blocks that are updated
   bool has_all_sets_ = false;
-  std::vector<std::byte> poison_;
+  std::map<std::size_t, std::vector<std::byte>> poison_;  // contents of results before a candidate is checked
   std::vector<std::shared_ptr<const Executable>> executables_;
   std::vector<std::atomic<bool>> is_compiled_;
   std::atomic<std::size_t> next_ = 0;
@@ -495,6 +496,7 @@ int work(Answers& answers) {
 int run_tune_worker() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a kernel may hang when the process that tunes is killed
   ::unsetenv("TESSERA_DUMP");          // of all candidates
+  ::setenv("TESSERA_LOG", "off", 1);   // warnings of slow candidates
   Answers answers;
   int status = 1;
   try {

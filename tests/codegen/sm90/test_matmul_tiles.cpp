@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "jit/compile/cache_key.hpp"
+#include "jit/launch/attention_tiles.hpp"
 #include "jit/launch/matmul_tiles.hpp"
 #include "model/decode_kernels.hpp"
 #include "model/kernels.hpp"
@@ -55,7 +56,7 @@ TEST_CASE("large matmuls get the tiles that were the fastest when measured", "[j
   CHECK(tf32_of(4096, 4096, 4096) == "128x256x32");
   CHECK(tf32_of(8192, 3072, 768) == "128x192x32");
   CHECK(tf32_of(64, 2304, 768) == "64x64x64");
-  CHECK(tf32_of(64, 3072, 3072) == "64x128x32");  // as of 16 bits, [64,64] would be chosen
+  CHECK(tf32_of(64, 3072, 3072) == "64x128x32");                             // as of 16 bits, [64,64] would be chosen
   CHECK(chosen({8192, 768, 768}, MatmulFamily::activated) == "128x192x64");  // two waves, not three
 }
 
@@ -98,7 +99,7 @@ TEST_CASE("matmuls that wgmma does not support get plain tiles", "[jit]") {
   CHECK(choose<bf16>(MatmulFamily::plain, {100, 100, 100}, Device::cpu()) == MatmulTiles{128, 128, 100});
 }
 
-TEST_CASE("few rows get narrow tiles where CTAs do not share k", "[jit]") {
+TEST_CASE("few rows get narrow tiles where CTAs do not share k, or k is short", "[jit]") {
   MatmulTarget alone = h200;
   alone.split_k = SplitKPolicy::none;
   const auto columns =
@@ -113,9 +114,30 @@ TEST_CASE("few rows get narrow tiles where CTAs do not share k", "[jit]") {
   CHECK(columns(64, 768, 3072, false) >= 64);  // rows of less than 128 bytes
   CHECK(columns(64, 768, 3072, true, ElementType::tf32) >= 64);
   CHECK(choose(MatmulFamily::residual, {64, 768, 3072, true}, ElementType::bf16, h200).n >= 64);
+  CHECK(choose(MatmulFamily::activated, {56, 2424, 752, true}, ElementType::bf16, h200).n == 32);
+  CHECK(choose(MatmulFamily::plain, {8192, 4096, 768, true}, ElementType::bf16, h200).n >= 64);
   CHECK(choose(MatmulFamily::plain, {.m = 64, .n = 768, .k = 3072, .nk = true, .computes_w = true}, ElementType::bf16,
                alone)
             .m >= 64);
+}
+
+TEST_CASE("attention of few CTAs gets small tiles", "[jit]") {
+  const auto tiles = [](int width, std::int64_t queries, std::int64_t heads, std::int64_t seen = 2048) {
+    return attention_tiles({.operands = ElementType::bf16,
+                            .head_width = width,
+                            .seen = seen,
+                            .queries = queries,
+                            .heads = heads,
+                            .multiprocessors = 132},
+                           true, true);
+  };
+  CHECK(tiles(64, 1024, 8) == AttentionTiles{64, 128, 2});   // 48 CTAs of 192 queries
+  CHECK(tiles(64, 2064, 14) == AttentionTiles{64, 128, 2});  // 154: a second wave for 22
+  CHECK(tiles(64, 4096, 52) == AttentionTiles{192, 128});
+  CHECK(tiles(64, 0, 0) == AttentionTiles{192, 128});  // not known
+  CHECK(tiles(128, 432, 4, 432) == AttentionTiles{64, 64});
+  CHECK(tiles(128, 5224, 5) == AttentionTiles{128, 160});  // 205
+  CHECK(tiles(64, 208, 18, 104) == AttentionTiles{64, 96, 3});
 }
 
 // wgmma multiplies the transpose of w by that of x: the larger extent is along n, the smaller one along m.
