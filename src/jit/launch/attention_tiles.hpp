@@ -12,7 +12,7 @@ struct AttentionShape {
   std::int64_t seen = 1024;  ///< mean number of keys that a query sees
   bool one_order = false;    ///< do tiles of all lengths add up keys in one order?
   bool computes = false;     ///< are scores changed by a mask or a bias, which take registers beside them?
-  /// Of a launch: queries, the heads of all sequences, and the GPU's multiprocessors; 0: not known, or several launches.
+  /// The queries of a launch, the heads of all its sequences, and the multiprocessors of its GPU; 0: not known.
   std::int64_t queries = 0, heads = 0;
   int multiprocessors = 0;
 };
