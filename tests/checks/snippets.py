@@ -35,7 +35,7 @@ def main(pages):
     found = [snippet for page in pages for snippet in snippets(page)]
     if len(found) != sum(page.read_text().count("```cpp") for page in pages):
         sys.exit("snippets: a block is not closed")
-    print("#include <tessera/tensors.hpp>\n" + "".join(includes for includes, _ in found) + "using namespace tessera;")
+    print("#include <tessera/tensors.hpp>\n#include <tessera/tune.hpp>\n" + "".join(includes for includes, _ in found) + "using namespace tessera;")
     print("".join(code for _, code in found))
 
 

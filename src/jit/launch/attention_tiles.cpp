@@ -9,10 +9,12 @@ bool has_fused_attention(const AttentionShape& shape) {
 
 namespace {
 
-/// Are there so few CTAs of these tiles that many multiprocessors are idle, in a first wave or in a second one?
+/// Are there so few CTAs of these tiles that many multiprocessors are idle, in a first wave or in a second one? Small
+/// tiles of wide heads are so much slower that they must still fit into one wave.
 bool leaves_idle(const AttentionShape& shape, const AttentionTiles& tiles) {
   const std::int64_t ctas = shape.heads * ((shape.queries + tiles.queries - 1) / tiles.queries);
-  return shape.queries > 0 && 2 * ctas < 3 * shape.multiprocessors;
+  if (shape.queries == 0) return false;
+  return shape.head_width == 64 ? 2 * ctas < 3 * shape.multiprocessors : 2 * ctas <= shape.multiprocessors;
 }
 
 }  // namespace
