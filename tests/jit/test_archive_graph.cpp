@@ -53,7 +53,7 @@ TEST_CASE("A graph is read back as it was written", "[graph]") {
 TEST_CASE("A raw CUDA kernel is read back with its text, and without its function of the host", "[graph]") {
   const auto axpy =
       cuda_kernel("axpy", "extern \"C\" __global__ void axpy(const float* x, float* y, float a, int n) {}",
-                  [](In<f32, 1> x, InOut<f32, 1> y, Scalar<f32> a) {
+                  [](In<f32, 1> x, InOut<f32, 1>, Scalar<f32>) {
     return CudaLaunch{.blocks = {cdiv(x.extent(0), 256)}, .threads = {256}, .numbers = {x.extent(0)}};
       });
   const Graph again = unarchive(archive(axpy.graph()));
