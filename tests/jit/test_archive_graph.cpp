@@ -33,7 +33,7 @@ Graph every_part() {
 
 }  // namespace
 
-TEST_CASE("A graph is read back as it was written", "[graph]") {
+TEST_CASE("A graph is read back as it was written", "[jit]") {
   const Graph graph = every_part();
   const Graph again = unarchive(archive(graph));
   verify(again, "unarchive");
@@ -50,7 +50,7 @@ TEST_CASE("A graph is read back as it was written", "[graph]") {
   }
 }
 
-TEST_CASE("A raw CUDA kernel is read back with its text, and without its function of the host", "[graph]") {
+TEST_CASE("A raw CUDA kernel is read back with its text, and without its function of the host", "[jit]") {
   const auto axpy =
       cuda_kernel("axpy", "extern \"C\" __global__ void axpy(const float* x, float* y, float a, int n) {}",
                   [](In<f32, 1> x, InOut<f32, 1>, Scalar<f32>) {
@@ -64,7 +64,7 @@ TEST_CASE("A raw CUDA kernel is read back with its text, and without its functio
   CHECK(to_string(again) == to_string(axpy.graph()));
 }
 
-TEST_CASE("Damaged bytes of a graph are refused", "[graph]") {
+TEST_CASE("Damaged bytes of a graph are refused", "[jit]") {
   const std::string bytes = archive(every_part());
   for (std::size_t size = 0; size < bytes.size(); size += 7)
     CHECK(says(error_of([&] { unarchive(std::string_view(bytes).substr(0, size)); }), {"archive", "ends too early"}));

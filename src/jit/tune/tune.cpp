@@ -177,8 +177,7 @@ class Tuning {
   }
 
   void trace() {
-    const std::vector<std::size_t> tried =
-        tried_configs(trials_.size(), static_cast<std::size_t>(std::max(how_.most, 1)));
+    const std::vector<std::size_t> tried = tried_configs(trials_.size(), static_cast<std::size_t>(how_.most));
     for (TuneTrial& trial : trials_) trial.why = fmt::format("beyond the {} that are compiled", how_.most);
     for (const std::size_t i : tried) try {
         const std::shared_ptr<const Executable> executable = request_.make(i);
