@@ -9,6 +9,7 @@
 #include "codegen/make_plan.hpp"
 #include "codegen/plan/plan.hpp"
 #include "codegen/raw_cuda.hpp"
+#include "codegen/record_lowering.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -17,7 +18,9 @@ using namespace codegen;
 
 KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, const GenerateOptions& options) {
   if (graph.cuda) return raw_cuda(graph);
-  return kernel_source(make_plan(graph, variant, arch, options));
+  if (!options.record) return kernel_source(make_plan(graph, variant, arch, options));
+  LoweringRecorder recorder;
+  return kernel_source(make_plan(graph, variant, arch, options, {}, &recorder), &recorder);
 }
 
 std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass,

@@ -1,6 +1,7 @@
 // From a graph to CUDA C++, and the facts that its launch needs.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,16 +15,19 @@
 
 namespace tessera::internal {
 
+struct LoweringRecord;
+
 /// A kernel as CUDA C++.
 struct KernelSource {
-  std::string author;     ///< the kernel's name as its author wrote it
-  std::string name;       ///< name of the extern "C" entry point, derived from `author`
-  std::string text;       ///< the text for NVRTC; the comment on top has the plan's decisions
-  std::string plan;       ///< decisions and all steps, as text in the author's words
-  bool by_hand = false;   ///< raw CUDA C++ of the author, with `#line` where it is written
-  std::string shown = {};            ///< the text in the author's words, for dumps; empty: they are not known
-  std::string slow = {};             ///< advice on tiles that registers cannot hold; empty: none
-  std::vector<Remark> remarks = {};  ///< sorted by the author's lines; none for raw CUDA
+  std::string author;      ///< the kernel's name as its author wrote it
+  std::string name;        ///< name of the extern "C" entry point, derived from `author`
+  std::string text;        ///< the text for NVRTC; the comment on top has the plan's decisions
+  std::string plan;        ///< decisions and all steps, as text in the author's words
+  bool by_hand = false;    ///< raw CUDA C++ of the author, with `#line` where it is written
+  std::string shown = {};  ///< the text in the author's words, for dumps; empty: they are not known
+  std::string slow = {};   ///< advice on tiles that registers cannot hold; empty: none
+  std::shared_ptr<const LoweringRecord> record = {};  ///< null: none was asked for, or it is raw CUDA C++
+  std::vector<Remark> remarks = {};                   ///< sorted by the author's lines; none for raw CUDA
   std::vector<KernelParameter> parameters = {};
   bool index64 = false;                     ///< offsets, and strides in parameters, have 64 bits
   std::vector<TmaTensor> tma_tensors = {};  ///< tensors of parameters that are tensor maps

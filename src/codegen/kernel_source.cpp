@@ -11,25 +11,48 @@
 #include "codegen/emit/emit.hpp"
 #include "codegen/plan/remarks.hpp"
 #include "codegen/prelude/prelude.hpp"
+#include "codegen/record_lowering.hpp"
 
 namespace tessera::internal {
+namespace {
 
-KernelSource kernel_source(const codegen::Plan& plan) {
+void reword(LoweringRecord& record, const author::Reworder& author, const author::RewordedText& shown) {
+  record.shown_lines = shown.lines;
+  for (LoweringRecord::Pass& pass : record.passes) pass.plan = author.prose(pass.plan);
+  for (LoweringRecord::Layout& layout : record.layouts) layout.name = author.prose(layout.name);
+  for (LoweringRecord::Shared& piece : record.shared) piece.name = author.prose(piece.name);
+  for (LoweringRecord::Role& role : record.roles)
+    for (LoweringRecord::RoleStep& step : role.steps) {
+      step.text = author.prose(step.text);
+      step.waits = author.prose(step.waits);
+      step.signals = author.prose(step.signals);
+    }
+}
+
+}  // namespace
+
+KernelSource kernel_source(const codegen::Plan& plan, LoweringRecorder* recorder) {
   KernelSource source = facts_of(plan);
-  std::istringstream lines(to_string(plan));
+  std::istringstream text(to_string(plan));
   std::string decisions;
-  for (std::string line; std::getline(lines, line);) fmt::format_to(std::back_inserter(decisions), "// {}\n", line);
-  const std::string kernel = emit(plan), helpers = prelude_for(kernel);
+  for (std::string line; std::getline(text, line);) fmt::format_to(std::back_inserter(decisions), "// {}\n", line);
+  const codegen::StepLines lines = emit_lines(plan), plan_lines = dump_lines(plan);
+  const std::string& kernel = lines.text;
+  const std::string helpers = prelude_for(kernel);
   const auto joined = [&](std::string_view decisions, std::string_view kernel) {
     return fmt::format("{}\n{}\n{}{}", decisions, helpers, kernel_mark, kernel);
   };
   source.text = joined(decisions, kernel);
-  source.plan = dump_text(plan);
+  source.plan = plan_lines.text;
+  const std::shared_ptr<LoweringRecord> record = recorder ? recorder->finish(plan, plan_lines, lines) : nullptr;
   if (!plan.words.lines.empty()) {
     const author::Reworder author(kernel, source.plan, plan.words);
-    source.shown = joined(author.prose(decisions), author.text(kernel));
+    const author::RewordedText shown = author.text(kernel);
+    source.shown = joined(author.prose(decisions), shown.text);
     source.plan = author.prose(source.plan);
+    if (record) reword(*record, author, shown);
   }
+  source.record = record;
   source.slow = codegen::slow_tiles(plan.author, plan.remarks);
   return source;
 }

@@ -122,8 +122,10 @@ std::string Reworder::author_line(std::string_view file, unsigned number) const 
   return "";
 }
 
-std::string Reworder::text(std::string_view text) const {
-  std::string result;
+RewordedText Reworder::text(std::string_view text) const {
+  RewordedText reworded;
+  std::string& result = reworded.text;
+  int made = 0;           // lines of the result
   std::string_view file;  // of the directive that holds
   unsigned number = 0, told = 0;
   const std::vector<Line> lines = text_lines(text);
@@ -142,8 +144,10 @@ std::string Reworder::text(std::string_view text) const {
   };
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const Line& line = lines[i];
+    reworded.lines.push_back(made);
     if (directive(line.content)) {
       result += line.text;
+      ++made;
       continue;
     }
     if (line.content.starts_with("// ")) {
@@ -152,14 +156,18 @@ std::string Reworder::text(std::string_view text) const {
       const std::string_view rest = line.content.substr(3);
       const bool names_ops = rest.starts_with(base) && rest.substr(base.size()).starts_with(": ");
       if (const std::string source = author_line(file, number); names_ops && !source.empty()) {
-        if (told != number) result.append(line.text.substr(0, line.text.find("//"))).append("// " + source + '\n');
+        if (told != number) {
+          result.append(line.text.substr(0, line.text.find("//"))).append("// " + source + '\n');
+          ++made;
+        }
         told = number;
         continue;
       }
     }
     result += prose(line.text);
+    ++made;
   }
-  return result;
+  return reworded;
 }
 
 }  // namespace tessera::internal::author

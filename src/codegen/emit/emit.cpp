@@ -96,14 +96,18 @@ void comment(Writer& w, const Step& step) {
 }
 
 void emit_step(Writer& w, const Step& step) {
+  const Step* const around = std::exchange(w.step, &step);
   w.author_line = step.location.line;
   comment(w, step);
-  visit_kind([&]<class Kind>(const Kind& kind) {
+  visit_kind(
+      [&]<class Kind>(const Kind& kind) {
     if constexpr (OfRoles<Kind>)
       emit_role_step(w, step.action);
     else
       emit(w, kind);
-  }, step.action);
+      },
+      step.action);
+  w.step = around;
 }
 
 // --- a role
@@ -358,7 +362,7 @@ void emit(Writer& w, const PrefetchBeforeWait& bring) {
   w.close();
 }
 
-std::string emit(const Plan& plan) {
+StepLines emit_lines(const Plan& plan) {
   // Each role is emitted before the declarations above it, which depend on what it uses.
   const bool phases = plan.phases.size() > 1;
   std::string text;
@@ -416,7 +420,9 @@ std::string emit(const Plan& plan) {
   if (uses_shared) text += shared_offsets(plan, body);
   if (plan.workspace_bytes)
     line(1, fmt::format("char* const workspace = all_workspace + block_index() * {}ll;", plan.workspace_bytes));
-  return text + body + "}\n";
+  return step_lines(text + body + "}\n");
 }
+
+std::string emit(const Plan& plan) { return emit_lines(plan).text; }
 
 }  // namespace tessera::internal::codegen

@@ -9,5 +9,6 @@ namespace tessera::internal::codegen {
 /// The kernel as CUDA C++, without the prelude. A plan in a sequence becomes a struct of its parameters and a device
 /// function (persistent_source.hpp), without the functions that it calls.
 std::string emit(const Plan& plan);
+StepLines emit_lines(const Plan& plan);
 
 }  // namespace tessera::internal::codegen

@@ -1,6 +1,8 @@
 #include "codegen/emit/emit_writer.hpp"
 
 #include <cctype>
+#include <charconv>
+#include <cstdint>
 #include <iterator>
 #include <tuple>
 
@@ -9,10 +11,37 @@
 
 namespace tessera::internal::codegen {
 
+namespace {
+
+// A line that spells a step ends with this and the step's address, which thus move with it.
+constexpr char noted = '\x1f';
+
+std::string note_of(const Step* step) {
+  return step ? fmt::format("{}{:x}", noted, reinterpret_cast<std::uintptr_t>(step)) : "";
+}
+
+}  // namespace
+
 void Writer::add_line(fmt::string_view format, fmt::format_args args) {
   text.append(static_cast<std::size_t>(depth) * 2, ' ');
   fmt::vformat_to(std::back_inserter(text), format, args);
-  text += '\n';
+  text += note_of(step) + '\n';
+}
+
+StepLines step_lines(std::string_view text) {
+  StepLines lines;
+  lines.text.reserve(text.size());
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end), plain = line.substr(0, line.find(noted));
+    std::uintptr_t step = 0;
+    if (plain.size() < line.size())
+      std::from_chars(line.data() + plain.size() + 1, line.data() + line.size(), step, 16);
+    lines.text.append(plain) += '\n';
+    lines.steps.push_back(reinterpret_cast<const Step*>(step));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
 }
 
 namespace {
@@ -77,10 +106,16 @@ std::string shared_offsets(const Plan& plan, std::string_view body) {
 
 namespace {
 
-// The statement of a body that is one line, without its indentation; "": it has several, or declares something.
+// A line without its note, and the note.
+std::pair<std::string, std::string> without_note(std::string_view line) {
+  const std::size_t end = line.find('\n'), note = std::min(line.find(noted), end);
+  return {std::string(line.substr(0, note)) + '\n', std::string(line.substr(note, end - note))};
+}
+
+// The statement of a body that is one line, without its indentation; "": it declares something.
 std::string_view only_statement(std::string_view header, std::string_view body) {
   const bool is_if = header.starts_with("if ("), is_control = is_if || header.starts_with("for (");
-  if ((!is_control && header != "{\n") || body.empty() || body.find('\n') + 1 != body.size()) return {};
+  if (!is_control && header != "{\n") return {};
   const std::string_view statement = body.substr(body.find_first_not_of(' '), body.npos);
   const bool declares = statement.starts_with("const ") || statement.find_first_of("#{}") != statement.npos;
   // An else may follow the braces.
@@ -99,18 +134,20 @@ void Writer::close() {
   const bool declares = order_.size() > scope.declared;
   for (; order_.size() > scope.declared; order_.pop_back()) declared_.erase(order_.back());
   const std::size_t indent = static_cast<std::size_t>(depth) * 2;
-  const std::string_view all = text, header = all.substr(scope.header + indent, scope.body - scope.header - indent);
-  const std::string statement(declares ? "" : only_statement(header, all.substr(scope.body)));
+  const std::string_view all = text, body = all.substr(scope.body);
+  if (declares || body.find('\n') + 1 != body.size()) return line("}}");
+  const auto [header, header_note] =
+      without_note(all.substr(scope.header + indent, scope.body - scope.header - indent));
+  const auto [inside, note] = without_note(body);
+  const std::string statement(only_statement(header, inside));
   if (statement.empty()) return line("}}");
-  if (header == "{\n") {
-    text.resize(scope.header);
-    return line("{}", statement);
-  }
-  constexpr std::size_t brace = 3;  // " {" and the end of the line
-  text.resize(scope.body - brace);
-  const bool fits = indent + header.size() - brace + 1 + statement.size() <= most;
-  text += fits ? " " : "\n" + std::string(indent + 2, ' ');
-  text += statement + "\n";
+  constexpr std::string_view brace = " {\n";
+  const std::string opening = header == "{\n" ? "" : header.substr(0, header.size() - brace.size());
+  const bool fits = indent + opening.size() + 1 + statement.size() <= most;
+  text.resize(scope.header + indent);
+  text += opening;
+  if (!opening.empty()) text += fits ? " " : header_note + '\n' + std::string(indent + 2, ' ');
+  text += statement + note + '\n';
 }
 
 bool Writer::declares(StorageId id) {

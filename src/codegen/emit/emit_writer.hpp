@@ -27,6 +27,8 @@ IndexExpression place_in(bool workspace, std::int64_t offset, std::string_view o
 IndexExpression stage_bytes(const Plan& plan, BufferId id);
 /// Declares the offsets and sizes in shared memory that a kernel's body names, in the order of the offsets.
 std::string shared_offsets(const Plan& plan, std::string_view body);
+/// Takes from a text what its writers noted of the steps behind its lines.
+StepLines step_lines(std::string_view noted);
 /// Returns true if `text` uses the variable `name`.
 bool names(std::string_view text, std::string_view name);
 
@@ -53,6 +55,7 @@ struct Writer {
   std::set<PipelineId> pipelines;
   std::set<PipelineStateId> states;
   unsigned author_line = 0;
+  const Step* step = nullptr;                                ///< lines that are written now spell it
   std::map<StorageId, std::string> inlined;                  ///< expressions of conditions
   std::map<std::string, IndexExpression, std::less<>> once;  ///< what the text names once, and so not at all
   const Loop* fetching = nullptr;  ///< the enclosing loop whose fetch is inside one of its matmuls
@@ -113,9 +116,9 @@ struct Writer {
   IndexExpression extent(int parameter, int axis) const;
   IndexExpression extent(const TileAccess& access, int axis) const;
   IndexExpression stride(const TileAccess& access, int axis) const;  ///< in elements; 1 along the contiguous axis
-  IndexExpression grid(int axis) const;                         ///< extent of the grid along an axis of the phase
-  std::string scratch(ScratchId id, ElementType type);          ///< a pointer to elements of the type
-  std::string temporary(const Term& term, std::string_view op);  ///< a new name for it
+  IndexExpression grid(int axis) const;                              ///< extent of the grid along an axis of the phase
+  std::string scratch(ScratchId id, ElementType type);               ///< a pointer to elements of the type
+  std::string temporary(const Term& term, std::string_view op);      ///< a new name for it
 
  private:
   std::set<StorageId> declared_;

@@ -80,11 +80,6 @@ int Plan::allocate_named_barriers(int count) {
   return first;
 }
 
-std::string dump_text(const Plan& plan) {
-  return fmt::format("{}{}{}\n{}", to_string(plan), fmt::join(plan.search, "\n"), plan.search.empty() ? "" : "\n",
-                     tree_text(plan));
-}
-
 bool Plan::learns_of_others() const {
   return some<Atomic>(*this, [](const Atomic& atomic) { return acquires(atomic.order); });
 }

@@ -271,11 +271,18 @@ struct Plan {
   bool is_in_registers(ValueId id) const;
 };
 
+/// A text about a plan, and for each of its lines the step that it spells; null if it spells none.
+struct StepLines {
+  std::string text;
+  std::vector<const Step*> steps;
+};
+
 /// Decisions as lines of text, which a generated kernel has at its top.
 std::string to_string(const Plan& plan);
 /// All steps of a plan, as an indented tree.
 std::string tree_text(const Plan& plan);
 /// Both, with the search for the schedule in between: what TESSERA_DUMP=plan prints.
 std::string dump_text(const Plan& plan);
+StepLines dump_lines(const Plan& plan);
 
 }  // namespace tessera::internal::codegen

@@ -321,16 +321,16 @@ class StepText {
       if (a.rows && i == 0)
         text += of(a.rows);
       else if (axis.element)
-        text += axis.element->kind == Operand::Kind::value ? of(axis.element->value)
-                                                           : operand(*axis.element, nullptr, {});
+        text +=
+            axis.element->kind == Operand::Kind::value ? of(axis.element->value) : operand(*axis.element, nullptr, {});
       else if (axis.tensor_axis < 0)
         text += "1";
       else
         text += fmt::format("{} * {}", operand(axis.index, nullptr, {}), axis.extent);
       for (const TileAccess::Slice& slice : axis.slices)
-        text += fmt::format(" from {}{} of {}", operand(slice.start, nullptr, {}),
-                            slice.step == 1 ? "" : fmt::format(" by {}", slice.step),
-                            operand(slice.extent, nullptr, {}));
+        text +=
+            fmt::format(" from {}{} of {}", operand(slice.start, nullptr, {}),
+                        slice.step == 1 ? "" : fmt::format(" by {}", slice.step), operand(slice.extent, nullptr, {}));
       if (!axis.viewed.is_tensors()) text += viewed(axis);
     }
     return text + (a.vector > 1 ? fmt::format("] by {}", a.vector) : "]") +
@@ -360,12 +360,14 @@ class StepText {
         text = in(0);
       } else {
         for (std::size_t i = 0; i < term.in.size(); ++i) text += (i ? ", " : "") + in(i);
-        const std::string_view what = term.op == Op::cast     ? name(term.type)
-                                      : term.op == Op::custom ? plan_.functions[static_cast<std::size_t>(term.function)].name
-                                                              : name(term.op);
-        text = term.op == Op::extent    ? fmt::format("{}[{}].extent({})", tensor_name(plan_, term.argument), text, term.axis)
+        const std::string_view what = term.op == Op::cast ? name(term.type)
+                                      : term.op == Op::custom
+                                          ? plan_.functions[static_cast<std::size_t>(term.function)].name
+                                          : name(term.op);
+        text = term.op == Op::extent
+                   ? fmt::format("{}[{}].extent({})", tensor_name(plan_, term.argument), text, term.axis)
                : term.op == Op::bitcast ? fmt::format("bitcast<{}>({})", name(term.type), text)
-                                      : fmt::format("{}({})", what, text);
+                                        : fmt::format("{}({})", what, text);
       }
       if (text.size() > most) text = fmt::format("{}(...)", name(term.op));
       made.push_back(std::move(text));
@@ -375,32 +377,6 @@ class StepText {
 
   const Plan& plan_;
 };
-
-void tree(const Plan& plan, const Body& steps, int depth, std::string& text) {
-  const auto indented = [&](int by, std::string_view line) {
-    text.append(static_cast<std::size_t>(by) * 2, ' ').append(line) += '\n';
-  };
-  for (const Step& step : steps) {
-    std::string line = step_text(plan, step);
-    if (step.location.file && *step.location.file && !step.action.is<Barrier>()) {
-      const std::string file = in_literal(step.location.file);
-      line += fmt::format("   // {}:{}", file.substr(file.find_last_of('/') + 1), step.location.line);
-    }
-    indented(depth, line);
-    if (const Loop* loop = step.action.as<Loop>(); loop && loop->stages > 1) {
-      indented(depth, "  arrive:");
-      tree(plan, loop->arrive, depth + 2, text);
-      indented(depth, "  ahead:");
-      tree(plan, loop->ahead, depth + 2, text);
-      indented(depth, "  issued:");
-      tree(plan, loop->issued, depth + 2, text);
-      indented(depth, "  body:");
-      tree(plan, loop->body, depth + 2, text);
-    } else {
-      each_body(step, [&](const Body& inner) { tree(plan, inner, depth + 1, text); });
-    }
-  }
-}
 
 void matmuls(const Plan& plan, const Role& role, const Body& steps, std::string& text) {
   for (const Step& step : steps) {
@@ -414,18 +390,6 @@ void matmuls(const Plan& plan, const Role& role, const Body& steps, std::string&
 }  // namespace
 
 std::string step_text(const Plan& plan, const Step& step) { return visit_kind(StepText(plan), step.action); }
-
-std::string tree_text(const Plan& plan) {
-  std::string text;
-  for (const Phase& phase : plan.phases) {
-    tree(plan, phase.prologue, 0, text);
-    for (const Role& role : phase.roles) {
-      if (plan.phases.size() > 1 || phase.roles.size() > 1) text += role_text(role) + '\n';
-      tree(plan, role.body, 0, text);
-    }
-  }
-  return text;
-}
 
 std::string to_string(const Plan& plan) {
   std::string text;

@@ -189,14 +189,14 @@ TEST_CASE("The author's line stands above a statement", "[author]") {
   // It ends with its line, and stays a comment.
   const AuthorWords words{.names = {}, .lines = {{"f.cpp", {"  Tile x = a + \\", "y\t= b;\r", "   "}}}};
   const author::Reworder author("", "", words);
-  CHECK(author.text("  // f.cpp: add\n#line 1 \"f.cpp\"\n") == "  // Tile x = a +\n#line 1 \"f.cpp\"\n");
-  CHECK(author.text("// f.cpp: add\n#line 2 \"f.cpp\"\n") == "// y = b;\n#line 2 \"f.cpp\"\n");
+  CHECK(author.text("  // f.cpp: add\n#line 1 \"f.cpp\"\n").text == "  // Tile x = a +\n#line 1 \"f.cpp\"\n");
+  CHECK(author.text("// f.cpp: add\n#line 2 \"f.cpp\"\n").text == "// y = b;\n#line 2 \"f.cpp\"\n");
   for (const char* kept :
        {"// f.cpp: add\n#line 3 \"f.cpp\"\n", "// f.cpp: add\n#line 4 \"f.cpp\"\n",
         "// f.cpp: add\n#line 0 \"f.cpp\"\n", "// g.cpp: add\n#line 1 \"g.cpp\"\n", "// f.cpp: add\n"})
-    CHECK(author.text(kept) == kept);
+    CHECK(author.text(kept).text == kept);
   // Once for all steps of a line.
-  CHECK(author.text("// f.cpp: add\n#line 2 \"f.cpp\"\na;\n// f.cpp: mul\nb;\n// f.cpp: add\n#line 1 \"f.cpp\"\n") ==
+  CHECK(author.text("// f.cpp: add\n#line 2 \"f.cpp\"\na;\n// f.cpp: mul\nb;\n// f.cpp: add\n#line 1 \"f.cpp\"\n").text ==
         "// y = b;\n#line 2 \"f.cpp\"\na;\nb;\n// Tile x = a +\n#line 1 \"f.cpp\"\n");
 }
 
@@ -220,8 +220,8 @@ TEST_CASE("An author's name never equals another name of the text", "[author]") 
   const AuthorWords words{.names = {{"load_1", "x"}, {"load_2", "x_at0"}, {"load_2_first", "y"}, {"i_3", "k"}},
                           .lines = {}};
   const std::string_view text = "load_1 load_1_at0 load_2 load_2_first load_2_first_base load_21 fetching_i_3 i_3";
-  CHECK(author::Reworder(text, "", words).text(text) == "x x_at0 x_at0_2 y y_base load_21 fetching_k k");
-  CHECK(author::Reworder("load_1 x", "", words).text("load_1 x") == "x_2 x");
+  CHECK(author::Reworder(text, "", words).text(text).text == "x x_at0 x_at0_2 y y_base load_21 fetching_k k");
+  CHECK(author::Reworder("load_1 x", "", words).text("load_1 x").text == "x_2 x");
   CHECK(author::Reworder("", "load_1 x", words).prose("load_1 x") == "x x");  // prose takes no names
 }
 
