@@ -3,19 +3,25 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <iterator>
 #include <sstream>
 
 #include "common/declared.hpp"
 #include "common/kernels.hpp"
 #include "common/program.hpp"
 #include "jit/compile/compiler.hpp"
+#include "jit/compile/inspect_kernel.hpp"
+#include "jit/inspect/page.hpp"
+#include "jit/options/files.hpp"
 
 using namespace tessera::internal;
 
 namespace {
 
 const std::vector<std::string> arch_names = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"};
-const std::vector<std::string> stage_names = {"graph", "plan", "remarks", "remarks-json", "cuda", "ptx", "sass", "log", "stats"};
+const std::vector<std::string> stage_names = {"graph", "plan", "remarks", "remarks-json", "cuda",
+                                              "ptx",   "sass", "log",     "stats"};
 
 /// The result of `look`. Its Error names the choices; the likely one is appended.
 template <class Look>
@@ -34,20 +40,72 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
+struct PageRequest {
+  std::string file, compare;
+  bool no_source = false;
+};
+
+/// The command that makes a page of a kernel again.
+std::string page_command(const std::string& kernel, const std::string& archs, const PageRequest& request) {
+  return fmt::format("inspect '{}' --arch {} --html {}.html{}", kernel, archs, kernel,
+                     request.no_source ? " --no-source" : "");
+}
+
+/// Writes a page for each kernel, with a view for each GPU; several pages into a folder, with an index.
+void write_pages(const std::vector<NamedKernel>& kernels, const std::string& archs, const std::vector<Arch>& gpus,
+                 const PageRequest& request) {
+  namespace fs = std::filesystem;
+  constexpr std::uint64_t most = 64 << 20;
+  const bool folder = kernels.size() > 1 || request.file.ends_with('/') || fs::is_directory(request.file);
+  if (folder) fs::create_directories(request.file);
+  for (const NamedKernel& kernel : kernels) {
+    const Graph graph = kernel.graph();
+    std::vector<std::string> views;
+    std::string description, title;
+    for (const Arch gpu : gpus) {
+      if (!kernel.is_of(gpu)) continue;
+      KernelView view = kernel_view(graph, kernel.variant(graph), gpu,
+                                    {.label = gpu.name(),
+                                     .command = page_command(kernel.name, archs, request),
+                                     .with_source = !request.no_source});
+      views.push_back(std::move(view.json));
+      if (description.empty()) description = view.description;
+      title += fmt::format("{}{}", title.empty() ? kernel.name + " for " : ", ", gpu.name());
+    }
+    if (!request.compare.empty()) {
+      const std::optional<std::string> page = read_regular_file(request.compare, most);
+      if (!page) throw Error(fmt::format("cannot read {}", request.compare));
+      std::ranges::move(views_of_page(*page, request.compare), std::back_inserter(views));
+    }
+    const fs::path file = folder ? fs::path(request.file) / (file_stem(kernel.name) + ".html") : fs::path(request.file);
+    write_page(file, inspector_page(title, description, views));
+    print(fmt::format("{}\n", file.native()));
+  }
+  if (folder) write_index(request.file);
+}
+
 void inspect(CommandLine& line) {
   std::string pattern, arch = "sm_90a", show = "cuda";
   bool list = false;
+  PageRequest page;
   std::vector<std::string> names;
   for (const NamedKernel& kernel : named_kernels()) names.push_back(kernel.name);
   line.option("kernel", pattern, "KERNEL", "Name of a kernel, or a pattern as 'linear*-bf16'", names);
-  line.option("--arch", arch, "ARCH", "GPU to compile for: sm_80, sm_86, sm_89, sm_90a, ... [sm_90a]",
+  line.option("--arch", arch, "ARCH",
+              "GPU to compile for: sm_80, sm_86, sm_89, sm_90a, ... [sm_90a]; several, with commas, for --html",
               arch_names);
   line.option("--show", show, "STAGES",
               "Any of graph, plan, plan:PASS, remarks, remarks-json, cuda, ptx, sass, log, stats, with commas [cuda]",
               stage_names);
+  line.option("--html", page.file, "FILE",
+              "Write a page with all stages, linked line by line; into a folder, with an index, if FILE is one or "
+              "several kernels match");
+  line.option("--compare", page.compare, "PAGE", "Add the views of another page of --html, for comparison");
+  line.flag("--no-source", page.no_source, "Leave the author's text and file names out of the page");
   line.flag("--list", list, "Print the names of the kernels and exit");
   line.footer(
-      "ptx, log and stats need NVRTC, sass needs nvdisasm, too: without them nothing is shown, and the exit status is 2.\n"
+      "ptx, log and stats need NVRTC, sass needs nvdisasm, too: without them nothing is shown, and the exit status is "
+      "2.\n"
       "Kernels of another program are shown by that, on stderr, while it runs: TESSERA_DUMP=plan,cuda.");
   line.parse();
   if (list) {
@@ -56,8 +114,15 @@ void inspect(CommandLine& line) {
   }
   if (pattern.empty()) throw Error("name a kernel; inspect --list shows all");
 
-  const Arch gpu = with_suggestion(arch, arch_names, [&] { return Arch::parse(arch); });
+  std::vector<Arch> gpus;
+  for (const std::string& one : split(arch))
+    gpus.push_back(with_suggestion(one, arch_names, [&] { return Arch::parse(one); }));
+  if (gpus.empty()) throw Error("--arch: name a GPU");
+  const Arch gpu = gpus.front();
   const std::vector<NamedKernel> kernels = find_kernels(pattern, gpu);
+  if (!page.file.empty()) return write_pages(kernels, arch, gpus, page);
+  if (gpus.size() > 1) throw Error("--arch: several GPUs need --html");
+  if (page.no_source || !page.compare.empty()) throw Error("--no-source and --compare need --html");
   const std::vector<std::string> stages = split(show);
   if (stages.empty()) throw Error("--show: name a stage");
   for (const std::string& stage : stages)

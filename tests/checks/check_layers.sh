@@ -34,7 +34,7 @@ declare -A may_room=(
   [codegen/forms]="schedule analysis plan layout target" [codegen/lower/sm90]="lower schedule analysis plan layout target" [codegen/passes/graph]="passes.hpp"
   [codegen/passes/plan]="passes.def lower lower/sm90 schedule analysis plan layout prelude target"
   [codegen/emit]="plan layout target" [codegen/prelude]=""
-  [jit/options]="" [jit/compile]="options" [jit/backend]="" [jit/cpu]="options compile backend"
+  [jit/options]="" [jit/inspect]="" [jit/compile]="options inspect" [jit/backend]="" [jit/cpu]="options compile backend"
   [jit/cuda]="options compile backend" [jit/device]="options compile cpu cuda backend" [jit/tensor]="backend"
   [jit/launch]="options compile cpu backend tune" [jit/tune]="options compile cpu backend"
 )

@@ -20,9 +20,11 @@
 
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/dump.hpp"
+#include "jit/compile/inspect_kernel.hpp"
 #include "jit/compile/kept_choice.hpp"
 #include "jit/compile/kernel_first.hpp"
 #include "jit/compile/read_source.hpp"
+#include "jit/inspect/page.hpp"
 #include "jit/options/files.hpp"
 #include "jit/options/log.hpp"
 #include "tessera/graph/error.hpp"
@@ -33,6 +35,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 4> source_stages = {"plan", "remarks", "remarks-json", "cuda"};
+constexpr std::string_view page_stage = "html";
 constexpr std::array<std::string_view, 4> code_stages = {"ptx", "sass", "log", "stats"};
 
 constexpr std::string_view unnamed = "__FILE__";  // how a printed text includes its file, whatever its name will be
@@ -58,17 +61,18 @@ std::string text_of_ptx(const CompiledCode& code) {
 std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code, bool cached) {
   const CompileReport& report = code.report;
   // A launch parameter of a cuda_kernel that differs between launches is 0 or negative here.
-  std::string text = fmt::format("{} for {}: {}, ", source.author, gpu.name(),
-                                 source.threads > 0 ? fmt::format("{} threads", source.threads)
-                                                    : "as many threads as the launch says");
+  std::string text = fmt::format(
+      "{} for {}: {}, ", source.author, gpu.name(),
+      source.threads > 0 ? fmt::format("{} threads", source.threads) : "as many threads as the launch says");
   if (!code.is_ptx) {
-    text += fmt::format("{} registers, {} + {} bytes of shared memory (dynamic + static), {} bytes of stack, ",
-                        report.registers, source.shared_bytes >= 0 ? std::to_string(source.shared_bytes) : "the launch's", report.shared_bytes,
-                        report.stack_bytes);
+    text +=
+        fmt::format("{} registers, {} + {} bytes of shared memory (dynamic + static), {} bytes of stack, ",
+                    report.registers, source.shared_bytes >= 0 ? std::to_string(source.shared_bytes) : "the launch's",
+                    report.shared_bytes, report.stack_bytes);
     text += fmt::format("spills of {} bytes stored and {} loaded, ", report.spill_store_bytes, report.spill_load_bytes);
   }
   text += fmt::format("{} bytes of workspace a block, ", source.workspace_bytes);
-  if (!code.is_ptx) text += fmt::format("{} bytes of instructions, ", instruction_bytes(code.image));
+  if (!code.is_ptx) text += fmt::format("{} bytes of instructions, ", instructions_of(code.image).size());
   text += fmt::format("{} bytes of {}, compiled in {:.1f} ms, cache {}", code.image.size(),
                       code.is_ptx ? "PTX" : "cubin", report.compile_ms, cached ? "hit" : "miss");
   const std::size_t warnings = report.warnings.size();
@@ -153,6 +157,10 @@ void watch_filter(const std::string& kernel) {
   if (!watch.matched) watch.others.insert(kernel);
 }
 
+std::string kernel_page(std::string_view kernel, Arch gpu, const KernelView& view) {
+  return inspector_page(fmt::format("{} for {}", kernel, gpu.name()), view.description, {{view.json}});
+}
+
 }  // namespace
 
 struct Compiler::Job {
@@ -214,6 +222,7 @@ Compiler::Job Compiler::start(KernelSource source, Arch gpu, std::function<void(
                            file.native()));
       source.text = std::move(*text);
       source.shown.clear();
+      source.record.reset();
       source.waits_for_previous &= source.text.find(grid_dependency_wait) != source.text.npos;
       edited = file;
     }
@@ -228,6 +237,49 @@ void Compiler::dump_source(const Job& job) const {
   for (const std::string_view stage : source_stages)
     if (wants_dump(options_, job.source.author, stage))
       write_dump(options_, job.stem, stage, text_of(job.source, stage, file));
+  dump_page(job, nullptr, "compilation has not ended");
+}
+
+/// Writes the kernel's page, and the folder's index, if TESSERA_DUMP includes pages.
+void Compiler::dump_page(const Job& job, const Code* code, const std::string& why_no_code) const {
+  if (!wants_dump(options_, job.source.author, page_stage) || options_.dump_dir.empty()) return;
+  const ViewRequest request{.label = job.gpu.name(),
+                            .command = fmt::format("TESSERA_DUMP=html TESSERA_DUMP_DIR={} TESSERA_DUMP_FILTER='{}' {}",
+                                                   options_.dump_dir, job.source.author, command_line())};
+  const KernelView view = this->view(job, code, why_no_code, request);
+  write_dump(options_, job.stem, page_stage, kernel_page(job.source.author, job.gpu, view));
+  try {
+    write_index(fs::absolute(options_.dump_dir));
+  } catch (const std::exception& e) {
+    throw Error(fmt::format("TESSERA_DUMP_DIR={}: {}", options_.dump_dir, e.what()));
+  }
+}
+
+KernelView Compiler::view(const Job& job, const Code* code, const std::string& why_no_code,
+                          const ViewRequest& request) const {
+  InspectedKernel kernel{.source = job.source,
+                         .arch = job.gpu,
+                         .label = request.label,
+                         .command = request.command,
+                         .with_source = request.with_source};
+  add_facts(kernel);
+  if (code)
+    add_code(kernel, code->entry->code, this->request(job), nvrtc_());
+  else
+    kernel.code.why_no_ptx = kernel.code.why_no_sass = why_no_code;
+  return {view_json(kernel), description(kernel)};
+}
+
+KernelView Compiler::view(KernelSource source, Arch gpu, const ViewRequest& request) {
+  const Job job = start(std::move(source), gpu);
+  std::optional<Code> code;
+  std::string why;
+  try {
+    code = this->code(job, options_.always_compile);
+  } catch (const Error& e) {
+    why = e.what();
+  }
+  return view(job, code ? &*code : nullptr, why, request);
 }
 
 /// From the cache, or compiled; always compiled if `anew`.
@@ -309,6 +361,7 @@ CompiledKernel Compiler::finish(const Job& job, bool anew) {
       dump_failure(options_, job.source.author, job.stem, stage, e.what());
     }
   }
+  dump_page(job, &code, "");
   return {job.source, code.entry};
 }
 
@@ -335,9 +388,10 @@ KernelSource Compiler::dump(KernelSource source, Arch gpu) {
   Job job = start(std::move(source), gpu);
   dump_source(job);
   const auto wanted = [&](std::string_view stage) { return wants_dump(options_, job.source.author, stage); };
-  if (std::any_of(code_stages.begin(), code_stages.end(), wanted)) try {
+  if (std::any_of(code_stages.begin(), code_stages.end(), wanted) || wanted(page_stage)) try {
       finish(job, options_.always_compile);
     } catch (const Error& e) {
+      dump_page(job, nullptr, e.what());
       for (const std::string_view stage : code_stages)
         if (wanted(stage)) dump_failure(options_, job.source.author, job.stem, stage, e.what());
     }
@@ -369,7 +423,7 @@ KernelInfo Compiler::info(KernelSource source, Arch gpu) {
   info.stack_bytes = report.stack_bytes;
   info.spill_store_bytes = report.spill_store_bytes;
   info.spill_load_bytes = report.spill_load_bytes;
-  info.instructions = static_cast<int>(instruction_bytes(compiled.image)) / bytes_of_instruction;
+  info.instructions = static_cast<int>(instructions_of(compiled.image).size()) / bytes_of_instruction;
   return info;
 }
 
@@ -405,13 +459,15 @@ std::string stem_of(const Graph& graph) { return dump_stem(graph.name, "", to_st
 /// Does someone read the kernel's text, so that it should be in the author's words, too?
 bool is_read(const Graph& graph) {
   return !options().override_dir.empty() || wants_dump(options(), graph.name, "cuda") ||
-         wants_dump(options(), graph.name, "plan");
+         wants_dump(options(), graph.name, "plan") || wants_dump(options(), graph.name, page_stage);
 }
 
 /// Adds a first line that names the dump of the graph, because one graph may become several texts.
-KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu, bool read, bool verify = true) {
+KernelSource generate_here(const Graph& graph, const Variant& variant, Arch gpu, bool read, bool verify = true,
+                           bool record = false) {
   GenerateOptions how = generate_options();
   how.verify = verify;
+  how.record = record || (read && wants_dump(options(), graph.name, page_stage));
   if (read) how.read_source = read_source;
   KernelSource source = generate(graph, variant, gpu, how);
   const std::string line = fmt::format("from {}\n", dump_file(stem_of(graph), "graph"));
@@ -494,7 +550,7 @@ void dump_graph(const Graph& graph) {
 void dump_cpu_kernel(const Graph& graph) {
   const auto wanted = [&](std::string_view stage) { return wants_dump(options(), graph.name, stage); };
   if (std::none_of(source_stages.begin(), source_stages.end(), wanted) &&
-      std::none_of(code_stages.begin(), code_stages.end(), wanted))
+      std::none_of(code_stages.begin(), code_stages.end(), wanted) && !wanted(page_stage))
     return;
   const Arch gpu = options().dump_arch;
   Compiler::instance().dump(generate_here(graph, dense_variant(graph), gpu, is_read(graph)), gpu);
@@ -505,10 +561,10 @@ std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant
   constexpr std::string_view of_pass = "plan:";
   std::vector<std::string> beyond;  // stages other than the graph and intermediate plans
   for (const std::string& stage : stages) {
-    if (stage == "graph" || stage.starts_with(of_pass)) continue;
+    if (stage == "graph" || stage == page_stage || stage.starts_with(of_pass)) continue;
     if (!is_one_of(stage, source_stages) && !is_one_of(stage, code_stages)) {
-      throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, {}, {}, or plan:PASS", stage,
-                              fmt::join(source_stages, ", "), fmt::join(code_stages, ", ")));
+      throw Error(fmt::format("a kernel has no stage '{}'; choose from graph, {}, {}, {}, or plan:PASS", stage,
+                              fmt::join(source_stages, ", "), fmt::join(code_stages, ", "), page_stage));
     }
     beyond.push_back(stage);
   }
@@ -517,10 +573,18 @@ std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const auto at = texts.begin() + static_cast<std::ptrdiff_t>(i);
     if (stages[i] == "graph") texts.insert(at, to_string(graph, true));
+    if (stages[i] == page_stage) {
+      const KernelView view = kernel_view(graph, variant, gpu, {.label = gpu.name(), .command = command_line()});
+      texts.insert(at, kernel_page(graph.name, gpu, view));
+    }
     if (stages[i].starts_with(of_pass))
       texts.insert(at, plan_after(graph, variant, gpu, stages[i].substr(of_pass.size()), generate_options()));
   }
   return texts;
+}
+
+KernelView kernel_view(const Graph& graph, const Variant& variant, Arch gpu, const ViewRequest& request) {
+  return Compiler::instance().view(generate_here(graph, variant, gpu, request.with_source, true, true), gpu, request);
 }
 
 std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages) {

@@ -61,12 +61,25 @@ void dump_graph(const Graph& graph);
 void dump_cpu_kernel(const Graph& graph);
 
 /// The texts that TESSERA_DUMP shows of a kernel for each of `stages` ("graph", "plan", "remarks", "remarks-json",
-/// "cuda", "ptx", "sass", "log" or "stats"; and "plan:PASS", the plan after one of its passes), for a variant, or for
-/// dense_variant(). The kernel is compiled once for all stages. Throws Error for any other stage, and as compile_kernel
-/// does.
+/// "cuda", "ptx", "sass", "log", "stats" or "html"; and "plan:PASS", the plan after one of its passes), for a variant,
+/// or for dense_variant(). The kernel is compiled once for all stages. Throws Error for any other stage, and as
+/// compile_kernel does.
 std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,
                                       const std::vector<std::string>& stages);
 std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages);
+
+/// How a kernel's view on a page of the inspector is made.
+struct ViewRequest {
+  std::string label = {};    ///< of the view, where a page has several
+  std::string command = {};  ///< makes the page again
+  bool with_source = true;   ///< with the author's text and the names of his files
+};
+/// A page's view of a kernel (jit/inspect/kernel_view.hpp), and its description for an index.
+struct KernelView {
+  std::string json, description;
+};
+/// A part that cannot be had, for example PTX without NVRTC, is replaced by the reason.
+KernelView kernel_view(const Graph& graph, const Variant& variant, Arch gpu, const ViewRequest& request);
 
 /// The functions above, from the generated text on. The process has one instance; tests create their own.
 class Compiler {
@@ -84,6 +97,7 @@ class Compiler {
   /// its file.
   KernelSource dump(KernelSource source, Arch gpu);
   /// All stages except the graph, as for kernel_texts().
+  KernelView view(KernelSource source, Arch gpu, const ViewRequest& request);
   std::vector<std::string> texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages);
   KernelInfo info(KernelSource source, Arch gpu);
 
@@ -105,6 +119,8 @@ class Compiler {
   Code code(const Job& job, bool anew);
   std::string text(const Job& job, const Code& code, std::string_view stage) const;
   CompiledKernel finish(const Job& job, bool anew);
+  KernelView view(const Job& job, const Code* code, const std::string& why_no_code, const ViewRequest& request) const;
+  void dump_page(const Job& job, const Code* code, const std::string& why_no_code) const;
 
   Options options_;
   std::chrono::milliseconds patience_;

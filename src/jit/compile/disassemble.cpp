@@ -49,7 +49,7 @@ fs::path nvdisasm_path() {
   }
   throw Error(
       "machine code needs nvdisasm, which is neither in PATH nor in CUDA_HOME, CUDA_PATH or /usr/local/cuda*; it "
-      "comes with the CUDA toolkit (package cuda-nvdisasm)");
+      "comes with the CUDA toolkit (package cuda-nvdisasm) and with Python's package nvidia-cuda-nvdisasm");
 }
 
 namespace {
@@ -77,11 +77,14 @@ class TemporaryFile {
 
 }  // namespace
 
-std::string disassemble(std::span<const std::byte> cubin) {
+std::string disassemble(std::span<const std::byte> cubin, const std::vector<std::string>& options) {
   const fs::path program = nvdisasm_path();
   try {
     const TemporaryFile file(cubin);
-    Process process({program.native(), "--print-code", file.path()});
+    std::vector<std::string> command = {program.native()};
+    command.insert(command.end(), options.begin(), options.end());
+    command.push_back(file.path());
+    Process process(command);
     std::string text;
     if (!process.read(text, {.time = time_limit, .bytes = size_limit})) {
       throw Error(
@@ -94,7 +97,7 @@ std::string disassemble(std::span<const std::byte> cubin) {
   }
 }
 
-std::size_t instruction_bytes(std::span<const std::byte> cubin) {
+std::vector<std::byte> instructions_of(std::span<const std::byte> cubin) {
   const auto read = [&]<class T>(std::uint64_t offset, T) {
     T value{};
     if (offset <= cubin.size() && sizeof value <= cubin.size() - offset)
@@ -102,11 +105,14 @@ std::size_t instruction_bytes(std::span<const std::byte> cubin) {
     return value;
   };
   const auto header = read(0, Elf64_Ehdr{});
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return 0;
-  std::size_t bytes = 0;
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64) return {};
+  std::vector<std::byte> bytes;
   for (std::uint64_t i = 0; i < header.e_shnum; ++i) {
     const auto section = read(header.e_shoff + i * sizeof(Elf64_Shdr), Elf64_Shdr{});
-    if (section.sh_type == SHT_PROGBITS && (section.sh_flags & SHF_EXECINSTR)) bytes += section.sh_size;
+    const bool is_code = section.sh_type == SHT_PROGBITS && (section.sh_flags & SHF_EXECINSTR);
+    if (!is_code || section.sh_offset > cubin.size() || section.sh_size > cubin.size() - section.sh_offset) continue;
+    const std::span<const std::byte> code = cubin.subspan(section.sh_offset, section.sh_size);
+    bytes.insert(bytes.end(), code.begin(), code.end());
   }
   return bytes;
 }

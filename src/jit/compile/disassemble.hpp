@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace tessera::internal {
 
@@ -11,10 +12,10 @@ namespace tessera::internal {
 /// missing.
 std::filesystem::path nvdisasm_path();
 
-/// The instructions of a cubin as text, from nvdisasm. Throws Error if that is missing or fails.
-std::string disassemble(std::span<const std::byte> cubin);
+/// The instructions of a cubin as text, from nvdisasm with these options. Throws Error if that is missing or fails.
+std::string disassemble(std::span<const std::byte> cubin, const std::vector<std::string>& options = {"--print-code"});
 
-/// The size of the instructions of a cubin: its ELF sections of machine code, ".text.KERNEL". 0 if it is not a cubin.
-std::size_t instruction_bytes(std::span<const std::byte> cubin);
+/// The instructions of a cubin: its ELF sections of machine code, ".text.KERNEL". Empty if it is not a cubin.
+std::vector<std::byte> instructions_of(std::span<const std::byte> cubin);
 
 }  // namespace tessera::internal

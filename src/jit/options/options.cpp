@@ -82,6 +82,8 @@ Options read_options(const std::function<std::string(std::string_view)>& lookup)
   parse(*option, value(), options.member); \
   ++option;
 #include "jit/options/options.def"
+  if (options.dump_dir.empty() && std::ranges::find(options.dump, "html") != options.dump.end())
+    throw Error("TESSERA_DUMP=html writes pages into a folder: name it in TESSERA_DUMP_DIR");
   return options;
 }
 

@@ -1,0 +1,133 @@
+#include "jit/inspect/graph_drawing.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <vector>
+
+namespace tessera::internal {
+namespace {
+
+constexpr int box_width = 150, box_height = 30, gap_x = 20, gap_y = 34;
+
+struct Drawn {
+  int node = 0, layer = 0;
+  double place = 0;  // in its layer
+  std::vector<std::size_t> above = {};
+};
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    if (c == '<')
+      result += "&lt;";
+    else if (c == '>')
+      result += "&gt;";
+    else if (c == '&')
+      result += "&amp;";
+    else
+      result += c;
+  }
+  return result;
+}
+
+bool is_drawn(const LoweringRecord::Node& node) {
+  return node.is_access || (!node.result.empty() && !node.result.ends_with("[]") && node.op != "constant");
+}
+
+/// Orders each layer by the mean place of what is above, then of what is below, a few times (Sugiyama's method).
+void order(std::vector<Drawn>& nodes, std::vector<std::vector<std::size_t>>& layers) {
+  std::vector<std::vector<std::size_t>> below(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (const std::size_t above : nodes[i].above) below[above].push_back(i);
+  const auto number = [&](const std::vector<std::size_t>& layer) {
+    for (std::size_t i = 0; i < layer.size(); ++i) nodes[layer[i]].place = static_cast<double>(i);
+  };
+  const auto sort = [&](std::vector<std::size_t>& layer, const auto& beside) {
+    std::map<std::size_t, double> mean;
+    for (const std::size_t i : layer) {
+      double sum = 0;
+      for (const std::size_t other : beside(i)) sum += nodes[other].place;
+      mean[i] = beside(i).empty() ? nodes[i].place : sum / static_cast<double>(beside(i).size());
+    }
+    std::ranges::stable_sort(layer, {}, [&](std::size_t i) { return mean[i]; });
+    number(layer);
+  };
+  std::ranges::for_each(layers, number);
+  for (int round = 0; round < 6; ++round) {
+    for (auto& layer : layers)
+      sort(
+          layer, [&](std::size_t i) -> const auto& { return nodes[i].above; });
+    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer)
+      sort(
+          *layer, [&](std::size_t i) -> const auto& { return below[i]; });
+  }
+}
+
+}  // namespace
+
+std::string graph_svg(const LoweringRecord& record) {
+  std::vector<Drawn> nodes;
+  std::map<int, std::size_t> drawn;
+  for (std::size_t number = 0; number < record.nodes.size(); ++number) {
+    const LoweringRecord::Node& node = record.nodes[number];
+    if (!is_drawn(node)) continue;
+    Drawn one{.node = static_cast<int>(number)};
+    for (const int operand : node.operands)
+      if (const auto found = drawn.find(operand); found != drawn.end()) {
+        one.above.push_back(found->second);
+        one.layer = std::max(one.layer, nodes[found->second].layer + 1);
+      }
+    drawn[one.node] = nodes.size();
+    nodes.push_back(std::move(one));
+  }
+  if (nodes.empty()) return {};
+  // As late as its users allow.
+  constexpr int none = 1 << 30;
+  std::vector<int> first_user(nodes.size(), none);
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    if (first_user[i] != none) nodes[i].layer = first_user[i] - 1;
+    for (const std::size_t above : nodes[i].above) first_user[above] = std::min(first_user[above], nodes[i].layer);
+  }
+  std::vector<std::vector<std::size_t>> layers;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    layers.resize(std::max(layers.size(), static_cast<std::size_t>(nodes[i].layer) + 1));
+    layers[static_cast<std::size_t>(nodes[i].layer)].push_back(i);
+  }
+  order(nodes, layers);
+  std::size_t widest = 0;
+  for (const auto& layer : layers) widest = std::max(widest, layer.size());
+  const int width = static_cast<int>(widest) * (box_width + gap_x) + gap_x;
+  const int height = static_cast<int>(layers.size()) * (box_height + gap_y) + gap_y;
+  const auto x = [&](const Drawn& node) {
+    const std::size_t count = layers[static_cast<std::size_t>(node.layer)].size();
+    const double left = (width - static_cast<double>(count) * (box_width + gap_x)) / 2 + gap_x / 2.0;
+    return static_cast<int>(left + node.place * (box_width + gap_x));
+  };
+  const auto y = [](const Drawn& node) { return gap_y / 2 + node.layer * (box_height + gap_y); };
+  std::string svg =
+      fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" width="{}" height="{}" role="img" aria-label="graph">)",
+                  width, height);
+  const auto put = [&]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(svg), format, std::forward<Args>(args)...);
+  };
+  for (const Drawn& node : nodes)
+    for (const std::size_t above : node.above) {
+      const int x0 = x(nodes[above]) + box_width / 2, y0 = y(nodes[above]) + box_height, x1 = x(node) + box_width / 2;
+      put(R"(<path class="wire" d="M{} {} C {} {} {} {} {} {}"/>)", x0, y0, x0, y0 + gap_y / 2, x1, y(node) - gap_y / 2,
+          x1, y(node));
+    }
+  for (const Drawn& node : nodes) {
+    const LoweringRecord::Node& of = record.nodes[static_cast<std::size_t>(node.node)];
+    const std::string_view kind = of.is_access ? " effect" : of.is_matmul ? " math" : "";
+    put(R"(<g class="node{}" data-node="{}"><rect class="box" x="{}" y="{}" width="{}" height="{}" rx="4"/>)", kind,
+        node.node, x(node), y(node), box_width, box_height);
+    put(R"(<text x="{}" y="{}">%{} {}</text><text class="faint" x="{}" y="{}">{}</text></g>)", x(node) + 6,
+        y(node) + 13, node.node, escaped(of.op), x(node) + 6, y(node) + 25, escaped(of.result));
+  }
+  return svg + "</svg>";
+}
+
+}  // namespace tessera::internal
