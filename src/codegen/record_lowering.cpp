@@ -61,7 +61,8 @@ Repeats repeats_of(const GraphAnalysis& analysis, const Node& node) {
 
 /// The nodes that a step computes: its own, and those of its expression.
 struct NodesOf : FieldVisitor {
-  std::set<int> numbers;
+  const Plan& plan;
+  std::set<int> numbers = {};
   void add(const Label& label) {
     if (label.number >= 0 && label.graph == 0) numbers.insert(label.number);
   }
@@ -71,6 +72,7 @@ struct NodesOf : FieldVisitor {
   }
   void access(const TileAccess& access, Use) { add(access.label); }
   void copy(const TileAccess& access) { add(access.label); }
+  void map(TensorMapId map) { add(plan.tensor_maps[map].label); }
 };
 
 /// Calls each(step, depth) for all steps, in the order of tree_text.
@@ -126,7 +128,7 @@ void LoweringRecorder::add_nodes(const GraphAnalysis& analysis) {
     if (node.op == Op::result) std::ranges::for_each(graph.regions[graph[node.in[0]].body()].yields, follows);
     const Repeats repeats = repeats_of(analysis, node);
     record.repeated = repeats.unknown;
-    record.is_access = is_read(node.op) || is_effect(node.op);
+    record.is_access = is_read(node.op) || info(node.op).role == OpRole::write || is_atomic(node.op);
     record.is_matmul = node.op == Op::mma;
     const bool is_tile = node.shape.rank() > 0;
     if (record.is_access && is_tile) record.bytes = elements(node.shape) * info(node.type).bytes * repeats.times;
@@ -184,7 +186,7 @@ void LoweringRecorder::add_steps(const Plan& plan) {
   record_->steps.push_back({{}, place_of(plan.location)});
   each_step(plan, [&](const Step& step, int) {
     steps_[&step] = static_cast<int>(record_->steps.size());
-    NodesOf nodes;
+    NodesOf nodes{{}, plan};
     if (step.node != no_id && step.node < node_numbers_.size() && node_numbers_[step.node] >= 0)
       nodes.numbers.insert(node_numbers_[step.node]);
     visit_kind([&](const auto& kind) { each_field(kind, nodes); }, step.action);

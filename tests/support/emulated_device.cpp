@@ -27,6 +27,21 @@ bool has_checks() {
   return !checks || *checks != '0';
 }
 
+/// Faults as remarks at the author's lines.
+std::vector<Remark> findings(const Report& report) {
+  std::vector<Remark> remarks;
+  for (const Fault& fault : report.faults) {
+    const std::size_t colon = fault.line.rfind(':');
+    Remark remark{.file = "", .status = Remark::Status::missed, .kind = "emulator", .message = fault.text};
+    if (colon != fault.line.npos) {
+      remark.file = fault.line.substr(0, colon);
+      remark.line = static_cast<unsigned>(std::atoi(fault.line.c_str() + colon + 1));
+    }
+    remarks.push_back(std::move(remark));
+  }
+  return remarks;
+}
+
 /// Compiled forms of a kernel; captured launches share them.
 class EmulatedCode {
  public:
@@ -45,11 +60,11 @@ class EmulatedCode {
     variant.split_k = by_grid ? SplitK::stream_k : cluster > 1 ? SplitK::cluster : SplitK::none;
     variant.multicast = variant.split_k == SplitK::none && !grid.empty() && grid[0] > 1 && multicasts();
     auto found = variants_.begin();
-    while (found != variants_.end() && !(found->first == variant)) ++found;
+    while (found != variants_.end() && !(found->variant == variant)) ++found;
     if (found == variants_.end()) {
-      const KernelSource source = Compiler::instance().dump(
-          generate(graph_, variant, options().dump_arch, generate_options()), options().dump_arch);
-      variants_.emplace_back(variant, Emulator::compile(std::span(&source, 1)));
+      KernelSource source = emulated_kernel(graph_, variant);
+      Emulator emulator = Emulator::compile(std::span(&source, 1));
+      variants_.push_back({variant, std::move(source), std::move(emulator)});
       found = std::prev(variants_.end());
     }
     const RunOptions run{.checks = has_checks(),
@@ -63,8 +78,9 @@ class EmulatedCode {
                          .cluster = cluster,
                          .lockstep_rows = by_grid ? 1 + static_cast<int>(launches_ % 2) : 1,
                          .may_prefetch = launches_ % 4 < 2};
-    const Report report = found->second.run(0, graph_, arguments, grid, run);
+    const Report report = found->emulator.run(0, graph_, arguments, grid, run);
     if (report.clean()) return;
+    dump_findings(found->source, findings(report));
     throw Error(fmt::format("kernel '{}' in the emulator, in order {}: {}", graph_.name, run.seed, report.text()));
   }
 
@@ -89,7 +105,12 @@ class EmulatedCode {
   const Graph graph_;
   const bool has_atomics_ = std::ranges::any_of(graph_.nodes, [](const Node& node) { return is_atomic(node.op); });
   const SplitKLoop rounds_;
-  std::vector<std::pair<Variant, Emulator>> variants_;
+  struct Compiled {
+    Variant variant;
+    KernelSource source;
+    Emulator emulator;
+  };
+  std::vector<Compiled> variants_;
   std::uint64_t launches_ = 0;  ///< each has an order of its own
 };
 

@@ -399,6 +399,18 @@ KernelSource Compiler::dump(KernelSource source, Arch gpu) {
   return std::move(job.source);
 }
 
+void Compiler::dump_findings(KernelSource source, Arch gpu, const std::vector<Remark>& findings) {
+  if (!wants_dump(options_, source.author, page_stage)) return;
+  source.remarks.insert(source.remarks.begin(), findings.begin(), findings.end());
+  const Job job = start(std::move(source), gpu);
+  try {
+    const Code code = this->code(job, false);
+    dump_page(job, &code, "");
+  } catch (const Error& e) {
+    dump_page(job, nullptr, e.what());
+  }
+}
+
 KernelInfo Compiler::info(KernelSource source, Arch gpu) {
   const Job job = start(std::move(source), gpu);
   KernelInfo info{.threads = std::max(job.source.threads, 0),
@@ -554,6 +566,15 @@ void dump_cpu_kernel(const Graph& graph) {
     return;
   const Arch gpu = options().dump_arch;
   Compiler::instance().dump(generate_here(graph, dense_variant(graph), gpu, is_read(graph)), gpu);
+}
+
+KernelSource emulated_kernel(const Graph& graph, const Variant& variant) {
+  const Arch gpu = options().dump_arch;
+  return Compiler::instance().dump(generate_here(graph, variant, gpu, is_read(graph)), gpu);
+}
+
+void dump_findings(const KernelSource& source, const std::vector<Remark>& findings) {
+  Compiler::instance().dump_findings(source, options().dump_arch, findings);
 }
 
 std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,

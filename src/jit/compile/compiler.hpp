@@ -59,6 +59,12 @@ void dump_graph(const Graph& graph);
 /// Dumps the other stages in TESSERA_DUMP for a kernel that runs on the CPU, for TESSERA_DUMP_ARCH and dense_variant().
 /// A stage that is not available, for example without NVRTC, is replaced by a line that says why.
 void dump_cpu_kernel(const Graph& graph);
+/// The text that the emulator runs, for a variant and TESSERA_DUMP_ARCH; its stages are dumped as those of a kernel on
+/// the CPU.
+KernelSource emulated_kernel(const Graph& graph, const Variant& variant);
+/// Adds findings of an executor, at the author's lines, to the kernel's page, if TESSERA_DUMP
+/// includes pages.
+void dump_findings(const KernelSource& source, const std::vector<Remark>& findings);
 
 /// The texts that TESSERA_DUMP shows of a kernel for each of `stages` ("graph", "plan", "remarks", "remarks-json",
 /// "cuda", "ptx", "sass", "log", "stats" or "html"; and "plan:PASS", the plan after one of its passes), for a variant,
@@ -96,6 +102,8 @@ class Compiler {
   /// would run. A text from TESSERA_OVERRIDE_DIR has `#line` as its first line and nowhere else: its lines are those of
   /// its file.
   KernelSource dump(KernelSource source, Arch gpu);
+  /// Makes the kernel's page again, with findings among the remarks.
+  void dump_findings(KernelSource source, Arch gpu, const std::vector<Remark>& findings);
   /// All stages except the graph, as for kernel_texts().
   KernelView view(KernelSource source, Arch gpu, const ViewRequest& request);
   std::vector<std::string> texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages);

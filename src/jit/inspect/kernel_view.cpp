@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <compare>
 #include <iterator>
 #include <map>
 #include <set>
@@ -192,35 +193,61 @@ class CudaPane {
   std::vector<int> steps_, row_of_line_;
 };
 
+/// ".loc file line column[, function_name ..., inlined_at file line column]": where a line of PTX comes from.
+class PtxPlaces {
+ public:
+  /// Reads a directive. Returns the line of the innermost function, that of its call, and so on.
+  std::vector<unsigned> read(std::string_view directive) {
+    constexpr std::string_view loc = ".loc", inlined = "inlined_at";
+    Place at = place(directive.substr(loc.size()));
+    if (const std::size_t call = directive.find(inlined); call != directive.npos)
+      called_from_[at] = place(directive.substr(call + inlined.size()));
+    else
+      called_from_.erase(at);
+    std::vector<unsigned> lines = {at.line};
+    constexpr std::size_t deepest = 32;
+    for (auto call = called_from_.find(at); call != called_from_.end() && lines.size() < deepest;
+         call = called_from_.find(call->second))
+      lines.push_back(call->second.line);
+    return lines;
+  }
+
+ private:
+  struct Place {
+    unsigned line = 0, column = 0;
+    auto operator<=>(const Place&) const = default;
+  };
+  static Place place(std::string_view text) {
+    Place place;
+    unsigned file = 0;
+    const char *at = text.data(), *const end = at + text.size();
+    for (unsigned* const number : {&file, &place.line, &place.column}) {
+      while (at < end && (*at == ' ' || *at == '\t')) ++at;
+      at = std::from_chars(at, end, *number).ptr;
+    }
+    return place;
+  }
+  std::map<Place, Place> called_from_;  // as the last directive said; calls come before what is inlined there
+};
+
 /// PTX without directives for debuggers, and the lines that each of its lines comes from.
 std::string ptx_json(const InspectedCode& code, const CudaPane& cuda) {
   Lines lines;
   std::vector<std::vector<int>> of;
+  PtxPlaces places;
   std::vector<unsigned> from;
-  bool continues = false;
   for (std::string& line : lines_of(code.ptx)) {
     const std::string_view text = std::string_view(line).substr(std::min(line.find_first_not_of(" \t"), line.size()));
     if (text.starts_with(".section") && text.find(".debug") != text.npos) break;
     if (text.starts_with(".file")) continue;
-    if (!text.starts_with(".loc")) {
-      // A label or a bracket belongs to no line.
-      const bool is_code = text.ends_with(';') && !text.starts_with('.');
-      of.push_back(is_code ? cuda.rows(from) : std::vector<int>());
-      lines.push_back(std::move(line));
-      continues = false;
+    if (text.starts_with(".loc")) {
+      from = places.read(text);
       continue;
     }
-    // ".loc file line column, function_name ..., inlined_at file line column": the calls around it come before it.
-    if (!continues) from.clear();
-    continues = true;
-    unsigned file = 0, number = 0;
-    const char* const end = text.data() + text.size();
-    const auto read = [&](const char* at, unsigned& value) {
-      while (at < end && (*at == ' ' || *at == '\t')) ++at;
-      return std::from_chars(at, end, value).ptr;
-    };
-    read(read(text.data() + 4, file), number);
-    from.insert(from.begin(), number);
+    // A label or a bracket belongs to no line.
+    const bool is_code = text.ends_with(';') && !text.starts_with('.');
+    of.push_back(is_code ? cuda.rows(from) : std::vector<int>());
+    lines.push_back(std::move(line));
   }
   Json json;
   json.raw("lines", array(lines));

@@ -164,6 +164,7 @@ TEST_CASE("A record links the lines of texts to steps, nodes and the author's li
       CHECK(placed >= spelled_steps);
       CHECK_FALSE(record.passes.empty());
       CHECK(record.passes.front().name == "schedule");
+      CHECK(std::ranges::count(record.passes, "schedule", &LoweringRecord::Pass::name) == 1);  // not the rejected ones
       CHECK(record.passes.back().name == "parameters");
       for (std::size_t i = 1; i < record.plan_steps.size(); ++i)
         if (record.plan_steps[i] >= 0) CHECK(record.plan_steps[i] < static_cast<int>(record.steps.size()));
@@ -194,6 +195,22 @@ TEST_CASE("The author's line leads to the text that it became", "[inspect]") {
   CHECK(has(text, "rsqrt"));
   CHECK_FALSE(has(text, "store_"));
   CHECK_FALSE(has(text, "#line"));
+  // A body's last bracket belongs to what opened it.
+  const KernelSource attention = recorded(named("attention-bf16"), Arch::sm_90a);
+  const json loops = view_of(attention, Arch::sm_90a);
+  std::vector<std::pair<std::size_t, int>> open;  // indentation and step
+  std::size_t closed = 0;
+  for (std::size_t i = 0; i < loops["cuda"]["lines"].size(); ++i) {
+    const std::string line = loops["cuda"]["lines"][i];
+    const std::size_t indent = line.find_first_not_of(' ');
+    const int step = loops["cuda"]["of"][i].get<int>();
+    if (step > 0 && line.ends_with('{')) open.emplace_back(indent, step);
+    if (open.empty() || indent == line.npos || line.substr(indent) != "}" || open.back().first != indent) continue;
+    CHECK(open.back().second == step);
+    open.pop_back();
+    ++closed;
+  }
+  CHECK(closed > 3);
   // The plan's text has the passes that changed it, in order.
   std::vector<std::string> changed;
   for (const json& pass : view["plan"]["passes"])
@@ -301,8 +318,12 @@ TEST_CASE("A page's CUDA text, PTX and machine code are those of the kernel", "[
     const std::string line = view["ptx"]["lines"][i];
     if (!line.ends_with(';') || has(line, ".reg") || has(line, ".param") || has(line, ".shared")) continue;
     ++instructions;
-    linked += !view["ptx"]["of"][i].empty();
-    for (const json& row : view["ptx"]["of"][i]) CHECK(row.get<std::size_t>() < view["cuda"]["lines"].size());
+    bool in_kernel = false;
+    for (const json& row : view["ptx"]["of"][i]) {
+      REQUIRE(row.get<std::size_t>() < view["cuda"]["lines"].size());
+      in_kernel |= view["cuda"]["of"][row.get<std::size_t>()].get<int>() >= 0;
+    }
+    linked += in_kernel;
   }
   CHECK(instructions > 50);
   CHECK(linked * 100 >= instructions * 97);
