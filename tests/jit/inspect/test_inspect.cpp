@@ -96,6 +96,8 @@ TEST_CASE("Control codes are decoded, and encoded to the same bits", "[inspect]"
   CHECK(text(0x001fc8000f8e0204) == "B0-----:R-:W-:Y:S04");  // IMAD, which reads it
   CHECK(text(0x0041e20000000800) == "B--2---:R0:W-:-:S01");  // STS waits for a load, and its operands are read later
   CHECK(ControlCode::decode({0, 0x040fe200000000ff}).reuse == 1);
+  const ControlCode all{.stall = 15, .yield = false, .write_barrier = 5, .read_barrier = 4, .wait = 33, .reuse = 8};
+  CHECK(all.encode({}) == Encoding{0, 0x22197e0000000000});
   for (std::uint64_t i = 0; i < 1000; ++i) {
     const Encoding encoding{i * 0x9e3779b97f4a7c15, (i + 1) * 0xbf58476d1ce4e5b9};
     const ControlCode code = ControlCode::decode(encoding);
@@ -158,6 +160,13 @@ TEST_CASE("A record links the lines of texts to steps, nodes and the author's li
         spelled_steps += spelled.contains(static_cast<int>(step));
         placed += !record.steps[step].at.file.empty();
         for (const int node : record.steps[step].nodes) CHECK(static_cast<std::size_t>(node) < record.nodes.size());
+      }
+      // Each op on elements of a tile is part of a step.
+      std::set<int> computed;
+      for (const LoweringRecord::Step& step : record.steps) computed.insert(step.nodes.begin(), step.nodes.end());
+      for (std::size_t node = 0; node < record.nodes.size(); ++node) {
+        INFO("%" << node << " = " << record.nodes[node].op);
+        if (record.nodes[node].flops > 0) CHECK(computed.contains(static_cast<int>(node)));
       }
       // A step may be an expression of the next one, and then no line is its own.
       CHECK(spelled_steps * 10 > record.steps.size() * 6);
