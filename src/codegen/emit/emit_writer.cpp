@@ -16,8 +16,11 @@ namespace {
 // A line that spells a step ends with this and the step's address, which thus move with it.
 constexpr char noted = '\x1f';
 
-std::string note_of(const Step* step) {
-  return step ? fmt::format("{}{:x}", noted, reinterpret_cast<std::uintptr_t>(step)) : "";
+void append_note(std::string& text, const Step* step) {
+  if (!step) return;
+  char digits[2 * sizeof(std::uintptr_t)];
+  const auto end = std::to_chars(digits, std::end(digits), reinterpret_cast<std::uintptr_t>(step), 16).ptr;
+  (text += noted).append(digits, end);
 }
 
 }  // namespace
@@ -25,7 +28,8 @@ std::string note_of(const Step* step) {
 void Writer::add_line(fmt::string_view format, fmt::format_args args) {
   text.append(static_cast<std::size_t>(depth) * 2, ' ');
   fmt::vformat_to(std::back_inserter(text), format, args);
-  text += note_of(step) + '\n';
+  append_note(text, step);
+  text += '\n';
 }
 
 StepLines step_lines(std::string_view text) {
