@@ -99,7 +99,7 @@ def drive(file, has_sass):
         check('search', page.run('focused.hits.size') > 0 and 'wgmma' in page.run('focused.lines()[focused.at].text'))
         key(page, 'Escape')
         check('Escape', page.run('selected === null'))
-        # What a pass changed.
+        # The changes that a pass made.
         page.run('showPass(view.plan.passes.findIndex((one) => one.name === "memory")); changes.click()')
         added = page.run('panes.plan.lines().filter((line) => line.style === "plus").map((line) => line.text)')
         check('changes of the pass memory', any('of shared memory' in line for line in added) and

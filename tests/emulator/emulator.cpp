@@ -304,7 +304,7 @@ Report Emulator::State::run(const PersistentSource& source, std::span<const Devi
 
 std::string Report::text() const {
   std::string text;
-  for (const Fault& fault : faults) text += fault.text + "\n";
+  for (const Fault& fault : faults) text += (text.empty() ? "" : "\n") + fault.text;
   return text;
 }
 

@@ -16,7 +16,8 @@ class Coord {
   template <TileExpr E>
   Coord(const E& position, Location location = Location::current())
       : value_(position.lower(Trace::current(location), location)), location_(location) {
-    static_assert(std::is_same_v<typename E::type, i32> && E::rank == 0, "tessera: an index is an Index: i32, rank 0");
+    static_assert(std::is_same_v<typename E::type, i32> && E::rank == 0,
+                  "tessera: an index is an Index: i32, rank 0; name a tile of indices: Tile rows = ...");
   }
   Handle value() const { return value_; }
   Location location() const { return location_; }

@@ -148,7 +148,7 @@ void check_found(Run&& run, const Expected& expected) {
   constexpr int seeds = 8;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     const Report report = run(seed);
-    text += report.clean() ? "nothing\n" : report.text();
+    text += report.clean() ? "nothing\n" : report.text() + "\n";
     CHECK_FALSE(report.clean());
     first += !report.clean() && report.faults[0].kind == expected.kind;
     found += std::ranges::any_of(report.faults, [&](const Fault& fault) {
