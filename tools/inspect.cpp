@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iterator>
+#include <map>
 #include <sstream>
 
 #include "common/declared.hpp"
 #include "common/kernels.hpp"
 #include "common/program.hpp"
 #include "jit/compile/compiler.hpp"
-#include "jit/compile/inspect_kernel.hpp"
+#include "jit/compile/page_files.hpp"
 #include "jit/inspect/page.hpp"
 #include "jit/options/files.hpp"
 
@@ -21,7 +21,7 @@ namespace {
 
 const std::vector<std::string> arch_names = {"sm_80", "sm_86", "sm_89", "sm_90a", "sm_100a", "sm_120"};
 const std::vector<std::string> stage_names = {"graph", "plan", "remarks", "remarks-json", "cuda",
-                                              "ptx",   "sass", "log",     "stats"};
+                                              "ptx",   "sass", "log",     "stats",        "html"};
 
 /// The result of `look`. Its Error names the choices; the likely one is appended.
 template <class Look>
@@ -51,19 +51,39 @@ std::string page_command(const std::string& kernel, const std::string& archs, co
                      request.no_source ? " --no-source" : "");
 }
 
-/// Writes a page for each kernel, with a view for each GPU; several pages into a folder, with an index.
-void write_pages(const std::vector<NamedKernel>& kernels, const std::string& archs, const std::vector<Arch>& gpus,
+/// Writes a page for each kernel, with a view for each GPU that has it; several pages into a folder, with an index.
+void write_pages(const std::string& pattern, const std::string& archs, const std::vector<Arch>& gpus,
                  const PageRequest& request) {
   namespace fs = std::filesystem;
   constexpr std::uint64_t most = 64 << 20;
+  std::map<std::string, std::vector<Arch>> found;
+  std::vector<NamedKernel> kernels;
+  std::string why;
+  for (const Arch gpu : gpus) try {
+      for (const NamedKernel& kernel : find_kernels(pattern, gpu)) {
+        if (found[kernel.name].empty()) kernels.push_back(kernel);
+        if (kernel.is_of(gpu)) found[kernel.name].push_back(gpu);
+      }
+    } catch (const Error& e) {
+      why = e.what();
+    }
+  std::erase_if(kernels, [&](const NamedKernel& kernel) { return found[kernel.name].empty(); });
+  if (kernels.empty()) throw Error(why.empty() ? fmt::format("no kernel '{}' is made for {}", pattern, archs) : why);
+  std::vector<std::string> older;
+  if (!request.compare.empty()) {
+    if (kernels.size() > 1)
+      throw Error(fmt::format("--compare: {} kernels match '{}'; name one", kernels.size(), pattern));
+    const std::optional<std::string> page = read_regular_file(request.compare, most);
+    if (!page) throw Error(fmt::format("--compare: there is no file {}", request.compare));
+    older = views_of_page(*page, request.compare);
+  }
   const bool folder = kernels.size() > 1 || request.file.ends_with('/') || fs::is_directory(request.file);
   if (folder) fs::create_directories(request.file);
   for (const NamedKernel& kernel : kernels) {
     const Graph graph = kernel.graph();
     std::vector<std::string> views;
     std::string description, title;
-    for (const Arch gpu : gpus) {
-      if (!kernel.is_of(gpu)) continue;
+    for (const Arch gpu : found[kernel.name]) {
       KernelView view = kernel_view(graph, kernel.variant(graph), gpu,
                                     {.label = gpu.name(),
                                      .command = page_command(kernel.name, archs, request),
@@ -72,11 +92,7 @@ void write_pages(const std::vector<NamedKernel>& kernels, const std::string& arc
       if (description.empty()) description = view.description;
       title += fmt::format("{}{}", title.empty() ? kernel.name + " for " : ", ", gpu.name());
     }
-    if (!request.compare.empty()) {
-      const std::optional<std::string> page = read_regular_file(request.compare, most);
-      if (!page) throw Error(fmt::format("cannot read {}", request.compare));
-      std::ranges::move(views_of_page(*page, request.compare), std::back_inserter(views));
-    }
+    views.insert(views.end(), older.begin(), older.end());
     const fs::path file = folder ? fs::path(request.file) / (file_stem(kernel.name) + ".html") : fs::path(request.file);
     write_page(file, inspector_page(title, description, views));
     print(fmt::format("{}\n", file.native()));
@@ -119,10 +135,10 @@ void inspect(CommandLine& line) {
     gpus.push_back(with_suggestion(one, arch_names, [&] { return Arch::parse(one); }));
   if (gpus.empty()) throw Error("--arch: name a GPU");
   const Arch gpu = gpus.front();
-  const std::vector<NamedKernel> kernels = find_kernels(pattern, gpu);
-  if (!page.file.empty()) return write_pages(kernels, arch, gpus, page);
+  if (!page.file.empty()) return write_pages(pattern, arch, gpus, page);
   if (gpus.size() > 1) throw Error("--arch: several GPUs need --html");
   if (page.no_source || !page.compare.empty()) throw Error("--no-source and --compare need --html");
+  const std::vector<NamedKernel> kernels = find_kernels(pattern, gpu);
   const std::vector<std::string> stages = split(show);
   if (stages.empty()) throw Error("--show: name a stage");
   for (const std::string& stage : stages)

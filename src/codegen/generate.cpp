@@ -20,7 +20,7 @@ KernelSource generate(const Graph& graph, const Variant& variant, Arch arch, con
   if (graph.cuda) return raw_cuda(graph);
   if (!options.record) return kernel_source(make_plan(graph, variant, arch, options));
   LoweringRecorder recorder;
-  return kernel_source(make_plan(graph, variant, arch, options, {}, &recorder), &recorder);
+  return kernel_source(make_plan(graph, variant, arch, options, recorder.observer()), &recorder);
 }
 
 std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, std::string_view pass,
@@ -35,9 +35,9 @@ std::string plan_after(const Graph& graph, const Variant& variant, Arch arch, st
     throw Error(fmt::format("there is no plan pass '{}'; choose from {}", pass, fmt::join(names, ", ")));
   if (graph.cuda) throw Error(fmt::format("kernel '{}' is raw CUDA C++ and has no plan", graph.name));
   std::string text;
-  make_plan(graph, variant, arch, options, [&](std::string_view name, const Plan& plan) {
-    if (name == pass) text = dump_text(plan);
-  });
+  make_plan(graph, variant, arch, options, {.after_pass = [&](const lowering::PlanPass& one, const Plan& plan) {
+              if (one.name == pass) text = dump_text(plan);
+            }});
   return text;
 }
 

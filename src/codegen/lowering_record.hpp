@@ -26,7 +26,10 @@ struct LoweringRecord {
     std::int64_t bytes = 0;  ///< that it moves between memory and a grid tile
     std::int64_t flops = 0;  ///< operations on elements of a grid tile; a multiply-add is two
     bool repeated = false;   ///< in a loop whose trip count is not known: bytes and flops are of one iteration
-    bool is_access = false, is_matmul = false;
+    bool is_access = false;
+    /// A matmul on tensor cores: bytes of an element of its operands; 0: it runs on FMA units.
+    bool is_matmul = false;
+    int tensor_core_bytes = 0;
   };
   struct Pass {
     std::string_view name, what;

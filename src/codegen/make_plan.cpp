@@ -7,7 +7,6 @@
 #include "codegen/forms/widen_fp8.hpp"
 #include "codegen/passes.hpp"
 #include "codegen/plan/verify/verify_plan.hpp"
-#include "codegen/record_lowering.hpp"
 #include "codegen/schedule/split_matmuls.hpp"
 #include "tessera/graph/error.hpp"
 
@@ -17,19 +16,17 @@ namespace {
 using namespace lowering;
 
 // Runs the passes until they accept a schedule; false: they reject all.
-bool run_passes(Planning& planning, const GenerateOptions& options, const AfterPass& after,
-                LoweringRecorder* recorder) {
+bool run_passes(Planning& planning, const GenerateOptions& options, const PlanObserver& observer) {
   const std::span<const PlanPass> passes = plan_passes();
-  if (recorder) recorder->begin(planning.analysis);
+  if (observer.begins) observer.begins(planning.analysis);
   for (std::size_t i = 0; i < passes.size(); ++i) {
     if (!planning.search.has_current()) return false;
     const bool done = passes[i].run(planning);
     if (done) {
       if (options.verify) verify(planning.plan, passes[i].name);
-      if (after) after(passes[i].name, planning.plan);
-      if (recorder) recorder->after_pass(passes[i].name, passes[i].what, planning.plan);
+      if (observer.after_pass) observer.after_pass(passes[i], planning.plan);
     } else {
-      if (recorder) recorder->begin_schedule();
+      if (observer.rejected) observer.rejected();
       i = static_cast<std::size_t>(-1);  // back to the first pass
     }
   }
@@ -41,7 +38,7 @@ bool run_passes(Planning& planning, const GenerateOptions& options, const AfterP
 }  // namespace
 
 Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const GenerateOptions& options,
-               const AfterPass& after, LoweringRecorder* recorder) {
+               const PlanObserver& observer) {
   if (arch.number() < 80)
     throw Error(fmt::format("kernel '{}' cannot be generated for {}: sm_80 is the oldest architecture", whole.name,
                             arch.name()));
@@ -57,7 +54,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   // A plan for a form of the kernel that only warp-specialized schedules suit.
   const auto plan_of = [&](const GraphAnalysis& analysis) -> std::optional<Plan> {
     Planning planning = planning_of(analysis, std::move(history), SearchedPatterns::warp_specialized);
-    if (run_passes(planning, options, after, recorder)) return std::move(planning.plan);
+    if (run_passes(planning, options, observer)) return std::move(planning.plan);
     history = planning.search.history();
     return std::nullopt;
   };
@@ -77,7 +74,7 @@ Plan make_plan(const Graph& whole, const Variant& variant, Arch arch, const Gene
   const std::optional<Graph> split = split_matmuls(graph, target);
   const GraphAnalysis analysis(split ? *split : graph, variant, target);
   Planning planning = planning_of(analysis, std::move(history), SearchedPatterns::all);
-  if (!run_passes(planning, options, after, recorder))
+  if (!run_passes(planning, options, observer))
     throw InternalError(fmt::format("no schedule suits kernel '{}'", whole.name));
   return std::move(planning.plan);
 }

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <iterator>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "codegen/plan/effects.hpp"
@@ -14,7 +13,7 @@
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/tables_text.hpp"
 #include "graph/host_ops.hpp"
-#include "graph/in_literal.hpp"
+#include "graph/text_lines.hpp"
 
 namespace tessera::internal {
 
@@ -89,6 +88,13 @@ void each_step(const Plan& plan, const auto& each) {
   }
 }
 
+/// Bytes of an element of the operands that a step multiplies on tensor cores; 0: it does not.
+int tensor_core_bytes(const Step& step) {
+  if (const Wgmma* const wgmma = step.action.as<Wgmma>()) return info(wgmma->type).bytes;
+  const Mma* const mma = step.action.as<Mma>();
+  return mma && mma->matmul.kind == MatmulKind::mma_sync ? info(mma->matmul.type).bytes : 0;
+}
+
 std::string stage(const Plan& plan, PipelineStateId state, std::string_view barrier) {
   return fmt::format("{} {}", name_of(plan, plan.states[state].pipeline), barrier);
 }
@@ -105,12 +111,10 @@ void LoweringRecorder::begin(const GraphAnalysis& analysis) {
 void LoweringRecorder::add_nodes(const GraphAnalysis& analysis) {
   const Graph& graph = analysis.graph;
   record_->graph = to_string(graph, true);
-  std::istringstream lines(record_->graph);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t first = line.find_first_not_of(' ');
+  for (const std::string_view line : text_lines(record_->graph)) {
+    const std::string_view inside = trimmed(line);
     int number = -1;
-    if (first != line.npos && line[first] == '%')
-      std::from_chars(line.data() + first + 1, line.data() + line.size(), number);
+    if (inside.starts_with('%')) std::from_chars(inside.data() + 1, inside.data() + inside.size(), number);
     record_->graph_nodes.push_back(number);
   }
   for (Id id = 0; id < graph.nodes.size(); ++id) {
@@ -146,8 +150,13 @@ void LoweringRecorder::add_nodes(const GraphAnalysis& analysis) {
   }
 }
 
-void LoweringRecorder::after_pass(std::string_view name, std::string_view what, const Plan& plan) {
-  record_->passes.push_back({name, what, dump_text(plan)});
+PlanObserver LoweringRecorder::observer() {
+  return {.begins = [this](const GraphAnalysis& analysis) { begin(analysis); },
+          .after_pass =
+              [this](const lowering::PlanPass& pass, const Plan& plan) {
+    record_->passes.push_back({pass.name, pass.what, dump_text(plan)});
+          },
+          .rejected = [this] { record_->passes.clear(); }};
 }
 
 std::shared_ptr<LoweringRecord> LoweringRecorder::finish(const Plan& plan, const StepLines& plan_lines,
@@ -165,8 +174,9 @@ std::shared_ptr<LoweringRecord> LoweringRecorder::finish(const Plan& plan, const
   LoweringRecord::Place last = record_->steps.front().at;
   for (const int number : record_->kernel_steps) {
     LoweringRecord::Place& at = record_->steps[static_cast<std::size_t>(number)].at;
+    if (number == 0) continue;
     if (at.file.empty()) at = last;
-    if (number > 0) last = at;
+    last = at;
   }
   return record_;
 }
@@ -190,6 +200,10 @@ void LoweringRecorder::add_steps(const Plan& plan) {
     if (step.node != no_id && step.node < node_numbers_.size() && node_numbers_[step.node] >= 0)
       nodes.numbers.insert(node_numbers_[step.node]);
     visit_kind([&](const auto& kind) { each_field(kind, nodes); }, step.action);
+    if (const int bytes = tensor_core_bytes(step))
+      for (const int node : nodes.numbers)
+        if (LoweringRecord::Node& of = record_->nodes[static_cast<std::size_t>(node)]; of.is_matmul)
+          of.tensor_core_bytes = bytes;
     record_->steps.push_back({{nodes.numbers.begin(), nodes.numbers.end()}, place_of(step.location)});
   });
 }

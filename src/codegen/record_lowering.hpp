@@ -7,6 +7,7 @@
 
 #include "codegen/analysis/graph_analysis.hpp"
 #include "codegen/lowering_record.hpp"
+#include "codegen/make_plan.hpp"
 #include "codegen/plan/plan.hpp"
 
 namespace tessera::internal {
@@ -14,16 +15,14 @@ namespace tessera::internal {
 /// Records a graph, then the plan after each pass, then what the lines of the texts spell.
 class LoweringRecorder {
  public:
-  /// A search for a schedule begins, for this form of the graph. It may fail, and another one begin.
-  void begin(const lowering::GraphAnalysis& analysis);
-  /// Passes begin with another schedule: those before it count no more.
-  void begin_schedule() { record_->passes.clear(); }
-  void after_pass(std::string_view name, std::string_view what, const codegen::Plan& plan);
+  /// For make_plan; it must not outlive the recorder.
+  codegen::PlanObserver observer();
   /// The record, with the steps of the complete plan. `plan_lines` and `kernel` spell them.
   std::shared_ptr<LoweringRecord> finish(const codegen::Plan& plan, const codegen::StepLines& plan_lines,
                                          const codegen::StepLines& kernel);
 
  private:
+  void begin(const lowering::GraphAnalysis& analysis);
   void add_nodes(const lowering::GraphAnalysis& analysis);
   void add_steps(const codegen::Plan& plan);
   void add_layouts(const codegen::Plan& plan);

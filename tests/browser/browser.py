@@ -2,6 +2,7 @@
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -44,6 +45,8 @@ class Browser:
         while b'\0' not in self.buffer:
             if time.monotonic() > deadline:
                 raise TimeoutError('the browser does not answer')
+            if not select.select([self.into], [], [], 1)[0]:
+                continue
             piece = os.read(self.into, 1 << 20)
             if not piece:
                 raise RuntimeError('the browser has ended')

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
@@ -22,6 +23,8 @@ struct Remark {
   bool operator==(const Remark&) const = default;
 };
 
+/// "passed", "missed", "analysis".
+std::string_view name(Remark::Status status);
 /// "attention.cpp:31: missed wgmma: the loop's trip count depends on computed values".
 std::string to_string(const Remark& remark);
 /// One line for each.

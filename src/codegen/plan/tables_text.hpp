@@ -1,4 +1,5 @@
-// Entries of a plan's tables as text, one line each: tensor classes, tensor maps, pipelines, roles.
+// The decisions of a plan as text, a line each (to_string of plan.hpp), and the lines of some tables: tensor classes,
+// tensor maps, pipelines, roles.
 #pragma once
 #include <string>
 

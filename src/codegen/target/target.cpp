@@ -15,6 +15,7 @@ Target Target::of(Arch arch, bool warp_specialize) {
     case 100:
     case 103:
       target.resident_blocks = 32;
+      target.resident_threads = 2048;
       break;
     case 89:
     case 101:

@@ -22,7 +22,8 @@ struct Target {
   int parts = 4;                       ///< partitions of a multiprocessor, each with its share of registers and warps
   int register_unit = 8;               ///< registers of a thread are allocated in multiples of it
   int most_registers = 255;            ///< maximum registers of a thread
-  int threads = 1536;                  ///< threads of a multiprocessor, at least, on every architecture
+  int threads = 1536;                  ///< threads of a multiprocessor for which schedules are made: every architecture has them
+  int resident_threads = 1536;         ///< maximum threads of a multiprocessor at a time
   int resident_blocks = 16;            ///< maximum CTAs of a multiprocessor at a time (CUDA C++ Programming Guide)
   int most_blocks = 8;                 ///< CTAs per multiprocessor beyond which fewer registers each do not pay off
   int registers_besides = 20;          ///< registers of a thread that ptxas needs besides values: addresses, counters

@@ -23,6 +23,7 @@
 #include "jit/compile/inspect_kernel.hpp"
 #include "jit/compile/kept_choice.hpp"
 #include "jit/compile/kernel_first.hpp"
+#include "jit/compile/page_files.hpp"
 #include "jit/compile/read_source.hpp"
 #include "jit/inspect/page.hpp"
 #include "jit/options/files.hpp"
@@ -84,16 +85,21 @@ bool has_entry(const CompiledCode& code, std::string_view name) {
                      : code.log.find(fmt::format("Compiling entry function '{}'", name)) != std::string::npos;
 }
 
+/// Warns once per process for each `reason`.
+void warn_once(const std::string& text, const std::string& reason) {
+  static std::mutex mutex;
+  static std::set<std::string>& told = *new std::set<std::string>;  // never destroyed, like the compiler
+  if (const std::lock_guard lock(mutex); !told.insert(reason).second) return;
+  log_warn(text);
+}
+
 /// Dumps one line in place of a stage. In a file nobody might see it, so then a warning says the same, once per
 /// process.
 void dump_failure(const Options& options, std::string_view kernel, std::string_view stem, std::string_view stage,
                   const std::string& why) {
   write_dump(options, stem, stage, fmt::format("no {}: {}\n", stage, why));
-  if (options.dump_dir.empty()) return;
-  static std::mutex mutex;
-  static std::set<std::string>& told = *new std::set<std::string>;  // never destroyed, like the compiler
-  if (const std::lock_guard lock(mutex); !told.insert(why).second) return;
-  log_warn(fmt::format("kernel '{}' is dumped without its {}: {}", kernel, stage, why));
+  if (!options.dump_dir.empty())
+    warn_once(fmt::format("kernel '{}' is dumped without its {}: {}", kernel, stage, why), why);
 }
 
 /// The text of `file`, if it exists.
@@ -237,27 +243,32 @@ void Compiler::dump_source(const Job& job) const {
   for (const std::string_view stage : source_stages)
     if (wants_dump(options_, job.source.author, stage))
       write_dump(options_, job.stem, stage, text_of(job.source, stage, file));
-  dump_page(job, nullptr, "compilation has not ended");
+  dump_page(job, nullptr, "");
 }
 
-/// Writes the kernel's page, and the folder's index, if TESSERA_DUMP includes pages.
+/// Writes the kernel's page, and the folder's index, if TESSERA_DUMP includes pages. The kernel runs also without it.
 void Compiler::dump_page(const Job& job, const Code* code, const std::string& why_no_code) const {
   if (!wants_dump(options_, job.source.author, page_stage) || options_.dump_dir.empty()) return;
-  const ViewRequest request{.label = job.gpu.name(),
-                            .command = fmt::format("TESSERA_DUMP=html TESSERA_DUMP_DIR={} TESSERA_DUMP_FILTER='{}' {}",
-                                                   options_.dump_dir, job.source.author, command_line())};
-  const KernelView view = this->view(job, code, why_no_code, request);
-  write_dump(options_, job.stem, page_stage, kernel_page(job.source.author, job.gpu, view));
   try {
-    write_index(fs::absolute(options_.dump_dir));
+    const ViewRequest request{
+        .label = job.gpu.name(),
+        .command = fmt::format("TESSERA_DUMP=html TESSERA_DUMP_DIR={} TESSERA_DUMP_FILTER={} {}",
+                               shell_word(options_.dump_dir), shell_word(job.source.author), command_line())};
+    const KernelView view = this->view(job, code, why_no_code, request);
+    write_dump(options_, job.stem, page_stage, kernel_page(job.source.author, job.gpu, view));
+    if (code || !why_no_code.empty()) write_index(fs::absolute(options_.dump_dir));
   } catch (const std::exception& e) {
-    throw Error(fmt::format("TESSERA_DUMP_DIR={}: {}", options_.dump_dir, e.what()));
+    warn_once(fmt::format("kernel '{}' is dumped without its page, or the page is not in the index: {}",
+                          job.source.author, e.what()),
+              e.what());
   }
 }
 
 KernelView Compiler::view(const Job& job, const Code* code, const std::string& why_no_code,
                           const ViewRequest& request) const {
-  InspectedKernel kernel{.source = job.source,
+  KernelSource source = job.source;
+  if (!job.edited.empty()) source.text = helpers_first(source.text);  // which names no file of its own
+  InspectedKernel kernel{.source = source,
                          .arch = job.gpu,
                          .label = request.label,
                          .command = request.command,
@@ -266,7 +277,7 @@ KernelView Compiler::view(const Job& job, const Code* code, const std::string& w
   if (code)
     add_code(kernel, code->entry->code, this->request(job), nvrtc_());
   else
-    kernel.code.why_no_ptx = kernel.code.why_no_sass = why_no_code;
+    kernel.code.why_no_ptx = kernel.code.why_no_sass = why_no_code.empty() ? "compilation has not ended" : why_no_code;
   return {view_json(kernel), description(kernel)};
 }
 
@@ -352,7 +363,14 @@ std::string Compiler::text(const Job& job, const Code& code, std::string_view st
 }
 
 CompiledKernel Compiler::finish(const Job& job, bool anew) {
-  const Code code = this->code(job, anew);
+  const Code code = [&] {
+    try {
+      return this->code(job, anew);
+    } catch (const Error& e) {
+      dump_page(job, nullptr, e.what());
+      throw;
+    }
+  }();
   for (const std::string_view stage : code_stages) {
     if (!wants_dump(options_, job.source.author, stage)) continue;
     try {
@@ -391,7 +409,6 @@ KernelSource Compiler::dump(KernelSource source, Arch gpu) {
   if (std::any_of(code_stages.begin(), code_stages.end(), wanted) || wanted(page_stage)) try {
       finish(job, options_.always_compile);
     } catch (const Error& e) {
-      dump_page(job, nullptr, e.what());
       for (const std::string_view stage : code_stages)
         if (wanted(stage)) dump_failure(options_, job.source.author, job.stem, stage, e.what());
     }
@@ -402,12 +419,16 @@ KernelSource Compiler::dump(KernelSource source, Arch gpu) {
 void Compiler::dump_findings(KernelSource source, Arch gpu, const std::vector<Remark>& findings) {
   if (!wants_dump(options_, source.author, page_stage)) return;
   source.remarks.insert(source.remarks.begin(), findings.begin(), findings.end());
-  const Job job = start(std::move(source), gpu);
   try {
-    const Code code = this->code(job, false);
-    dump_page(job, &code, "");
-  } catch (const Error& e) {
-    dump_page(job, nullptr, e.what());
+    const Job job = start(std::move(source), gpu);
+    try {
+      const Code code = this->code(job, false);
+      dump_page(job, &code, "");
+    } catch (const Error& e) {
+      dump_page(job, nullptr, e.what());
+    }
+  } catch (const std::exception& e) {  // the findings themselves are reported by the caller
+    warn_once(fmt::format("findings are not on the kernel's page: {}", e.what()), e.what());
   }
 }
 
@@ -430,7 +451,6 @@ KernelInfo Compiler::info(KernelSource source, Arch gpu) {
     info.why_not_compiled = compiled.note;
     return info;
   }
-  constexpr int bytes_of_instruction = 16;  // since sm_70
   info.registers = report.registers;
   info.stack_bytes = report.stack_bytes;
   info.spill_store_bytes = report.spill_store_bytes;

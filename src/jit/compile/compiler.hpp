@@ -68,8 +68,8 @@ void dump_findings(const KernelSource& source, const std::vector<Remark>& findin
 
 /// The texts that TESSERA_DUMP shows of a kernel for each of `stages` ("graph", "plan", "remarks", "remarks-json",
 /// "cuda", "ptx", "sass", "log", "stats" or "html"; and "plan:PASS", the plan after one of its passes), for a variant,
-/// or for dense_variant(). The kernel is compiled once for all stages. Throws Error for any other stage, and as
-/// compile_kernel does.
+/// or for dense_variant(). The kernel is compiled once for all stages but the page. Throws Error for any other stage,
+/// and as compile_kernel does.
 std::vector<std::string> kernel_texts(const Graph& graph, const Variant& variant, Arch gpu,
                                       const std::vector<std::string>& stages);
 std::vector<std::string> kernel_texts(const Graph& graph, Arch gpu, const std::vector<std::string>& stages);
@@ -104,8 +104,8 @@ class Compiler {
   KernelSource dump(KernelSource source, Arch gpu);
   /// Makes the kernel's page again, with findings among the remarks.
   void dump_findings(KernelSource source, Arch gpu, const std::vector<Remark>& findings);
-  /// All stages except the graph, as for kernel_texts().
   KernelView view(KernelSource source, Arch gpu, const ViewRequest& request);
+  /// All stages except the graph and the page, as for kernel_texts().
   std::vector<std::string> texts(KernelSource source, Arch gpu, const std::vector<std::string>& stages);
   KernelInfo info(KernelSource source, Arch gpu);
 

@@ -3,37 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
 #include "codegen/target/target.hpp"
 #include "jit/compile/disassemble.hpp"
-#include "jit/inspect/page.hpp"
-#include "jit/options/files.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
 namespace {
 
-namespace fs = std::filesystem;
-
-constexpr int warp_threads = 32, register_block = 256, most_warps = 64;
+constexpr int warp_threads = 32;
 
 /// How many CTAs a multiprocessor holds, and what limits that.
 std::string occupancy_text(const Target& target, int threads, int registers, std::int64_t shared_bytes) {
   if (threads <= 0 || registers <= 0) return "unknown";
   const auto up = [](std::int64_t number, std::int64_t to) { return (number + to - 1) / to * to; };
   const std::int64_t warps = up(threads, warp_threads) / warp_threads;
-  const std::int64_t of_warp = up(std::int64_t{registers} * warp_threads, register_block);
+  const std::int64_t of_warp = up(registers, target.register_unit) * warp_threads;
   const std::int64_t shared = shared_bytes + target.shared_bytes_of_system;
   const std::map<std::string_view, std::int64_t> limits = {
       {"registers", target.registers / (of_warp * warps)},
       {"shared memory", (target.shared_bytes + target.shared_bytes_of_system) / std::max<std::int64_t>(shared, 1)},
-      {"threads", target.threads / (warps * warp_threads)},
+      {"threads", target.resident_threads / (warps * warp_threads)},
       {"the number of CTAs", target.resident_blocks}};
   const auto least = std::ranges::min_element(limits, {}, [](const auto& limit) { return limit.second; });
   return fmt::format("{} CTA{} ({} of {} warps) on a multiprocessor, limited by {}", least->second,
-                     least->second == 1 ? "" : "s", least->second * warps, most_warps, least->first);
+                     least->second == 1 ? "" : "s", least->second * warps, target.resident_threads / warp_threads,
+                     least->first);
 }
 
 }  // namespace
@@ -67,7 +63,8 @@ void add_code(InspectedKernel& kernel, const CompiledCode& compiled, CompileRequ
                                              report.spill_load_bytes, report.stack_bytes));
     facts.emplace_back("occupancy", occupancy_text(Target::of(kernel.arch), kernel.source.threads, report.registers,
                                                    std::max(kernel.source.shared_bytes, 0) + report.shared_bytes));
-    facts.emplace_back("instructions", fmt::format("{}", instructions_of(compiled.image).size() / 16));
+    facts.emplace_back("instructions",
+                       fmt::format("{}", instructions_of(compiled.image).size() / bytes_of_instruction));
   }
   for (const std::string& warning : report.warnings) kernel.notes.push_back("compiler: " + warning);
   request.source = compiled_text(kernel.source);
@@ -104,32 +101,6 @@ void add_code(InspectedKernel& kernel, const CompiledCode& compiled, CompileRequ
   }
 }
 
-std::string command_line() {
-  std::string text;
-  try {
-    std::string_view words;
-    const std::string all = read_regular_file("/proc/self/cmdline", 1 << 20).value_or("");
-    for (words = all; !words.empty();) {
-      const std::size_t end = std::min(words.find('\0'), words.size());
-      const std::string_view word = words.substr(0, end);
-      words.remove_prefix(std::min(end + 1, words.size()));
-      const bool plain = !word.empty() && std::ranges::all_of(word, [](unsigned char c) {
-        return std::isalnum(c) || std::string_view("-_./=:,+@%").find(static_cast<char>(c)) != std::string_view::npos;
-      });
-      text += text.empty() ? "" : " ";
-      if (plain) {
-        text += word;
-        continue;
-      }
-      text += '\'';
-      for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-      text += '\'';
-    }
-  } catch (const std::exception&) {  // no command then
-  }
-  return text;
-}
-
 std::string description(const InspectedKernel& kernel) {
   std::string text;
   for (const auto& [name, value] : kernel.facts)
@@ -137,27 +108,6 @@ std::string description(const InspectedKernel& kernel) {
       text += fmt::format("{}{}", text.empty() ? "" : ", ",
                           name == "CTA" ? value : fmt::format("{} {}", value, name.substr(0, name.find(' '))));
   return text;
-}
-
-void write_page(const fs::path& file, std::string_view page) {
-  OutputFile output(file);
-  output.write(page);
-  output.publish();
-}
-
-void write_index(const fs::path& folder) {
-  constexpr std::string_view own = "index.html";
-  constexpr std::uint64_t most = 64 << 20;
-  std::vector<IndexEntry> entries;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const fs::path& file = entry.path();
-    if (file.extension() != ".html" || file.filename() == own) continue;
-    const std::optional<std::string> page = read_regular_file(file, most);
-    if (std::optional<IndexEntry> found = page ? index_entry(file.filename().native(), *page) : std::nullopt)
-      entries.push_back(std::move(*found));
-  }
-  std::ranges::sort(entries, {}, &IndexEntry::file);
-  write_page(folder / own, index_page(entries));
 }
 
 }  // namespace tessera::internal

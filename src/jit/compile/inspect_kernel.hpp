@@ -1,6 +1,5 @@
 // The inspector's page of a compiled kernel.
 #pragma once
-#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -17,15 +16,7 @@ void add_code(InspectedKernel& kernel, const CompiledCode& compiled, CompileRequ
 /// The facts that are known without a compiler.
 void add_facts(InspectedKernel& kernel);
 
-/// The command line of this process, for a shell.
-std::string command_line();
-
 /// Some of the facts, in a line.
 std::string description(const InspectedKernel& kernel);
-
-/// Writes a page, or index.html with a line for each page in a folder. Throws std::system_error or std::runtime_error
-/// that names the file.
-void write_page(const std::filesystem::path& file, std::string_view page);
-void write_index(const std::filesystem::path& folder);
 
 }  // namespace tessera::internal

@@ -1,37 +1,19 @@
 #include "jit/inspect/graph_drawing.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <vector>
 
 namespace tessera::internal {
 namespace {
 
-constexpr int box_width = 150, box_height = 30, gap_x = 20, gap_y = 34;
+constexpr int box_width = GraphDrawing::box_width, box_height = GraphDrawing::box_height, gap_x = 20, gap_y = 34;
 
 struct Drawn {
   int node = 0, layer = 0;
   double place = 0;  // in its layer
   std::vector<std::size_t> above = {};
 };
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    if (c == '<')
-      result += "&lt;";
-    else if (c == '>')
-      result += "&gt;";
-    else if (c == '&')
-      result += "&amp;";
-    else
-      result += c;
-  }
-  return result;
-}
 
 bool is_drawn(const LoweringRecord::Node& node) {
   return node.is_access || (!node.result.empty() && !node.result.ends_with("[]") && node.op != "constant");
@@ -68,7 +50,7 @@ void order(std::vector<Drawn>& nodes, std::vector<std::vector<std::size_t>>& lay
 
 }  // namespace
 
-std::string graph_svg(const LoweringRecord& record) {
+GraphDrawing draw_graph(const LoweringRecord& record) {
   std::vector<Drawn> nodes;
   std::map<int, std::size_t> drawn;
   for (std::size_t number = 0; number < record.nodes.size(); ++number) {
@@ -107,27 +89,12 @@ std::string graph_svg(const LoweringRecord& record) {
     return static_cast<int>(left + node.place * (box_width + gap_x));
   };
   const auto y = [](const Drawn& node) { return gap_y / 2 + node.layer * (box_height + gap_y); };
-  std::string svg =
-      fmt::format(R"(<svg xmlns="http://www.w3.org/2000/svg" width="{}" height="{}" role="img" aria-label="graph">)",
-                  width, height);
-  const auto put = [&]<class... Args>(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(svg), format, std::forward<Args>(args)...);
-  };
-  for (const Drawn& node : nodes)
-    for (const std::size_t above : node.above) {
-      const int x0 = x(nodes[above]) + box_width / 2, y0 = y(nodes[above]) + box_height, x1 = x(node) + box_width / 2;
-      put(R"(<path class="wire" d="M{} {} C {} {} {} {} {} {}"/>)", x0, y0, x0, y0 + gap_y / 2, x1, y(node) - gap_y / 2,
-          x1, y(node));
-    }
-  for (const Drawn& node : nodes) {
-    const LoweringRecord::Node& of = record.nodes[static_cast<std::size_t>(node.node)];
-    const std::string_view kind = of.is_access ? " effect" : of.is_matmul ? " math" : "";
-    put(R"(<g class="node{}" data-node="{}"><rect class="box" x="{}" y="{}" width="{}" height="{}" rx="4"/>)", kind,
-        node.node, x(node), y(node), box_width, box_height);
-    put(R"(<text x="{}" y="{}">%{} {}</text><text class="faint" x="{}" y="{}">{}</text></g>)", x(node) + 6,
-        y(node) + 13, node.node, escaped(of.op), x(node) + 6, y(node) + 25, escaped(of.result));
+  GraphDrawing drawing{.width = width, .height = height, .boxes = {}, .wires = {}};
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    drawing.boxes.push_back({nodes[i].node, x(nodes[i]), y(nodes[i])});
+    for (const std::size_t above : nodes[i].above) drawing.wires.push_back({above, i});
   }
-  return svg + "</svg>";
+  return drawing;
 }
 
 }  // namespace tessera::internal

@@ -8,6 +8,7 @@
 #include <map>
 #include <vector>
 
+#include "graph/in_json.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -63,6 +64,9 @@ std::string filled(std::string_view frame, const std::map<std::string_view, std:
   return page.append(frame);
 }
 
+// What the frames say of themselves.
+constexpr std::string_view page_mark = R"(<meta name="generator" content="Tessera inspector">)",
+                           index_mark = R"(<meta name="generator" content="Tessera inspector index">)";
 // Each view is a line of its own.
 constexpr std::string_view begin_views = "{\"views\":[\n", end_views = "\n]}", between_views = ",\n";
 
@@ -87,9 +91,11 @@ std::optional<IndexEntry> index_entry(std::string_view file, std::string_view pa
   };
   const auto title = between("<title>", "</title>"),
              description = between("<meta name=\"description\" content=\"", "\">");
-  if (!title || !description || page.find(begin_views) == page.npos) return {};
+  if (!title || !description || page.find(page_mark) == page.npos) return {};
   return IndexEntry{std::string(file), *title, *description};
 }
+
+bool is_index(std::string_view page) { return page.find(index_mark) != page.npos; }
 
 std::string index_page(std::span<const IndexEntry> entries) {
   std::string rows;
@@ -101,12 +107,18 @@ std::string index_page(std::span<const IndexEntry> entries) {
 
 std::vector<std::string> views_of_page(std::string_view page, std::string_view file) {
   const std::size_t begin = page.find(begin_views), end = page.find(end_views, begin == page.npos ? 0 : begin);
-  if (begin == page.npos || end == page.npos) throw Error(fmt::format("{} is not a page of the inspector", file));
+  if (page.find(page_mark) == page.npos || begin == page.npos || end == page.npos)
+    throw Error(fmt::format("{} is not a page of the inspector, or only a part of one", file));
   std::vector<std::string> views;
   std::string_view data = page.substr(begin + begin_views.size(), end - begin - begin_views.size());
+  const std::string_view stem = file.substr(file.rfind('/') + 1, file.rfind('.') - file.rfind('/') - 1);
+  const std::string prefix = in_script(in_json(fmt::format("{}: ", stem)));
   while (!data.empty()) {
     const std::size_t line = std::min(data.find(between_views), data.size());
-    views.emplace_back(data.substr(0, line));
+    std::string& view = views.emplace_back(data.substr(0, line));
+    constexpr std::string_view label = R"("label":")";
+    if (const std::size_t at = view.find(label); at != view.npos)
+      view.insert(at + label.size(), prefix.substr(1, prefix.size() - 2));
     data.remove_prefix(std::min(line + between_views.size(), data.size()));
   }
   return views;

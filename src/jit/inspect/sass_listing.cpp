@@ -1,25 +1,15 @@
 #include "jit/inspect/sass_listing.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <optional>
 #include <utility>
 
+#include "graph/text_lines.hpp"
+
 namespace tessera::internal {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == text.npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
-}
-
-/// Removes the first line of a text and returns it without blanks around it.
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text.remove_prefix(end == text.npos ? text.size() : end + 1);
-  return trimmed(line);
-}
 
 template <class Number>
 std::optional<Number> number_in(std::string_view text, int base = 10) {
@@ -68,8 +58,8 @@ std::vector<SassInstruction> sass_listing(std::string_view text) {
   std::vector<unsigned> lines;
   std::string label;
   bool continues = false;  // the line before this one names a place in the text, too
-  while (!text.empty()) {
-    std::string_view line = take_line(text);
+  for (const std::string_view whole : text_lines(text)) {
+    const std::string_view line = trimmed(whole);
     const bool continued = std::exchange(continues, false);
     constexpr std::string_view place = "//## File ";
     if (line.starts_with(place)) {
@@ -90,7 +80,8 @@ std::vector<SassInstruction> sass_listing(std::string_view text) {
                          .encoding = {.low = parsed->low.value_or(0)},
                          .lines = lines});
     } else if (line.starts_with("/* 0x") && !listing.empty()) {
-      if (const auto half = take_comment(line))
+      std::string_view rest = line;
+      if (const auto half = take_comment(rest))
         listing.back().encoding.high = number_in<std::uint64_t>(*half, 16).value_or(0);
     } else if (line.ends_with(':') && !line.starts_with(".text.")) {
       label = line.substr(0, line.size() - 1);
@@ -101,17 +92,18 @@ std::vector<SassInstruction> sass_listing(std::string_view text) {
 }
 
 void add_live_registers(std::vector<SassInstruction>& listing, std::string_view text) {
-  auto at = listing.begin();
-  while (!text.empty() && at != listing.end()) {
-    const std::string_view line = take_line(text);
-    const auto parsed = instruction_in(line);
-    if (!parsed || parsed->address != at->address) continue;
+  auto next = listing.begin();  // both have the same order
+  for (const std::string_view line : text_lines(text)) {
+    const auto parsed = instruction_in(trimmed(line));
     constexpr std::string_view before = "// |";
     const std::size_t column = line.find(before);
-    if (column == line.npos) continue;
+    if (!parsed || column == line.npos) continue;
+    const auto at =
+        std::find_if(next, listing.end(), [&](const SassInstruction& one) { return one.address == parsed->address; });
+    if (at == listing.end()) continue;
     const std::string_view count = line.substr(column + before.size());
     at->live_registers = number_in<int>(count.substr(0, count.find('|'))).value_or(0);
-    ++at;
+    next = std::next(at);
   }
 }
 

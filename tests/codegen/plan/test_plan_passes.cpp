@@ -92,12 +92,13 @@ TEST_CASE("a plan holds after every pass", "[plan]") {
   const Arch archs[] = {Arch::sm_80, Arch::sm_90a, Arch::parse("sm_120")};
   const auto check = [&](const Graph& graph, const Variant& variant, Arch arch) {
     Lines seen;
-    make_plan(graph, variant, arch, {.verify = false}, [&](std::string_view pass, const Plan& plan) {
-      INFO(fmt::format("{} for {}, after {}", graph.name, arch.name(), pass));
-      CHECK(violations(plan) == Lines{});
-      if (pass == passes.front()) seen.clear();  // they restarted
-      seen.emplace_back(pass);
-    });
+    make_plan(graph, variant, arch, {.verify = false},
+              {.after_pass = [&](const lowering::PlanPass& pass, const Plan& plan) {
+                INFO(fmt::format("{} for {}, after {}", graph.name, arch.name(), pass.name));
+                CHECK(violations(plan) == Lines{});
+                if (pass.name == passes.front()) seen.clear();  // they restarted
+                seen.emplace_back(pass.name);
+              }});
     CHECK(seen == passes);
   };
   for (const std::string& kernel : plan_kernels()) {
@@ -116,9 +117,9 @@ TEST_CASE("a plan can be printed after any of the passes", "[plan]") {
   const Graph& graph = plan_graph("large");
   const Variant variant = dense_variant(graph);
   std::map<std::string, std::string, std::less<>> last;
-  make_plan(graph, variant, Arch::sm_90a, {}, [&](std::string_view pass, const Plan& plan) {
-    last.insert_or_assign(std::string(pass), dump_text(plan));
-  });
+  make_plan(graph, variant, Arch::sm_90a, {}, {.after_pass = [&](const lowering::PlanPass& pass, const Plan& plan) {
+              last.insert_or_assign(std::string(pass.name), dump_text(plan));
+            }});
   CHECK(last.size() == lowering::plan_passes().size());
   for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
   CHECK(error_of([&] { plan_after(graph, variant, Arch::sm_90a, "nonsense"); }) ==
@@ -410,7 +411,7 @@ TEST_CASE("a tile is copied asynchronously if it can be", "[plan]") {
   CHECK(tile_for(4, false).copy == Fetch::Copy::async);
   CHECK(tile_for(4, false).access.vector == 2);
   CHECK(tile_for(2, false).copy == Fetch::Copy::element);  // cp.async cannot copy 2 bytes
-  CHECK(tile_for(16, false, 4).access.vector == 2);  // a row may end within 16 bytes, but not within 4
+  CHECK(tile_for(16, false, 4).access.vector == 2);        // a row may end within 16 bytes, but not within 4
   CHECK(tile_for(16, false, 2).copy == Fetch::Copy::element);
   CHECK(tile_for(16, true).copy == Fetch::Copy::vector);
   CHECK(tile_for(16, true).unrolled == 2);
@@ -421,9 +422,9 @@ TEST_CASE("a tile is copied asynchronously if it can be", "[plan]") {
 TEST_CASE("threads wait where they read what others wrote, and nowhere else", "[plan]") {
   CHECK(count<Barrier>(plan_of("pointwise")) == 0);
   CHECK(count<Barrier>(plan_of("same_place")) == 0);
-  CHECK(count<Barrier>(plan_of("exchanged")) == 2);  // before the stored tensor is loaded, and before the store
+  CHECK(count<Barrier>(plan_of("exchanged")) == 2);   // before the stored tensor is loaded, and before the store
   CHECK(count<Barrier>(plan_of("transposed")) == 3);  // two exchanges, and one between them
-  CHECK(count<Barrier>(plan_of("shifted")) == 2);    // one for the previous iteration
+  CHECK(count<Barrier>(plan_of("shifted")) == 2);     // one for the previous iteration
   CHECK(count<Barrier>(plan_of("in_place")) == 1);
   CHECK(count<Barrier>(plan_of("unpipelined")) == 2);
   CHECK(count<Barrier>(plan_after_pass("unpipelined", "copies")) == 0);

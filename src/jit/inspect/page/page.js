@@ -26,7 +26,7 @@ const grammars = {
   ptx: grammar('reg visible entry param pred', '%[\\w.]+|\\$\\w+'),
   sass: grammar('BRA EXIT BAR WARPSYNC BSSY BSYNC CALL RET', '\\bU?[RP]\\d+\\b|\\bS[RB]_\\w+'),
 };
-function coloured(line, language) {
+function highlighted(line, language) {
   const made = document.createDocumentFragment();
   let at = 0;
   for (const match of line.matchAll(grammars[language])) {
@@ -96,12 +96,12 @@ class Pane {
     const copy = $('button', {title: 'Copy the text of this pane'}, 'copy');
     copy.onclick = () => navigator.clipboard?.writeText(this.lines().map((line) => line.text).join('\n'));
     this.space = $('div', {class: 'space'});
-    this.rows = $('div', {class: 'rows', tabindex: 0, role: 'listbox', 'aria-label': title}, this.space);
+    this.rows = $('div', {class: 'rows', tabindex: 0, role: 'listbox', 'aria-multiselectable': true, 'aria-label': title}, this.space);
     this.element = $('section', {class: 'pane', 'data-pane': kind}, $('div', {class: 'top'}, $('b', {}, title), this.tools, this.note, copy), this.rows);
     this.rows.addEventListener('scroll', () => this.draw());
     this.rows.addEventListener('pointermove', (event) => hover(this, this.under(event)));
     this.rows.addEventListener('pointerleave', () => hover(null, -1));
-    this.rows.addEventListener('click', (event) => { const i = this.under(event); if (i >= 0) select(this, i, true); });
+    this.rows.addEventListener('click', (event) => { const i = this.under(event); if (i >= 0) select(this, i); });
   }
   under(event) {
     const i = Math.floor((event.clientY - this.space.getBoundingClientRect().top) / rowHeight);
@@ -125,6 +125,7 @@ class Pane {
     const row = $('div', {class: 'row' + (line.style ? ' ' + line.style : ''), role: 'option', 'aria-posinset': i + 1, 'aria-setsize': count, title: line.title});
     row.style.top = i * rowHeight + 'px';
     row.dataset.i = i;
+    row.id = this.kind + '-' + i;
     row.append($('span', {class: 'no'}, String(line.no ?? i + 1)));
     if (line.heat !== undefined) {
       const bar = $('i');
@@ -134,10 +135,11 @@ class Pane {
     if (line.tag) row.append($('span', {class: 'tag ' + line.tag[0], title: line.tag[1]}, {missed: '!', passed: '✓', analysis: 'i'}[line.tag[0]] || ''));
     if (line.control) row.append($('span', {class: 'ctl'}, line.control));
     if (line.cost !== undefined) row.append($('span', {class: 'cost'}, line.cost));
-    row.append($('span', {}, coloured(line.text, this.language)));
+    row.append($('span', {}, highlighted(line.text, this.language)));
     return row;
   }
   mark() {
+    if (this.at >= 0) this.rows.setAttribute('aria-activedescendant', this.kind + '-' + this.at); else this.rows.removeAttribute('aria-activedescendant');
     for (const row of this.space.children) {
       const i = Number(row.dataset.i);
       row.classList.toggle('on', this.marked.has(i));
@@ -157,20 +159,23 @@ const share = (value, most) => most ? value / most : 0;
 function sums(v) {
   if (v.sums) return v.sums;
   const total = {cuda: new Map(), cpp: new Map(), live: new Map(), local: new Set()};
-  v.sass.rows.forEach((row, i) => {
-    const r = related(v, 'sass', i);
+  v.sass.rows.forEach((row) => {
     for (const line of row.k) total.cuda.set(line, (total.cuda.get(line) || 0) + row.c[0]);
-    for (const line of r.cpp) {
-      total.cpp.set(line, (total.cpp.get(line) || 0) + row.c[0] / r.cpp.size);
+    const places = new Set();
+    for (const line of row.k) {
+      const step = v.steps[v.cuda.of[line]];
+      if (!step) continue;
+      if (step.at >= 0) places.add(step.at);
+      for (const node of step.nodes) if (v.nodes[node].at >= 0) places.add(v.nodes[node].at);
+    }
+    for (const line of places) {
+      total.cpp.set(line, (total.cpp.get(line) || 0) + row.c[0] / places.size);
       total.live.set(line, Math.max(total.live.get(line) || 0, row.r));
       if (/^(@!?U?P\d+ )?(LDL|STL)/.test(row.t)) total.local.add(line);
     }
   });
   return v.sums = total;
 }
-const controlText = ([stall, yields, write, read, wait, reuse]) =>
-    'B' + [0, 1, 2, 3, 4, 5].map((i) => wait >> i & 1 ? i : '-').join('') + ':R' + (read === 7 ? '-' : read) + ':W' + (write === 7 ? '-' : write) + ':' +
-    (yields ? 'Y' : '-') + ':S' + String(stall).padStart(2, '0') + (reuse ? ':' + reuse.toString(2).padStart(4, '0') : '');
 const controlTitle = ([stall, yields, write, read, wait, reuse]) => [
   'stalls ' + stall + ' cycles before the warp\'s next instruction', yields ? 'yields to another warp' : '',
   wait ? 'waits for barriers ' + [0, 1, 2, 3, 4, 5].filter((i) => wait >> i & 1).join(', ') : '',
@@ -194,7 +199,7 @@ function linesOf(pane) {
       const here = remarks.get(i), cycles = total.cpp.get(i) || 0;
       const worst = here && (here.find((one) => one.status === 'missed') || here.find((one) => one.status === 'passed') || here[0]);
       return {text, no: v.cpp.numbers[i] || '', heat: share(cycles, most),
-              heatTitle: cycles ? Math.round(cycles) + ' cycles of stall counts; at most ' + total.live.get(i) + ' live registers' + (total.local.has(i) ? '; spills or local memory' : '') : undefined,
+              heatTitle: cycles ? Math.round(cycles) + ' cycles of stall counts (planned issue delays); at most ' + total.live.get(i) + ' live registers' + (total.local.has(i) ? '; spills or local memory' : '') : undefined,
               tag: worst ? [worst.status, here.map((one) => one.status + ' ' + one.kind + ': ' + one.message).join('\n')] : v.remarks.length ? ['', ''] : undefined};
     });
   }
@@ -205,7 +210,7 @@ function linesOf(pane) {
     return v.cuda.lines.map((text, i) => ({text, heat: share(total.get(i) || 0, most), heatTitle: total.has(i) ? total.get(i) + ' cycles of stall counts' : undefined}));
   }
   if (pane.kind === 'ptx') return v.ptx.lines.map((text) => ({text}));
-  return v.sass.rows.map((row) => ({text: (row.l ? row.l + ':  ' : '') + row.t, no: row.a.toString(16).padStart(4, '0'), heat: row.c[0] / 15, control: controlText(row.c),
+  return v.sass.rows.map((row) => ({text: (row.l ? row.l + ':  ' : '') + row.t, no: row.a.toString(16).padStart(4, '0'), heat: row.c[0] / 15, control: row.s,
                                     heatTitle: controlTitle(row.c), title: controlTitle(row.c) + (row.r ? '; ' + row.r + ' live registers' : '')}));
 }
 const quantity = (value, unit) => value >= 1e9 ? (value / 1e9).toPrecision(3) + ' G' + unit : value >= 1e6 ? (value / 1e6).toPrecision(3) + ' M' + unit : value >= 1e3 ? (value / 1e3).toPrecision(3) + ' k' + unit : value + ' ' + unit;
@@ -267,7 +272,7 @@ function hover(pane, index) {
   cancelAnimationFrame(pending);
   pending = requestAnimationFrame(() => { marks(hovered || selected); });
 }
-function select(pane, index, link) {
+function select(pane, index) {
   selected = {pane, index};
   focused = pane;
   const r = marks(selected);
@@ -278,7 +283,7 @@ function select(pane, index, link) {
   if (!r) return status(pane.title + ' line ' + (index + 1) + ': lines that show changes are not linked');
   const words = ['cpp', 'graph', 'plan', 'cuda', 'ptx', 'sass'].filter((kind) => r[kind].size).map((kind) => r[kind].size + ' ' + panes[kind].title);
   status(pane.title + ' line ' + (index + 1) + ': ' + words.join(', ') + ' line(s) belong together');
-  if (link) history.replaceState(null, '', '#' + pane.kind + ':' + (index + 1));
+  history.replaceState(null, '', '#' + pane.kind + ':' + (index + 1));
 }
 const status = (text) => { document.getElementById('status').textContent = text; };
 
@@ -309,8 +314,12 @@ function figure(title, svg) {
 }
 function jump(kind, index) {
   openTab('code');
-  if (!shown.has(kind)) shown.add(kind), showPanes();
-  select(panes[kind], index, true);
+  if (index < 0) return;
+  if (narrow()) shown = new Set([kind]), showPanes();
+  else if (!shown.has(kind)) shown.add(kind), showPanes();
+  // Lines are those of the final plan.
+  if (kind === 'plan' && isDifference(kind)) shows_changes = false, changes.setAttribute('aria-pressed', false), showPass(Infinity);
+  select(panes[kind], index);
 }
 function overview() {
   const sheet = $('div', {class: 'sheet'});
@@ -336,15 +345,32 @@ function overview() {
   sheet.append($('h2', {}, 'Make this page again'), $('pre', {}, view.command));
   return sheet;
 }
+/** Makes a part of a picture work as a button. */
+function operable(element, label, act) {
+  element.setAttribute('tabindex', 0);
+  element.setAttribute('role', 'button');
+  element.setAttribute('aria-label', label);
+  element.style.cursor = 'pointer';
+  element.addEventListener('click', act);
+  element.addEventListener('keydown', (event) => { if (event.key === 'Enter') act(); });
+}
 function graphSheet() {
-  const holder = $('div');
-  holder.innerHTML = view.graph.svg;
-  const svg = holder.firstElementChild, sheet = $('div', {class: 'sheet'}, $('h2', {}, 'Graph'), $('p', {}, 'Operations after the graph passes. Blue: memory; orange: matmul. A click shows an operation among the lines.'));
-  if (!svg) return sheet;
-  svg.addEventListener('click', (event) => {
-    const node = event.target.closest('g.node');
-    if (node) jump('graph', view.graph.of.indexOf(Number(node.dataset.node)));
-  });
+  const {width, height, boxes, wires} = view.graph.drawing, boxWidth = 150, boxHeight = 30;
+  const sheet = $('div', {class: 'sheet'}, $('h2', {}, 'Graph'), $('p', {}, 'Operations after the graph passes. Blue: memory; orange: matmul. A click shows an operation among the lines.'));
+  if (!boxes.length) return sheet;
+  const svg = svgNode('svg', {width, height, role: 'group', 'aria-label': 'graph'});
+  for (const [from, to] of wires) {
+    const x0 = boxes[from].x + boxWidth / 2, y0 = boxes[from].y + boxHeight, x1 = boxes[to].x + boxWidth / 2, y1 = boxes[to].y, bend = 17;
+    svg.append(svgNode('path', {class: 'wire', d: `M${x0} ${y0} C ${x0} ${y0 + bend} ${x1} ${y1 - bend} ${x1} ${y1}`}));
+  }
+  for (const box of boxes) {
+    const node = view.nodes[box.node], group = svgNode('g', {class: 'node ' + box.kind});
+    group.append(svgNode('rect', {class: 'box', x: box.x, y: box.y, width: boxWidth, height: boxHeight, rx: 4}),
+                 svgNode('text', {x: box.x + 6, y: box.y + 13}, '%' + box.node + ' ' + node.op),
+                 svgNode('text', {class: 'faint', x: box.x + 6, y: box.y + 25}, box.result));
+    operable(group, node.op + ' ' + box.result, () => jump('graph', view.graph.of.indexOf(box.node)));
+    svg.append(group);
+  }
   sheet.append(figure('graph', svg));
   return sheet;
 }
@@ -417,9 +443,10 @@ function memorySheet() {
 function rolesSheet() {
   const sheet = $('div', {class: 'sheet'}, $('h2', {}, 'Roles and pipelines'), $('p', {}, 'The steps of each role in order, and the stages that they wait for (empty circles) and pass on (full ones). Time runs downwards; it is not to scale. A click shows a step among the lines.'));
   const roles = view.roles, column = 320, line = 16;
+  if (!roles.length) return sheet.append($('p', {}, 'No plan was recorded.')), sheet;
   const height = Math.max(...roles.map((role) => role.steps.length)) * line + 60;
   const svg = svgNode('svg', {width: roles.length * column, height, role: 'img', 'aria-label': 'roles'});
-  const last = new Map();
+  const first = new Map();
   roles.forEach((role, i) => {
     const x = i * column + 6;
     svg.append(svgNode('rect', {x, y: 2, width: column - 12, height: 30, class: 'box'}), svgNode('text', {x: x + 8, y: 21}, role.title));
@@ -427,22 +454,21 @@ function rolesSheet() {
       const y = 50 + j * line;
       const text = svgNode('text', {x: x + 18 + step.depth * 10, y}, step.text.length > 44 - step.depth ? step.text.slice(0, 43 - step.depth) + '…' : step.text);
       text.append(svgNode('title', {}, step.text));
-      text.style.cursor = 'pointer';
-      text.onclick = () => jump('plan', view.plan.of.indexOf(step.step));
+      operable(text, 'step ' + step.text, () => jump('plan', view.plan.of.indexOf(step.step)));
       svg.append(text);
-      if (!step.waits && !step.passes) return;
-      const key = step.waits || step.passes, own = svgNode('circle', {cx: x + 8, cy: y - 4, r: 4, class: 'box'});
-      own.style.fill = step.passes ? 'hsl(' + hueOf(key) + ' 60% 50%)' : 'none';
+      if (!step.waits && !step.signals) return;
+      const key = step.waits || step.signals, own = svgNode('circle', {cx: x + 8, cy: y - 4, r: 4, class: 'box'});
+      own.style.fill = step.signals ? 'hsl(' + hueOf(key) + ' 60% 50%)' : 'none';
       own.style.stroke = 'hsl(' + hueOf(key) + ' 60% 50%)';
       svg.append(own);
-      const other = (step.waits ? 'p' : 'w') + key, known = last.get(other);
+      const other = (step.waits ? 'p' : 'w') + key, known = first.get(other);
       if (known && known.i !== i) {
         const wire = svgNode('path', {class: 'wire', d: 'M' + known.x + ' ' + known.y + ' C ' + (known.x + 60) + ' ' + known.y + ' ' + (x - 60) + ' ' + (y - 4) + ' ' + (x + 4) + ' ' + (y - 4)});
         wire.style.stroke = 'hsl(' + hueOf(key) + ' 60% 50%)';
         svg.append(wire);
       }
       const mine = (step.waits ? 'w' : 'p') + key;
-      if (!last.has(mine)) last.set(mine, {x: x + 12, y: y - 4, i});
+      if (!first.has(mine)) first.set(mine, {x: x + 12, y: y - 4, i});
     });
   });
   sheet.append(figure('roles', svg));
@@ -481,12 +507,15 @@ function showPanes() {
 }
 const passSelect = $('select', {'aria-label': 'Plan after the pass'}), changes = $('button', {'aria-pressed': 'false', title: 'What the pass changed'}, 'changes');
 passSelect.onchange = () => showPass(Number(passSelect.value));
-changes.onclick = () => { shows_changes = !shows_changes; changes.setAttribute('aria-pressed', shows_changes); panes.plan.refresh(); marks(selected); };
+changes.onclick = () => { shows_changes = !shows_changes; changes.setAttribute('aria-pressed', shows_changes); showPass(pass); };
 function showPass(i) {
+  if (!view.plan.passes.length) return;
   pass = Math.max(0, Math.min(view.plan.passes.length - 1, i));
   passSelect.value = pass;
   passSelect.title = view.plan.passes[pass]?.what || '';
   panes.plan.refresh();
+  const count = (style) => panes.plan.lines().filter((line) => line.style === style).length;
+  if (shows_changes) status('the pass ' + view.plan.passes[pass].name + ' added ' + count('plus') + ' lines and removed ' + count('minus'));
   marks(selected);
 }
 panes.plan.tools.append(passSelect, changes);
@@ -496,7 +525,7 @@ function openView(i) {
   document.getElementById('title').textContent = document.title = view.kernel + ' for ' + view.arch;
   selected = hovered = null;
   pass = view.plan.passes.length - 1;
-  passSelect.replaceChildren(...view.plan.passes.map((one, number) => $('option', {value: number}, one.name + (one.plus || one.minus ? ' +' + one.plus + ' −' + one.minus : one.lines ? '' : ' (no change)'))));
+  passSelect.replaceChildren(...view.plan.passes.map((one, number) => $('option', {value: number}, one.name + (one.lines ? '' : ' (no change)'))));
   passSelect.value = pass;
   for (const pane of Object.values(panes)) {
     pane.cache = null; pane.drawn = ''; pane.hits = new Set();
@@ -510,14 +539,15 @@ function openView(i) {
 function search(text) {
   const lines = focused.lines();
   focused.hits = new Set(text ? lines.flatMap((line, i) => line.text.toLowerCase().includes(text.toLowerCase()) ? [i] : []) : []);
+  const hit = [...focused.hits].find((i) => i >= Math.max(0, focused.at)) ?? [...focused.hits][0];
+  if (hit !== undefined) select(focused, hit); else focused.mark();
   status(focused.hits.size + ' line(s) of ' + focused.title + ' contain "' + text + '"');
-  nextHit(1);
 }
 function nextHit(by) {
-  if (!focused.hits.size) return focused.mark();
+  if (!focused.hits.size) return;
   const hits = [...focused.hits], from = focused.at;
   const next = by > 0 ? hits.find((i) => i > from) ?? hits[0] : hits.findLast((i) => i < from) ?? hits[hits.length - 1];
-  select(focused, next, true);
+  select(focused, next);
 }
 const searchBox = document.getElementById('search');
 searchBox.addEventListener('input', () => search(searchBox.value));
@@ -525,26 +555,30 @@ searchBox.addEventListener('keydown', (event) => { if (event.key === 'Enter') ne
 document.addEventListener('focusin', (event) => { const kind = event.target.closest?.('.pane')?.dataset.pane; if (kind) focused = panes[kind]; });
 document.addEventListener('keydown', (event) => {
   if (event.key === 'Escape') { searchBox.value = ''; searchBox.blur(); selected = null; for (const pane of Object.values(panes)) pane.hits = new Set(); marks(null); history.replaceState(null, '', ' '); return; }
-  if (event.target === searchBox || event.ctrlKey || event.metaKey || event.altKey || tab !== 'code') return;
-  const move = (by) => select(focused, Math.max(0, Math.min(focused.count() - 1, (selected?.pane === focused ? selected.index : -1) + by)), true);
+  if (event.target.closest?.('select, input, button') || event.ctrlKey || event.metaKey || event.altKey || tab !== 'code') return;
+  const move = (by) => select(focused, Math.max(0, Math.min(focused.count() - 1, (selected?.pane === focused ? selected.index : -1) + by)));
   const beside = (by) => { const list = kinds.map(([kind]) => kind).filter((kind) => shown.has(kind)); focused = panes[list[(list.indexOf(focused.kind) + by + list.length) % list.length]]; focused.rows.focus(); };
   const keys = {j: () => move(1), ArrowDown: () => move(1), k: () => move(-1), ArrowUp: () => move(-1), h: () => beside(-1), l: () => beside(1), n: () => showPass(pass + 1), p: () => showPass(pass - 1), '/': () => searchBox.focus()};
   if (keys[event.key]) keys[event.key](), event.preventDefault();
 });
 function follow() {
-  const [kind, line] = decodeURIComponent(location.hash.slice(1)).split(':');
-  if (tabs[kind] && !line) return openTab(kind);
-  if (panes[kind] && Number(line) > 0 && Number(line) <= panes[kind].count()) jump(kind, Number(line) - 1);
+  const [kind, line] = location.hash.slice(1).split(':');
+  if (Object.hasOwn(tabs, kind) && !line) return openTab(kind);
+  if (Object.hasOwn(panes, kind) && Number(line) > 0 && Number(line) <= panes[kind].count()) jump(kind, Number(line) - 1);
 }
 addEventListener('hashchange', follow);
 addEventListener('resize', () => { for (const kind of shown) panes[kind].draw(); });
-document.getElementById('theme').onclick = () => { setTheme(document.documentElement.dataset.theme === 'dark' ? 'light' : 'dark'); };
+document.getElementById('theme').onclick = () => { setTheme((document.documentElement.dataset.theme || (matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light')) === 'dark' ? 'light' : 'dark'); };
 function setTheme(name) { document.documentElement.dataset.theme = name; }
-setTheme(matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light');
 
 for (const [name, [title]] of Object.entries(tabs)) {
   const button = $('button', {role: 'tab', 'data-tab': name}, title);
+  button.setAttribute('aria-controls', 'main');
   button.onclick = () => { openTab(name); history.replaceState(null, '', '#' + name); };
+  button.addEventListener('keydown', (event) => {
+    const other = event.key === 'ArrowRight' ? button.nextElementSibling : event.key === 'ArrowLeft' ? button.previousElementSibling : null;
+    if (other) other.click(), other.focus();
+  });
   document.getElementById('tabs').append(button);
 }
 const views = document.getElementById('view');
