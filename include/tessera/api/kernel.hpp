@@ -205,7 +205,7 @@ auto kernel(std::string name, const F& function, Location location = Location::c
 }
 
 /// Makes a raw CUDA kernel that is launched like any other: its arguments are checked, it is compiled at its first
-/// launch, cached and dumped. `source` defines extern "C" __global__ void NAME, where NAME is the kernel's name. Its
+/// launch, cached and dumped. `source` defines `extern "C" __global__ void NAME`, where NAME is the kernel's name. Its
 /// parameters are a pointer for each tensor (const T* for an In) and a number for each Scalar, in order, then an int
 /// for each of the launch's numbers; f16 and bf16 are 16-bit there, like unsigned short. Tensors must be dense.
 /// `launch` is a lambda with In, Out, InOut and Scalar parameters that returns the CudaLaunch, and may state

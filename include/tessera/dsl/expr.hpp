@@ -35,11 +35,13 @@ struct ExprTag {
   }
 };
 
+/// A value in a kernel: a Tile, a Var, or an expression of these.
 template <class E>
 concept TileExpr = std::is_base_of_v<ExprTag, std::remove_cvref_t<E>>;
 /// A C++ number. It includes bool and character types, which Number rejects with a message.
 template <class S>
 concept Literal = std::integral<S> || std::floating_point<S>;
+/// An operand of an op: a value in a kernel, or a C++ number.
 template <class A>
 concept Operand = TileExpr<A> || Literal<A>;
 
@@ -365,9 +367,9 @@ auto bitcast(const A& a) {
   return Apply<Op::bitcast, T, A::rank, decltype(x)>(x);
 }
 
-/// How minimum and maximum treat a NaN: `ignore`, the default, returns the other operand, `propagate` returns NaN.
 struct NanIgnored {};
 struct NanPropagated {};
+/// How minimum and maximum treat a NaN: `ignore`, the default, returns the other operand, `propagate` returns NaN.
 struct Nan {
   static constexpr NanIgnored ignore{};
   static constexpr NanPropagated propagate{};

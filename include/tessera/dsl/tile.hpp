@@ -8,7 +8,9 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
+/// Infinity, as a number of a kernel.
 inline constexpr double inf = std::numeric_limits<double>::infinity();
+/// The binary logarithm of e: exp(x) is exp2(x * log2e).
 inline constexpr double log2e = 1.4426950408889634074;
 
 /// The result of reading an InOut. The read has a position in program order, so it must be named before it is used.
@@ -232,6 +234,7 @@ template <Element T, int R>
 Tile<T, R> full(const Extent (&shape)[R], Number value, Location location = Location::current()) {
   return Tile<T, R>(Trace::current(location).literal(element_type<T>, value, location, detail::shape_of(shape)));
 }
+/// A tile filled with 0.
 template <Element T, int R>
 Tile<T, R> zeros(const Extent (&shape)[R], Location location = Location::current()) {
   return full<T>(shape, 0, location);

@@ -109,10 +109,13 @@ class TensorView {
  private:
   Handle value_;
 };
+/// A parameter of a kernel: a tensor that the kernel only reads.
 template <class T, int R>
 using In = TensorView<Access::in, T, R>;
+/// A parameter of a kernel: a tensor that the kernel only writes.
 template <class T, int R>
 using Out = TensorView<Access::out, T, R>;
+/// A parameter of a kernel: a tensor that the kernel reads and writes, in program order within a block.
 template <class T, int R>
 using InOut = TensorView<Access::in_out, T, R>;
 

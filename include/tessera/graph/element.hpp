@@ -160,6 +160,7 @@ inline constexpr bool is_element = requires {
   ElementOf<T>::value;
 };
 }  // namespace detail
+/// An element type: a line of types.def.
 template <class T>
 concept Element = detail::is_element<T>;  // a constant, not a requirement: GCC explains it in fewer lines
 template <Element T>
@@ -172,6 +173,7 @@ inline constexpr bool is_stored = info(element_type<T>).stored;
 }  // namespace detail
 template <class T>
 concept Computing = Element<T> && detail::is_computing<T>;
+/// An element type of tensors: all but tf32.
 template <class T>
 concept Stored = Element<T> && detail::is_stored<T>;
 

@@ -41,6 +41,8 @@ struct Windows {
 /// The order of an atomic relative to other accesses of its CTA: acquire keeps later ones after it, release keeps
 /// earlier ones before it, acq_rel does both. The scope says relative to which threads it is atomic and ordered.
 enum class MemoryOrder : std::uint8_t { relaxed, acquire, release, acq_rel };
+/// The threads relative to which an atomic is atomic and ordered: those of its CTA, of its device, or of all devices
+/// and the host.
 enum class MemoryScope : std::uint8_t { block, device, system };
 constexpr bool acquires(MemoryOrder order) { return order == MemoryOrder::acquire || order == MemoryOrder::acq_rel; }
 constexpr bool releases(MemoryOrder order) { return order == MemoryOrder::release || order == MemoryOrder::acq_rel; }

@@ -82,6 +82,7 @@ void refuse_while_recording(std::string_view what);
 /// Is this thread in Stream::capture?
 bool is_recording();
 
+/// A device as it describes itself.
 struct DeviceInfo {
   std::string name;                 ///< "cpu (2 threads)", "cuda:0 (NVIDIA H200, sm_90)"
   std::optional<Arch> arch;         ///< of a GPU

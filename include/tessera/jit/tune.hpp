@@ -28,6 +28,7 @@ std::vector<Config> combinations(const std::vector<std::vector<int>>& values);
 /// The extents of a matmul's tiles as configurations of a function of three ints.
 std::vector<Config> configs_of(const std::vector<MatmulTiles>& tiles);
 
+/// How tune() and a Tunable measure.
 struct TuneOptions {
   std::chrono::milliseconds budget = std::chrono::seconds(5);  ///< for one kernel, compilation included
   int most = 24;            ///< configurations that are compiled, at most: see docs/tuning.md for which
@@ -55,6 +56,7 @@ struct TuneTrial {
 };
 std::string_view name(TuneTrial::Outcome outcome);
 
+/// The result of tuning one kernel.
 struct TuneReport {
   std::string kernel, device;
   std::string shapes;             ///< the arguments, as classes

@@ -48,7 +48,7 @@ class SafeTensors {
  public:
   /// Reads and checks the header: every result is inside the file and follows the rules of the format, as strictly as
   /// the README and the reference implementation together. Three things are rejected beyond these rules: more than 64
-  /// extents, keys of a tensor other than dtype, shape and data_offsets, and a duplicate in __metadata__. Error that
+  /// extents, keys of a tensor other than dtype, shape and data_offsets, and a duplicate in `__metadata__`. Error that
   /// names the file and the tensor otherwise; files that are commonly mistaken for weights (a Git-LFS pointer, a web
   /// page, a PyTorch archive) are recognized by name. Time and memory are linear in the header, which is at most 100
   /// MB, apart from sorting the tensors.

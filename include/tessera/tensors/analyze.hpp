@@ -10,6 +10,7 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
+/// The result of analyze(x).
 struct TensorAnalysis {
   ElementType type{};
   std::vector<std::int64_t> extents, strides;  ///< strides in elements
@@ -25,6 +26,7 @@ struct TensorAnalysis {
   std::vector<std::string> advice;
 };
 
+/// The result of analyze(x, w), of the operands of a product.
 struct MatmulAnalysis {
   TensorAnalysis x, w;
   MatmulTiles tiles{};  ///< as choose() takes them
@@ -36,10 +38,12 @@ TensorAnalysis analyze_tensor(const detail::AnyTensor& tensor);
 /// x [m,k], w [k,n]. Error if the inner extents, the types or the devices differ.
 MatmulAnalysis analyze_matmul(const detail::AnyTensor& x, const detail::AnyTensor& w);
 
+/// Reads the tensor once, and waits for the result.
 template <class T, int R>
 TensorAnalysis analyze(const Tensor<T, R>& tensor) {
   return analyze_tensor(tensor.any());
 }
+/// The same of the operands of a product: x [m,k], w [k,n]. Error if the inner extents or the devices differ.
 template <class T>
 MatmulAnalysis analyze(const Tensor<T, 2>& x, const Tensor<T, 2>& w) {
   return analyze_matmul(x.any(), w.any());

@@ -85,9 +85,11 @@ ACTIVATION(gelu, { return internal::gelu(x); })            // x times the normal
 ACTIVATION(gelu_tanh, { return internal::gelu_tanh(x); })  // its approximation by tanh
 ACTIVATION(silu, { return internal::silu(x); })            // x / (1 + e^-x)
 ACTIVATION(sigmoid, { return internal::sigmoid(x); })      // 1 / (1 + e^-x)
-ACTIVATION(relu, { return internal::maximum_nan(x, 0); })  // a NaN stays one
+/// The larger of x and 0. A NaN stays one.
+ACTIVATION(relu, { return internal::maximum_nan(x, 0); })
+/// log(1 + e^x).
 ACTIVATION(softplus,
-           { return internal::maximum(x, 0) + internal::log1p(internal::exp(-internal::abs(x))); })  // log(1 + e^x)
+           { return internal::maximum(x, 0) + internal::log1p(internal::exp(-internal::abs(x))); })
 #undef ACTIVATION
 
 /// condition ? a : b, elementwise; extents broadcast.
@@ -178,6 +180,7 @@ auto softmax(const A& x, int axis = -1, Location location = Location::current())
   const auto e = exp(xs - max(xs, axis, location), location);
   return detail::rounded<T>(e / sum(e, axis, location), location);
 }
+/// The logarithm of softmax(x, axis), without its underflow.
 template <Lazily A>
 auto log_softmax(const A& x, int axis = -1, Location location = Location::current()) {
   const NamedOps named("log_softmax");
@@ -210,8 +213,7 @@ auto lazy_var(const A& x, std::span<const int> axes, Location location) {
 }
 }  // namespace detail
 
-/// mean: of the elements along the axis, along several, or of all; the axes stay, with extent 1. var: the mean squared
-/// distance from the mean (that of a population: divided by the number of elements).
+/// The mean of the elements along the axis, along several axes, or of all; the axes stay, with extent 1.
 #define MOMENT(name)                                                                          \
   template <Lazily A>                                                                         \
   auto name(const A& x, int axis, Location location = Location::current()) {                  \
@@ -226,6 +228,7 @@ auto lazy_var(const A& x, std::span<const int> axes, Location location) {
     return detail::lazy_##name(x, detail::axes_of_rank<detail::Traits<A>::rank>(), location); \
   }
 MOMENT(mean)
+/// The mean squared distance from the mean (that of a population: divided by the number of elements).
 MOMENT(var)
 #undef MOMENT
 

@@ -412,6 +412,7 @@ std::tuple<Tensor<T, R>...> run(const Lazy<T, R>&... x) {
   }
   (std::index_sequence_for<Lazy<T, R>...>());
 }
+/// The kernels that run(x...) launches, as text.
 template <class... T, int... R>
 std::string describe(const Lazy<T, R>&... x) {
   return describe_lazy({x.node()...});
