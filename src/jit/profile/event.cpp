@@ -1,6 +1,9 @@
 #include "jit/profile/event.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
+
+#include <utility>
 
 namespace tessera::internal::profile {
 
@@ -30,6 +33,15 @@ std::shared_ptr<const Subject> Subject::of(const Graph& graph) {
                                                  .line = graph.location.line,
                                                  .phases = {},
                                                  .work = std::make_shared<const WorkCount>(graph)});
+}
+
+SubjectRef named(std::string name) { return std::make_shared<const Subject>(Subject{.name = std::move(name)}); }
+
+SubjectRef persistent(std::string name, std::span<const Graph* const> launches) {
+  Subject subject{.name = std::move(name)};
+  for (const Graph* graph : launches)
+    subject.phases.push_back(fmt::format("{} ({}:{})", graph->name, graph->location.file, graph->location.line));
+  return std::make_shared<const Subject>(std::move(subject));
 }
 
 std::uint64_t this_thread() {

@@ -1,9 +1,10 @@
-// What a profile consists of: times of launches, compilations, copies and tokens, and what is known about each.
+// The contents of a profile: times of launches, compilations, copies and tokens, and what is known about each.
 #pragma once
 #include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,7 @@ enum class Kind : std::uint8_t {
 };
 std::string_view name(Kind kind);
 
-/// What takes time, by name: a kernel as its author called it, with the line of its kernel(...).
+/// Something that takes time, by name: a kernel as its author called it, with the line of its kernel(...).
 struct Subject {
   std::string name;
   std::string file = {};
@@ -42,6 +43,11 @@ struct Subject {
   static std::shared_ptr<const Subject> of(const Graph& graph);
 };
 using SubjectRef = std::shared_ptr<const Subject>;
+
+/// A subject that has only a name.
+[[gnu::visibility("default")]] SubjectRef named(std::string name);
+/// A persistent kernel of launches of these graphs.
+SubjectRef persistent(std::string name, std::span<const Graph* const> launches);
 
 struct Details {
   std::array<std::int32_t, 8> grid{};

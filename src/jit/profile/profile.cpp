@@ -1,7 +1,5 @@
 #include "jit/profile/profile.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -74,15 +72,6 @@ void note_code(const char* how, int registers) {
   }
 }
 
-SubjectRef persistent(std::string name, std::span<const Graph* const> launches) {
-  Subject subject{.name = std::move(name)};
-  for (const Graph* graph : launches)
-    subject.phases.push_back(fmt::format("{} ({}:{})", graph->name, graph->location.file, graph->location.line));
-  return std::make_shared<const Subject>(std::move(subject));
-}
-
 void watch_threads(bool watch) { cpu::watch_loops(watch ? &record_parts : nullptr); }
-
-SubjectRef named(std::string name) { return std::make_shared<const Subject>(Subject{.name = std::move(name)}); }
 
 }  // namespace tessera::internal::profile

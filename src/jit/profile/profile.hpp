@@ -19,7 +19,7 @@ struct Profile {
   Recorder* recorder = nullptr;  ///< null: only the names go to an attached profiler
   const Nvtx* nvtx = nullptr;    ///< null: there is none
 };
-/// Null: the profiler is off. What it points to is never destroyed while threads may record.
+/// Null: the profiler is off. The profile is never destroyed while threads may record.
 [[gnu::visibility("default")]] extern std::atomic<const Profile*> current;
 inline const Profile* active() { return current.load(std::memory_order_acquire); }
 
@@ -79,13 +79,7 @@ void describe(Details& details, const Subject& subject, std::span<const Argument
 /// Says in one word how the code of the innermost compilation of this thread was made.
 void note_code(const char* how, int registers);
 
-/// A persistent kernel of launches of these graphs.
-SubjectRef persistent(std::string name, std::span<const Graph* const> launches);
-
 /// Makes threads' parts of loops on the CPU events, or no longer.
 void watch_threads(bool watch);
-
-/// A subject that has only a name.
-[[gnu::visibility("default")]] SubjectRef named(std::string name);
 
 }  // namespace tessera::internal::profile

@@ -23,13 +23,16 @@ void Recorder::sum(const Event& event) {
   total.details.count = before.count < 0 || event.details.count < 0 ? -1 : before.count + event.details.count;
 }
 
+Time Recorder::oldest() const {
+  return limits_.seconds > 0 ? latest_ - static_cast<Time>(limits_.seconds * 1e9) : std::numeric_limits<Time>::min();
+}
+
 void Recorder::add(Event event) {
   const std::lock_guard lock(mutex_);
   sum(event);
   latest_ = std::max(latest_, event.end);
   events_.push_back(std::move(event));
-  const Time oldest =
-      limits_.seconds > 0 ? latest_ - static_cast<Time>(limits_.seconds * 1e9) : std::numeric_limits<Time>::min();
+  const Time oldest = this->oldest();
   while (events_.size() > limits_.events || (!events_.empty() && events_.front().end < oldest))
     events_.pop_front(), ++dropped_;
 }
@@ -53,6 +56,9 @@ Trace Recorder::trace() const {
               .totals = {},
               .devices = devices_,
               .notes = notes_};
+  // A device tells what it did later, so events are not in order.
+  const Time oldest = this->oldest();
+  trace.dropped += std::erase_if(trace.events, [&](const Event& event) { return event.end < oldest; });
   for (const auto& [key, total] : totals_) trace.totals.push_back(total);
   return trace;
 }

@@ -21,7 +21,7 @@ struct Total {
   Details details = {};  ///< of the latest; `work` and `count` are sums, -1 if one is unknown
 };
 
-/// What a recorder holds.
+/// The contents of a recorder.
 struct Trace {
   Time begin = 0, end = 0;  ///< of the recording
   std::vector<Event> events;
@@ -50,6 +50,8 @@ class Recorder {
  private:
   using Key = std::tuple<int, Kind, std::string, std::string, unsigned>;
   void sum(const Event& event);
+  /// Earlier events are dropped.
+  Time oldest() const;
 
   const Limits limits_;
   const Time begin_ = now();

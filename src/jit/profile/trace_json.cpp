@@ -20,7 +20,7 @@ namespace {
 // Linux has fewer processes and threads than this, so devices and further tracks get the numbers from here on.
 constexpr std::uint64_t beyond_threads = std::uint64_t{1} << 22;
 
-std::string quoted(std::string_view text) {
+std::string json_text(std::string_view text) {
   std::string json = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -69,7 +69,7 @@ class Writer {
   std::string text() {
     std::vector<const Event*> events;
     for (const Event& event : trace_.events) events.push_back(&event);
-    // What contains another event comes before it.
+    // An event comes before those that it contains.
     std::ranges::stable_sort(events, [](const Event* a, const Event* b) {
       return a->begin != b->begin ? a->begin < b->begin : a->end > b->end;
     });
@@ -81,8 +81,8 @@ class Writer {
       line(R"("ph":"i","s":"g","name":"{} earlier events were dropped","cat":"profile","ts":{},"pid":{},"tid":{})",
            trace_.dropped, microseconds(events.empty() ? 0 : events.front()->begin - trace_.begin), process_, process_);
     }
-    std::string other = fmt::format(R"("tessera":{},"dropped_events":{})", quoted(version()), trace_.dropped);
-    for (const auto& [about, text] : trace_.notes) other += fmt::format(",{}:{}", quoted(about), quoted(text));
+    std::string other = fmt::format(R"("tessera":{},"dropped_events":{})", json_text(version()), trace_.dropped);
+    for (const auto& [about, text] : trace_.notes) other += fmt::format(",{}:{}", json_text(about), json_text(text));
     return fmt::format("{{\"displayTimeUnit\":\"ns\",\"otherData\":{{{}}},\"traceEvents\":[\n{}\n]}}\n", other, lines_);
   }
 
@@ -123,7 +123,7 @@ class Writer {
       line(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":"host"}})", process_);
     for (const auto& [device, limits] : trace_.devices) {
       line(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}}})", process_of(device),
-           quoted(device == on_host ? "host: " + limits.name : limits.name));
+           json_text(device == on_host ? "host: " + limits.name : limits.name));
       line(R"("ph":"M","name":"process_sort_index","pid":{},"args":{{"sort_index":{}}})", process_of(device),
            device == on_host ? 1 : 0);
     }
@@ -141,7 +141,7 @@ class Writer {
                                                     : fmt::format("thread {}", event.lane);
       if (further > 0) name += is_host ? ", also" : ", overlapping";
       line(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", process_of(event.device),
-           at->second, quoted(name));
+           at->second, json_text(name));
       line(R"("ph":"M","name":"thread_sort_index","pid":{},"tid":{},"args":{{"sort_index":{}}})",
            process_of(event.device), at->second, numbers_.size());
     }
@@ -155,7 +155,7 @@ class Writer {
       all.push_back(fmt::format("\"{}\":{}", name, value));
     };
     if (!event.subject->file.empty())
-      add("line", quoted(fmt::format("{}:{}", event.subject->file, event.subject->line)));
+      add("line", json_text(fmt::format("{}:{}", event.subject->file, event.subject->line)));
     if (event.number > 0) add("launch", event.number);
     if (details.axes > 0)
       add("grid", fmt::format("[{}]", fmt::join(details.grid.begin(), details.grid.begin() + details.axes, ",")));
@@ -174,10 +174,10 @@ class Writer {
       if (seconds > 0) add("TFLOP/s", fmt::format("{:.4f}", work.flops / seconds * 1e-12));
     }
     if (details.count >= 0) add(event.kind == Kind::token ? "tokens" : "launches", details.count);
-    if (*details.note) add("how", quoted(details.note));
+    if (*details.note) add("how", json_text(details.note));
     if (!event.subject->phases.empty()) {
       std::vector<std::string> phases;
-      for (const std::string& phase : event.subject->phases) phases.push_back(quoted(phase));
+      for (const std::string& phase : event.subject->phases) phases.push_back(json_text(phase));
       add("phases", fmt::format("[{}]", fmt::join(phases, ",")));
     }
     return fmt::format("{}", fmt::join(all, ","));
@@ -188,7 +188,7 @@ class Writer {
     const std::string begin = microseconds(event.begin - trace_.begin);
     const std::string prefix = event.kind == Kind::compile ? "compile " : event.kind == Kind::launch ? "launch " : "";
     line(R"("ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}})",
-         quoted(prefix + event.subject->name), name(event.kind), place.process, place.track, begin,
+         json_text(prefix + event.subject->name), name(event.kind), place.process, place.track, begin,
          microseconds(event.end - event.begin), arguments(event));
     const auto flow = [&](std::string_view phase) {
       line(R"("ph":"{}"{},"name":"launch","cat":"flow","id":{},"pid":{},"tid":{},"ts":{})", phase,

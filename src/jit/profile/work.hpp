@@ -18,14 +18,14 @@ struct Work {
   double macs16 = -1;          ///< multiply-adds of 16-bit operands that take a tensor core as long; -1: unknown
 };
 
-/// Of both together.
+/// The sum of both.
 Work operator+(const Work& a, const Work& b);
 
 /// Counts the work of a kernel's launches.
 class WorkCount {
  public:
   explicit WorkCount(const Graph& graph);
-  /// Of a launch with so many grid tiles.
+  /// The work of a launch with so many grid tiles.
   Work of(std::span<const Argument> arguments, std::int64_t tiles) const;
 
  private:
