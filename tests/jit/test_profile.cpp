@@ -163,15 +163,18 @@ TEST_CASE("each thread has a track, and workers have their parts", "[jit][profil
       });
   });
   std::set<std::int64_t> tracks, numbers;
+  std::map<std::int64_t, std::int64_t> track_of;  // by the launch
   for (const json& event : events(trace, "X", "kernel")) {
     tracks.insert(event["tid"].get<std::int64_t>());
     numbers.insert(event["args"]["launch"].get<std::int64_t>());
+    track_of[event["args"]["launch"].get<std::int64_t>()] = event["tid"].get<std::int64_t>();
   }
   CHECK(tracks.size() == 3);
   CHECK(numbers.size() == 15);
   for (const json& event : events(trace, "X", "part")) {
     CHECK(event["name"] == "doubled");
     CHECK(numbers.contains(event["args"]["launch"].get<std::int64_t>()));
+    CHECK(track_of[event["args"]["launch"].get<std::int64_t>()] != event["tid"].get<std::int64_t>());
   }
 }
 
@@ -224,6 +227,31 @@ TEST_CASE("overlapping launches of a stream are on tracks of their own", "[jit][
   CHECK((tracks["a"] != tracks["b"] && tracks["a"] == tracks["c"] && tracks["c"] == tracks["d"]));
   CHECK(tracks["inside"] != tracks["around"]);
   CHECK(text.find("stream 7, overlapping") != std::string::npos);
+}
+
+TEST_CASE("an arrow leads from a call to its launch, and never back in time", "[jit][profile]") {
+  Recorder recorder({});
+  recorder.set_device(0, {.name = "cuda:0"});
+  const Time at = now();
+  const auto add = [&](Kind kind, Time begin, int device, std::uint64_t number) {
+    recorder.add({.kind = kind,
+                  .subject = named("k"),
+                  .begin = begin,
+                  .end = begin + 10,
+                  .device = device,
+                  .lane = 5,
+                  .number = number});
+  };
+  add(Kind::launch, at, on_host, 1), add(Kind::kernel, at + 20, 0, 1);
+  add(Kind::launch, at + 40, on_host, 2), add(Kind::kernel, at + 35, 0, 2);  // the clocks differ
+  add(Kind::graph, at + 60, on_host, 3), add(Kind::kernel, at + 70, 0, 3), add(Kind::kernel, at + 80, 0, 3);
+  add(Kind::launch, at + 90, on_host, 4);  // what it launched is not known
+  const std::string text = trace_json(recorder.trace());
+  CHECK(faults(text) == std::vector<std::string>());
+  std::vector<int> begun, ended;
+  for (const json& event : events(json::parse(text), "s")) begun.push_back(event["id"].get<int>());
+  for (const json& event : events(json::parse(text), "f")) ended.push_back(event["id"].get<int>());
+  CHECK((begun == std::vector<int>{1, 3} && ended == begun));
 }
 
 TEST_CASE("names and files may have any character", "[jit][profile]") {

@@ -1,0 +1,146 @@
+// The profiler as users start it: TESSERA_PROFILE, and generate --profile.
+#include <fmt/format.h>
+
+#include "support/catch.hpp"
+#include "support/running.hpp"
+#include "support/support.hpp"
+#include "support/trace_check.hpp"
+
+namespace test_profile_program {
+
+using nlohmann::json;
+using trace_check::events;
+using trace_check::faults;
+
+namespace {
+
+/// Runs a program on the CPU with variables of the environment.
+Run run_with(Arguments variables, const std::string& program, const Arguments& arguments) {
+  variables.insert(variables.end(), {"TESSERA_DEVICE=cpu", TESSERA_BIN_DIR "/" + program});
+  variables.insert(variables.end(), arguments.begin(), arguments.end());
+  return run("/usr/bin/env", variables);
+}
+
+const Arguments story{"-n", "6", "--temp", "0", "Once upon a time"};
+Arguments story_with(Arguments more) {
+  more.insert(more.end(), story.begin(), story.end());
+  return more;
+}
+
+std::size_t lines_with(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; ++at) ++count;
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("generate --profile writes a trace and the same text", "[programs][profile]") {
+  const TempDir folder;
+  const std::string file = (folder / "trace.json").string();
+  const Run plain = run_with({}, "generate", story),
+            profiled = run_with({}, "generate", story_with({"--profile", file}));
+  INFO(profiled.err);
+  REQUIRE((plain.status == 0 && profiled.status == 0));
+  CHECK(plain.out == profiled.out);
+  const std::string text = read_text(file);
+  CHECK(faults(text) == std::vector<std::string>());
+  const json trace = json::parse(text);
+  std::map<std::string, int> tokens;
+  for (const json& event : events(trace, "X", "token")) {
+    tokens[event["name"]] += event["args"]["tokens"].get<int>();
+    CHECK(event["dur"] > 0);
+  }
+  CHECK((tokens["append"] == 4 + 5 && tokens["sample"] == 6));
+  bool has_head = false;
+  for (const json& event : events(trace, "X", "kernel")) {
+    has_head |= event["name"] == "greedy_head";
+    CHECK(event["args"]["line"].get<std::string>().starts_with("src/model/"));
+  }
+  CHECK(has_head);
+  // It is the only file: none is left from writing it.
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), std::filesystem::directory_iterator()) == 1);
+}
+
+TEST_CASE("--profile takes what TESSERA_PROFILE takes, and goes before it", "[programs][profile]") {
+  const TempDir folder;
+  const std::string file = (folder / "trace.json").string();
+  const Run table = run_with({"TESSERA_PROFILE=" + file}, "generate", story_with({"--profile", "table"}));
+  CHECK(table.status == 0);
+  CHECK(table.err.find("launches of") != std::string::npos);
+  CHECK(!std::filesystem::exists(file));
+  const Run refused = run_with({}, "generate", story_with({"--profile", "tables"}));
+  CHECK((refused.status == 2 && refused.out.empty()));
+  CHECK(refused.err == "generate: error: --profile=tables: choose from table, FILE.json, or both\n");
+}
+
+TEST_CASE("any program prints a table at its end, on stderr", "[programs][profile]") {
+  const Run plain = run_with({}, "03_layer_norm", {}),
+            profiled = run_with({"TESSERA_PROFILE=table"}, "03_layer_norm", {});
+  CHECK(profiled.status == 0);
+  CHECK(profiled.out == plain.out);
+  INFO(profiled.err);
+  CHECK(profiled.err.find("tessera: profile of ") != std::string::npos);
+  CHECK(profiled.err.find("4 launches of 1 kernels") != std::string::npos);
+  CHECK(profiled.err.find("layer_norm  samples/03_layer_norm.cpp:20\n") != std::string::npos);
+  CHECK(profiled.err.find("kernels made: 4") != std::string::npos);
+}
+
+TEST_CASE("a program says at its start that its trace cannot be written", "[programs][profile]") {
+  const Run absent = run_with({"TESSERA_PROFILE=/nonexistent/trace.json"}, "generate", story);
+  CHECK((absent.status == 2 && absent.out.empty()));
+  CHECK(absent.err ==
+        "generate: error: TESSERA_PROFILE: cannot write /nonexistent/trace.json: No such file or directory\n");
+  const Run wrong = run_with({"TESSERA_PROFILE=trace"}, "03_layer_norm", {});
+  CHECK(wrong.status != 0);
+  CHECK(wrong.err.find("TESSERA_PROFILE=trace: choose from table, FILE.json, or both") != std::string::npos);
+}
+
+TEST_CASE("a trace that is lost at the end costs no result", "[programs][profile]") {
+  const TempDir folder;
+  const std::string file = (folder / "full.json").string();
+  std::filesystem::create_symlink("/dev/full", file);
+  const Run result = run_with({"TESSERA_PROFILE=" + file}, "generate", story);
+  CHECK(result.status == 0);
+  CHECK(result.out.starts_with("Once upon a time"));
+  CHECK(result.err.find("the profile is lost: cannot write") != std::string::npos);
+}
+
+TEST_CASE("a program that fails writes its trace, too", "[programs][profile]") {
+  const TempDir folder;
+  const std::string file = (folder / "trace.json").string();
+  write_text(file, "an older trace");
+  const Run refused = run_with({"TESSERA_PROFILE=" + file}, "generate", {"--no-such-option"});
+  CHECK(refused.status == 2);
+  CHECK(read_text(file) == "an older trace");
+  const Run failed = run_with({"TESSERA_PROFILE=" + file}, "generate", {"--model", "/nonexistent", "Once"});
+  CHECK(failed.status == 2);
+  CHECK(faults(read_text(file)) == std::vector<std::string>());
+}
+
+TEST_CASE("the emulator's launches are in the trace of the program that opens it", "[programs][profile]") {
+  if (!std::filesystem::exists(TESSERA_BIN_DIR "/libtessera_emulator.so")) {
+    WARN("skipped: there is no emulator");
+    return;
+  }
+  const TempDir folder;
+  const std::string file = (folder / "trace.json").string();
+  const Run emulated = run(
+      "/usr/bin/env", {"TESSERA_DEVICE=emulated", "TESSERA_PROFILE=table," + file, TESSERA_BIN_DIR "/01_vector_add"});
+  INFO(emulated.err);
+  REQUIRE(emulated.status == 0);
+  CHECK(emulated.err.find("emulated sm_90a: ") != std::string::npos);
+  const std::string text = read_text(file);
+  CHECK(faults(text) == std::vector<std::string>());
+  CHECK(!events(json::parse(text), "X", "kernel").empty());
+  CHECK(lines_with(emulated.err, "tessera: profile of") == 1);  // the emulator's library writes none
+}
+
+TEST_CASE("an attached profiler gets ranges without TESSERA_PROFILE", "[programs][profile]") {
+  const Run result = run_with({"NVTX_INJECTION64_PATH=" TESSERA_BIN_DIR "/libfake_nvtx.so"}, "03_layer_norm", {});
+  CHECK(result.status == 0);
+  CHECK(result.err.find("profile of") == std::string::npos);
+  CHECK(lines_with(result.err, "NVTX: layer_norm\n") >= 4);
+}
+
+}  // namespace test_profile_program
