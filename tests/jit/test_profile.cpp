@@ -219,6 +219,11 @@ TEST_CASE("overlapping launches of a stream are on tracks of their own", "[jit][
   const Time at = now();
   add("a", at, at + 100), add("b", at + 90, at + 200), add("c", at + 190, at + 300), add("d", at + 300, at + 310);
   add("inside", at + 20, at + 30, 8), add("around", at + 10, at + 50, 8);
+  // On a thread, what contains another event stays above it; parts of loops of other threads may overlap otherwise.
+  const auto add_on_thread = [&](const char* name, Time begin, Time end) {
+    recorder.add({.kind = Kind::part, .subject = named(name), .begin = begin, .end = end, .lane = 3});
+  };
+  add_on_thread("inner", at, at + 20), add_on_thread("outer", at, at + 100), add_on_thread("part", at + 90, at + 120);
   const std::string text = trace_json(recorder.trace());
   CHECK(faults(text) == std::vector<std::string>());
   std::map<std::string, std::int64_t> tracks;
@@ -226,6 +231,7 @@ TEST_CASE("overlapping launches of a stream are on tracks of their own", "[jit][
   for (const json& event : events(trace, "X")) tracks[event["name"]] = event["tid"].get<std::int64_t>();
   CHECK((tracks["a"] != tracks["b"] && tracks["a"] == tracks["c"] && tracks["c"] == tracks["d"]));
   CHECK(tracks["inside"] != tracks["around"]);
+  CHECK((tracks["outer"] == tracks["inner"] && tracks["outer"] != tracks["part"]));
   CHECK(text.find("stream 7, overlapping") != std::string::npos);
 }
 

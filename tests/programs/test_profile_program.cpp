@@ -5,6 +5,8 @@
 #include "support/running.hpp"
 #include "support/support.hpp"
 #include "support/trace_check.hpp"
+#include "tessera/profile.hpp"
+#include "tessera/tessera.hpp"
 
 namespace test_profile_program {
 
@@ -134,6 +136,78 @@ TEST_CASE("the emulator's launches are in the trace of the program that opens it
   CHECK(faults(text) == std::vector<std::string>());
   CHECK(!events(json::parse(text), "X", "kernel").empty());
   CHECK(lines_with(emulated.err, "tessera: profile of") == 1);  // the emulator's library writes none
+}
+
+TEST_CASE("programs have a sound trace on the tests' device", "[programs][profile]") {
+  const std::string device = test_device_name() == "compiled" ? "cpu" : test_device_name();
+  const TempDir folder;
+  const std::string file = (folder / "trace.json").string();
+  const auto traced = [&](const std::string& program, const Arguments& arguments) {
+    Arguments all{"TESSERA_DEVICE=" + device, "TESSERA_PROFILE=table," + file, TESSERA_BIN_DIR "/" + program};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    const Run result = run("/usr/bin/env", all);
+    INFO(result.err);
+    REQUIRE(result.status == 0);
+    const std::string text = read_text(file);
+    CHECK(faults(text) == std::vector<std::string>());
+    return json::parse(text);
+  };
+  const bool is_gpu = device.starts_with("cuda");
+  for (const json& trace :
+       {traced("02_softmax", {}), traced("generate", {"-n", "12", "--temp", "0", "Once upon a time"})}) {
+    const std::vector<json> kernels = events(trace, "X", "kernel");
+    REQUIRE(!kernels.empty());
+    std::size_t with_line = 0;
+    for (const json& kernel : kernels) {
+      with_line += kernel["args"].contains("line");
+      CHECK((kernel["pid"].get<std::int64_t>() >= trace_check::first_device) == is_gpu);
+    }
+    CHECK(with_line * 10 >= kernels.size() * 9);  // a persistent kernel has phases instead
+    if (!is_gpu) continue;
+    WARN("clock: " << trace["otherData"]["clock"].get<std::string>());
+    CHECK(!events(trace, "s").empty());
+    CHECK(!events(trace, "X", "launch").empty());
+  }
+}
+
+// Run by the test below, with TESSERA_PROFILE=table,FILE.json.
+TEST_CASE("flushes its profile", "[.flushes_profile]") {
+  using namespace tessera;
+  const char* const option = std::getenv("TESSERA_PROFILE");
+  REQUIRE(option);
+  const std::string file = std::string(option).substr(std::string_view("table,").size());
+  const Device device = Device::cpu();
+  const auto copy = kernel("copy", [](In<f32, 1> x, Out<f32, 1> y) {
+    Index i = blocks(cdiv(y.extent(0), 4));
+    store(y, {i}, load(x, {i}, {4}));
+  });
+  const Tensor<f32, 1> x(device, {64}), y(device, {64});
+  CHECK(!std::filesystem::exists(file));
+  for (const std::size_t launches : {1u, 2u}) {
+    launch(device.stream(), copy, x, y);
+    flush_profile();
+    const std::string text = read_text(file);
+    CHECK(faults(text) == std::vector<std::string>());
+    CHECK(events(json::parse(text), "X", "kernel").size() == launches);
+    std::filesystem::remove(file);
+  }
+  // A forked child has a copy of the profile, and leaves it to its parent.
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(0);
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(!std::filesystem::exists(file));
+  launch(device.stream(), copy, x, y);
+}
+
+TEST_CASE("a profile can be written while it goes on, and a forked child writes none", "[programs][profile]") {
+  const TempDir folder;
+  const std::string file = (folder / "trace.json").string();
+  const Run flushed = run_with({"TESSERA_PROFILE=table," + file}, "tessera_tests", {"[.flushes_profile]"});
+  INFO(flushed.out + flushed.err);
+  CHECK(flushed.status == 0);
+  CHECK(events(json::parse(read_text(file)), "X", "kernel").size() == 3);
+  CHECK(lines_with(flushed.err, "tessera: profile of") == 1);
 }
 
 TEST_CASE("an attached profiler gets ranges without TESSERA_PROFILE", "[programs][profile]") {

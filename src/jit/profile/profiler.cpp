@@ -19,6 +19,7 @@
 #include "jit/profile/table.hpp"
 #include "jit/profile/trace_json.hpp"
 #include "tessera/graph/error.hpp"
+#include "tessera/jit/profile.hpp"
 
 namespace tessera::internal::profile {
 namespace {
@@ -127,7 +128,6 @@ void name_host(const std::string& name) {
 
 void collect_with(std::function<void(Recorder&)> collect) { Profiler::instance().collect_with(std::move(collect)); }
 void finish_before_handlers() { Profiler::instance().finish_at_exit(); }
-void flush() { Profiler::instance().write(false); }
 
 void finish() noexcept {
   try {
@@ -151,3 +151,15 @@ Recording::~Recording() {
 }
 
 }  // namespace tessera::internal::profile
+
+namespace tessera::internal {
+
+void flush_profile() {
+  try {
+    profile::Profiler::instance().write(false);
+  } catch (const std::exception& error) {
+    throw Error(fmt::format("the profile is not written: {}", error.what()));
+  }
+}
+
+}  // namespace tessera::internal

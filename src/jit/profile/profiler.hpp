@@ -23,8 +23,6 @@ void name_host(const std::string& name);
 void collect_with(std::function<void(Recorder&)> collect);
 /// Registers finish() for the end of the process once more, ahead of the handlers that a library has registered by now.
 void finish_before_handlers();
-/// Writes what was recorded so far; the recording goes on.
-void flush();
 /// Writes the profile, and ends it. A failure is a warning.
 void finish() noexcept;
 
