@@ -204,6 +204,20 @@ TEST_CASE("without CUPTI events time launches, and the trace says so", "[jit][pr
   CHECK(events(profiled.trace(), "X", "kernel").size() == 4);
 }
 
+TEST_CASE("events that time launches are used again", "[jit][profile]") {
+  Profiled profiled({});
+  std::optional<Device> device;
+  CHECK(says(line_of([&] { device = profiled.machine.open(); }), {"TESSERA_CUPTI=none"}));
+  const Tensor<f32, 1> x(*device, {20}), y(*device, {20});
+  const auto copy = copy_kernel();
+  constexpr int launches = 5000;
+  for (int i = 0; i < launches; ++i) launch(device->stream(), copy, x, y);
+  CHECK(profiled.machine.fake.events < 2 * 1024 + 100);
+  profiled.devices.collect(profiled.recorder);
+  for (const profile::Total& total : profiled.recorder.trace().totals)
+    if (total.kind == profile::Kind::kernel) CHECK(total.count == launches);
+}
+
 TEST_CASE("a driver that permits no tracing is told in a sentence", "[jit][profile]") {
   FakeCupti& fake = new_fake_cupti();
   Join join;
@@ -215,6 +229,9 @@ TEST_CASE("a driver that permits no tracing is told in a sentence", "[jit][profi
   CHECK(says(refused(), {"another profiler uses CUPTI"}));
   fake.failure = 999;
   CHECK(says(refused(), {"(999)"}));
+  fake.failing = "cuptiActivityEnableDriverApi";
+  CHECK(says(refused(), {"cuptiActivityEnableDriverApi failed"}));
+  CHECK(fake.enabled.empty());  // what was turned on is off again
   fake.failing = "";
   for (const std::uint32_t version : {18u, 100u, 129999u, 140000u}) {
     fake.version = version;

@@ -93,7 +93,8 @@ profile::Plan CudaPersistent::plan(const Loaded& loaded, std::span<const DeviceL
 void CudaPersistent::launch(CudaStream& stream) {
   const Driver& driver = device_->driver();
   const std::lock_guard lock(mutex_);
-  const TimedCall timed(stream, profile::Kind::launch, [&] { return plan_; });
+  const TimedCall timed(stream, profile::Kind::launch,
+                        [&] { return plan_ ? plan_ : std::make_shared<const std::vector<profile::Planned>>(); });
   // Two runs at the same time would count their arrivals together.
   if (stream.is_recording())
     throw Error(

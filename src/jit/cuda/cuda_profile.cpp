@@ -38,8 +38,10 @@ double EventTimer::milliseconds(const Event& from, const Event& to) const {
   return milliseconds;
 }
 
-void EventTimer::begin(CudaStream& stream, std::uint64_t number, const std::string& name) {
+void EventTimer::begin(CudaStream& stream, std::uint64_t number, const std::string& name, profile::Join& join) {
   const std::lock_guard lock(mutex_);
+  constexpr std::size_t most_timed = 1024;
+  if (timed_.size() >= most_timed) read(join);
   if (!last_) {  // the time of an event on the host's clock
     last_ = record(stream);
     device_.check(device_.driver().cuEventSynchronize(last_->get()), device_.driver().cuEventSynchronize.name);
@@ -58,14 +60,18 @@ void EventTimer::end(CudaStream& stream) {
   }
 }
 
-// Times follow from one event to the next: as floats, long times have few digits.
 void EventTimer::collect(profile::Join& join) {
   const std::lock_guard lock(mutex_);
+  read(join);
+}
+
+// Times follow from one event to the next: as floats, long times have few digits.
+void EventTimer::read(profile::Join& join) {
   const ContextScope scope(device_.context());
   const OutsideRecording outside(device_.driver());
   const auto nanoseconds = [](double milliseconds) { return static_cast<Time>(milliseconds * 1e6); };
   for (Timed& timed : timed_) {
-    if (!timed.end.get()) continue;  // the launch failed
+    if (!timed.end.get()) continue;  // another thread launches it now
     device_.check(device_.driver().cuEventSynchronize(timed.end.get()), device_.driver().cuEventSynchronize.name);
     const Time begin = last_time_ + nanoseconds(milliseconds(*last_, timed.begin)),
                end = begin + nanoseconds(milliseconds(timed.begin, timed.end));
@@ -80,7 +86,7 @@ void EventTimer::collect(profile::Join& join) {
     unused_.push_back(std::move(*last_)), unused_.push_back(std::move(timed.begin));
     last_ = std::move(timed.end), last_time_ = end;
   }
-  timed_.clear();
+  std::erase_if(timed_, [](const Timed& timed) { return !timed.begin.get(); });
 }
 
 CudaProfile& CudaProfile::process() {
@@ -150,7 +156,7 @@ void TimedCall::begin(profile::Kind kind, profile::Plan plan) {
   CudaBackend& device = stream_.backend();
   if (!profile || stream_.keep_for_graph(plan) || stream_.is_recording()) return;
   const bool is_one = plan && plan->size() == 1 && kind == profile::Kind::launch;
-  const std::string name = kind == profile::Kind::graph ? "graph" : "copy";
+  const std::string name = kind == profile::Kind::graph ? "graph" : plan ? "launch" : "copy";
   span_.emplace(kind, [&] { return is_one ? plan->front().subject : profile::named(name); });
   if (kind == profile::Kind::graph && plan) span_->details()->count = static_cast<std::int64_t>(plan->size());
   if (!profile->recorder || !device.profile()) return;
@@ -161,7 +167,10 @@ void TimedCall::begin(profile::Kind kind, profile::Plan plan) {
   if (const Cupti* const cupti = device.profile()->cupti())
     cupti->begin(number);
   else if (plan)
-    device.timer()->begin(stream_, number, is_one ? plan->front().entry : name);
+    device.timer()->begin(stream_, number, is_one ? plan->front().entry : name, device.profile()->join());
+  constexpr std::size_t most_waiting = std::size_t{1} << 16;
+  if (!device.profile()->cupti() && device.profile()->join().waiting() > most_waiting)
+    device.profile()->join().settle(*profile->recorder);
 }
 
 void TimedCall::end() {

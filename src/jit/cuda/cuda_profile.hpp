@@ -23,7 +23,8 @@ class CudaStream;
 class EventTimer {
  public:
   explicit EventTimer(CudaBackend& device);
-  void begin(CudaStream& stream, std::uint64_t number, const std::string& name);
+  /// The join gets earlier launches, if they are many.
+  void begin(CudaStream& stream, std::uint64_t number, const std::string& name, profile::Join& join);
   void end(CudaStream& stream);
   /// Waits for the launches, and adds them to the join.
   void collect(profile::Join& join);
@@ -37,6 +38,7 @@ class EventTimer {
     Event begin, end;
   };
   Event record(CudaStream& stream);
+  void read(profile::Join& join);
   double milliseconds(const Event& from, const Event& to) const;
 
   CudaBackend& device_;

@@ -122,8 +122,8 @@ std::vector<std::string> Cupti::places(std::string_view option,
 }
 
 Cupti::Cupti(std::span<const std::string> places, profile::Join& join)
-    : library_(SharedLibrary::open("CUPTI, CUDA's library for profilers (libcupti; TESSERA_CUPTI can name its path),",
-                                   places)),
+    : library_(*new SharedLibrary(SharedLibrary::open(
+          "CUPTI, CUDA's library for profilers (libcupti; TESSERA_CUPTI can name its path),", places))),
       join_(join) {
   const auto find = [&](auto& call, const char* name) {
     call = library_.symbol<std::remove_reference_t<decltype(call)>>(name);
@@ -147,13 +147,22 @@ Cupti::Cupti(std::span<const std::string> places, profile::Join& join)
     throw Error(fmt::format("the records of {} are not known", version_));
   const std::lock_guard lock(tracing_mutex);
   if (tracing) throw Error("CUPTI already traces this process");
+  try {
+    begin_tracing();
+  } catch (const Error&) {
+    for (const int kind : kinds) calls_.disable(kind);
+    throw;
+  }
+  tracing = this;
+}
+
+void Cupti::begin_tracing() {
   check(calls_.register_clock([] { return static_cast<std::uint64_t>(profile::now()); }),
         "cuptiActivityRegisterTimestampCallback");
   check(calls_.register_buffers(&give_buffer, &take_buffer), "cuptiActivityRegisterCallbacks");
   for (const int kind : kinds) check(calls_.enable(kind), "cuptiActivityEnable");
   for (const std::uint32_t call : traced_calls)
     check(calls_.enable_driver_call(call, 1), "cuptiActivityEnableDriverApi");
-  tracing = this;
 }
 
 Cupti::~Cupti() {

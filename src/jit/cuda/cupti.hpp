@@ -54,12 +54,13 @@ class Cupti {
   };
 
   void check(Result result, std::string_view call) const;
+  void begin_tracing();
   void read(std::uint8_t* buffer, std::size_t bytes);
   static void give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* most_records);
   static void take_buffer(void* context, std::uint32_t stream, std::uint8_t* buffer, std::size_t bytes,
                           std::size_t valid);
 
-  SharedLibrary library_;
+  const SharedLibrary& library_;  // never closed: its threads may run to the end of the process
   Calls calls_{};
   std::string version_;
   profile::Join& join_;

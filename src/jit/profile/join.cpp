@@ -64,6 +64,8 @@ void Join::settle(Recorder& recorder) {
     recorder.add(std::move(event));
   }
   activities_.clear();
+  // Calls that are complete need no number.
+  std::erase_if(numbers_, [&](const auto& number) { return !calls_.contains(number.second); });
 }
 
 }  // namespace tessera::internal::profile
