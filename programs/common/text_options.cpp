@@ -8,6 +8,7 @@
 #include <random>
 
 #include "jit/options/log.hpp"
+#include "jit/profile/profiler.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/model/stop_text.hpp"
 
@@ -101,6 +102,10 @@ TextOptions TextOptions::parse(CommandLine& line) {
               "as of --model");
   line.option("--draft-tokens", options.draft_tokens, "N",
               fmt::format("Tokens of each draft of --draft [{}]", default_draft));
+  line.option(
+      "--profile", options.profile, "FILE.json",
+      "Writes a trace of launches, compilations and tokens, which Perfetto\nopens; table: prints kernels by time "
+      "instead; as TESSERA_PROFILE");
   line.flag("--json", options.json, "Prints one JSON object per text, and nothing else on stdout");
   line.flag("--print-ids", options.print_ids,
             "Prints ids instead of text, for the prompt and all new tokens, on one\nline, separated by blanks");
@@ -116,6 +121,7 @@ TextOptions TextOptions::parse(CommandLine& line) {
       "and JSON.\n"
       "Order of the sampling steps, as in transformers: repetition penalty, temperature, top-k, top-p, min-p.");
   line.parse();
+  if (options.profile) profile::start(*options.profile, "--profile");
   line.at_most_one({"--prompt", "--file", "--prompt-ids", "--batch"});
   line.at_most_one({"--model", "--preset"});
   line.at_most_one({"--lookup", "--draft"});

@@ -12,7 +12,7 @@ namespace tessera::internal {
 
 struct TextOptions {
   ModelOptions model;
-  std::optional<std::string> prompt, file, batch, draft;
+  std::optional<std::string> prompt, file, batch, draft, profile;
   std::optional<Ids> prompt_ids;
   std::optional<std::uint32_t> new_tokens, draft_tokens;
   std::uint32_t samples = 1, batch_size = 8, lookup = 0;

@@ -1,6 +1,7 @@
 #include "cpu/parallel.hpp"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -172,9 +173,9 @@ struct StopsThreads {
   }
 } const stops_threads;
 
-}  // namespace
+std::atomic<LoopWatch> loop_watch{nullptr};
 
-void parallel_for(std::int64_t count, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
+void run_loop(std::int64_t count, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
 #ifdef TESSERA_HAS_TBB
   if (!has_lost_threads)
     return made(arena).execute([&] {
@@ -184,6 +185,42 @@ void parallel_for(std::int64_t count, void (*body)(void*, std::int64_t, std::int
     });
 #endif
   made(pool).run(count, body, context);
+}
+
+/// A loop that is watched.
+struct Watched {
+  void (*body)(void*, std::int64_t, std::int64_t);
+  void* context;
+  std::mutex mutex = {};  // guards the next member
+  std::vector<LoopPart> parts = {};
+
+  static void range(void* loop, std::int64_t begin, std::int64_t end) {
+    using Clock = std::chrono::steady_clock;
+    Watched& watched = *static_cast<Watched*>(loop);
+    const auto since = Clock::now();
+    watched.body(watched.context, begin, end);
+    const auto until = Clock::now();
+    const auto thread = static_cast<std::uint64_t>(::gettid());
+    const std::lock_guard lock(watched.mutex);
+    const auto known = std::ranges::find(watched.parts, thread, &LoopPart::thread);
+    if (known != watched.parts.end())
+      known->end = until;
+    else
+      watched.parts.push_back({thread, since, until});
+  }
+};
+
+}  // namespace
+
+void watch_loops(LoopWatch watch) { loop_watch = watch; }
+
+void parallel_for(std::int64_t count, void (*body)(void*, std::int64_t, std::int64_t), void* context) {
+  const LoopWatch watch = loop_watch.load(std::memory_order_relaxed);
+  if (!watch) [[likely]]
+    return run_loop(count, body, context);
+  Watched loop{body, context};
+  run_loop(count, &Watched::range, &loop);
+  watch(loop.parts);
 }
 
 }  // namespace tessera::internal::cpu

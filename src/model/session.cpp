@@ -1,10 +1,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
+#include "jit/profile/profile.hpp"
 #include "model/untyped.hpp"
 
 namespace tessera::internal {
+
+namespace {
+
+/// A step of a session in a profile.
+class TokenSpan {
+ public:
+  TokenSpan(const char* what, std::size_t tokens) : span_(profile::Kind::token, [&] { return profile::named(what); }) {
+    if (profile::Details* const details = span_.details()) details->count = static_cast<std::int64_t>(tokens);
+  }
+
+ private:
+  profile::Span span_;
+};
+
+}  // namespace
 
 Session::Session(const Model& model, int batch, int capacity)
     : state_(model.network_->session(model.network_, batch, capacity)), config_(model.config()) {}
@@ -33,6 +50,7 @@ void Session::append(std::span<const std::vector<std::int32_t>> tokens) {
   if (longest == 0) throw Error("there are no tokens to append; give at least one");
   std::vector<std::size_t> appended;
   for (const auto& sequence : tokens) appended.push_back(sequence.size());
+  const TokenSpan span("append", std::accumulate(appended.begin(), appended.end(), std::size_t{0}));
   state_->prepare(tokens, static_cast<int>(longest));
   appended_.clear(), failed_ = true;
   state_->compute();
@@ -65,6 +83,7 @@ void check_finite(std::int32_t token) {
 }  // namespace
 
 std::vector<std::int32_t> Session::sample(const Sampling& sampling, std::span<const std::int64_t> streams) {
+  const TokenSpan span("sample", state_->lengths_.size());
   std::vector<std::int32_t> tokens = state_->sample(sampling, keys_of(sampling, streams));
   for (std::size_t b = 0; b < tokens.size(); ++b)
     if (appended_[b] > 0) check_finite(tokens[b]);
@@ -76,6 +95,7 @@ std::vector<std::vector<std::int32_t>> Session::sample_all(const Sampling& sampl
   const std::vector<std::int64_t> keys = keys_of(sampling, streams);
   if (sampling.repetition_penalty != 1)
     throw Error("tokens after each position cannot be chosen with a repetition penalty, which depends on those before");
+  const TokenSpan span("sample_all", std::accumulate(appended_.begin(), appended_.end(), std::size_t{0}));
   const std::vector<std::int32_t> tokens = state_->sample_all(sampling, keys);
   const std::size_t longest = tokens.size() / appended_.size();
   std::vector<std::vector<std::int32_t>> chosen;

@@ -34,9 +34,9 @@ declare -A may_room=(
   [codegen/forms]="schedule analysis plan layout target" [codegen/lower/sm90]="lower schedule analysis plan layout target" [codegen/passes/graph]="passes.hpp"
   [codegen/passes/plan]="passes.def lower lower/sm90 schedule analysis plan layout prelude target"
   [codegen/emit]="plan layout target" [codegen/prelude]=""
-  [jit/options]="" [jit/inspect]="" [jit/compile]="options inspect" [jit/backend]="" [jit/cpu]="options compile backend"
-  [jit/cuda]="options compile backend" [jit/device]="options compile cpu cuda backend" [jit/tensor]="backend"
-  [jit/launch]="options compile cpu backend tune" [jit/tune]="options compile cpu backend"
+  [jit/options]="" [jit/inspect]="" [jit/profile]="options" [jit/compile]="options inspect profile" [jit/backend]="" [jit/cpu]="options compile backend profile"
+  [jit/cuda]="options compile backend profile" [jit/device]="options compile cpu cuda backend profile" [jit/tensor]="backend"
+  [jit/launch]="options compile cpu backend tune profile" [jit/tune]="options compile cpu backend"
 )
 room_of() { [[ $1 == */* ]] && echo "${1%/*}" || echo "$1"; }
 for room in "${!may_room[@]}"; do

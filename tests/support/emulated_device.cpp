@@ -16,6 +16,7 @@
 #include "jit/cpu/host_backend.hpp"
 #include "jit/device/emulated.hpp"
 #include "jit/options/options.hpp"
+#include "jit/profile/profile.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/jit/version.hpp"
 
@@ -62,6 +63,7 @@ class EmulatedCode {
     auto found = variants_.begin();
     while (found != variants_.end() && !(found->variant == variant)) ++found;
     if (found == variants_.end()) {
+      const profile::Span span(profile::Kind::compile, [&] { return profile::Subject::of(graph_); });
       KernelSource source = emulated_kernel(graph_, variant);
       Emulator emulator = Emulator::compile(std::span(&source, 1));
       variants_.push_back({variant, std::move(source), std::move(emulator)});
@@ -122,6 +124,11 @@ class EmulatedPersistent {
 
   void run() {
     const std::lock_guard lock(mutex_);
+    const profile::Span span(profile::Kind::kernel, [&] {
+      std::vector<const Graph*> graphs;
+      for (const DeviceLaunch& launch : launches_) graphs.push_back(launch.graph);
+      return profile::persistent(source_.kernel.author, graphs);
+    });
     const RunOptions run{.checks = has_checks(), .seed = ++runs_, .persistent_blocks = 2 + static_cast<int>(runs_ % 4)};
     const Report report = emulator_.run(source_, launches_, run);
     if (!report.clean())
@@ -174,6 +181,10 @@ class EmulatedBackend final : public HostBackend {
 void tessera_emulated_backend(std::shared_ptr<tessera::internal::DeviceBackend>& backend) {
   static const auto& one = *new auto(std::make_shared<tessera::internal::EmulatedBackend>());  // never destroyed
   backend = one;
+}
+
+void tessera_emulator_profile(const tessera::internal::profile::Profile* profile) {
+  tessera::internal::profile::current = profile;
 }
 
 const char* tessera_emulator_version() { return tessera::internal::version(); }

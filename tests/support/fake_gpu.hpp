@@ -37,6 +37,7 @@ struct Machine {
   std::string image = "image";
   std::vector<std::shared_ptr<const CacheEntry>> entries;
   bool synchronous = false, pdl = true;
+  CudaProfile* profile = nullptr;
   SplitKPolicy split_k = SplitKPolicy::cluster;
 
   Device open() {
@@ -48,6 +49,7 @@ struct Machine {
     CudaSettings settings;
     settings.synchronous = synchronous;
     settings.pdl = pdl;
+    settings.profile = profile;
     settings.split_k = split_k;
     settings.compile = [=, this](const Graph&, const Variant& variant, Arch) {
       compiling();

@@ -28,6 +28,7 @@
 #include "jit/inspect/page.hpp"
 #include "jit/options/files.hpp"
 #include "jit/options/log.hpp"
+#include "jit/profile/profile.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -371,6 +372,7 @@ CompiledKernel Compiler::finish(const Job& job, bool anew) {
       throw;
     }
   }();
+  profile::note_code(code.cached ? "cached" : "compiled", code.entry->code.report.registers);
   for (const std::string_view stage : code_stages) {
     if (!wants_dump(options_, job.source.author, stage)) continue;
     try {
@@ -543,12 +545,14 @@ GenerateOptions generate_options() {
 
 CompiledKernel compile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
   const Compiling compiling;
+  const profile::Span span(profile::Kind::compile, [&] { return profile::Subject::of(graph); });
   Checked kernel = checked(graph, variant, gpu);
   return Compiler::instance().compile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
 
 CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch gpu) {
   const Compiling compiling;
+  const profile::Span span(profile::Kind::compile, [&] { return profile::Subject::of(graph); });
   Checked kernel = checked(graph, variant, gpu);
   return Compiler::instance().recompile(std::move(kernel.source), gpu, std::move(kernel.check));
 }
@@ -557,6 +561,7 @@ CompiledKernel recompile_kernel(const Graph& graph, const Variant& variant, Arch
 CompiledPersistent compile_persistent(std::string_view name, std::span<const SequenceLaunch> launches, int ctas,
                                       Arch gpu, bool again) {
   const Compiling compiling;
+  const profile::Span span(profile::Kind::compile, [&] { return profile::named(std::string(name)); });
   GenerateOptions how = generate_options();
   how.verify = false;
   CompiledPersistent compiled{generate_persistent(name, launches, ctas, gpu, how), {}};

@@ -31,10 +31,15 @@ struct HostEvent final : EventBackend {
 thread_local const HostStream* HostStream::recorded_by = nullptr;
 thread_local HostGraph* HostStream::recorded = nullptr;
 
+void copy_bytes(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  profile::Span span(profile::Kind::copy, [] { return profile::named("copy"); });
+  if (profile::Details* const details = span.details()) details->work.bytes = static_cast<std::int64_t>(bytes);
+  std::memmove(to, from, bytes);
+}
+
 void HostStream::copy(void* to, const void* from, std::size_t bytes) {
-  const auto call = [=] {
-    if (bytes) std::memmove(to, from, bytes);
-  };
+  const auto call = [=] { copy_bytes(to, from, bytes); };
   recording() ? recording()->calls.emplace_back(call), void() : call();
 }
 
@@ -54,26 +59,30 @@ std::shared_ptr<GraphBackend> HostStream::capture(const std::function<void()>& f
 void HostStream::launch(GraphBackend& graph) {
   const auto& calls = own<HostGraph>(graph).calls;
   if (HostGraph* outer = recording()) return void(outer->calls.insert(outer->calls.end(), calls.begin(), calls.end()));
+  profile::Span span(profile::Kind::graph, [] { return profile::named("graph"); });
+  if (profile::Details* const details = span.details()) details->count = static_cast<std::int64_t>(calls.size());
   for (const auto& call : calls) call();
 }
 
-HostKernel::HostKernel(const Graph& graph, Code code)
-    : graph_(std::make_shared<Graph>(graph)), code_(std::make_shared<Code>(std::move(code))) {}
+HostKernel::HostKernel(const Graph& graph, Code code) : parts_(std::make_shared<const Parts>(graph, std::move(code))) {}
+
+void HostKernel::Parts::run(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const {
+  profile::Span span(profile::Kind::kernel, [&] { return subject.of(graph); });
+  if (profile::Details* const details = span.details())
+    profile::describe(*details, *span.event().subject, arguments, grid);
+  try {
+    code(arguments, grid);
+  } catch (const std::bad_alloc&) {
+    refuse_for_memory(graph, arguments);
+  }
+}
 
 void HostKernel::launch(StreamBackend& stream, std::span<const Argument> arguments,
                         std::span<const std::int64_t> grid) {
-  const auto run = [graph = graph_, code = code_](std::span<const Argument> given,
-                                                  std::span<const std::int64_t> of_grid) {
-    try {
-      (*code)(given, of_grid);
-    } catch (const std::bad_alloc&) {
-      refuse_for_memory(*graph, given);
-    }
-  };
   HostGraph* const recording = static_cast<HostStream&>(stream).recording();
-  if (!recording) return run(arguments, grid);
-  recording->calls.emplace_back([run, arguments = std::vector(arguments.begin(), arguments.end()),
-                                 grid = std::vector(grid.begin(), grid.end())] { run(arguments, grid); });
+  if (!recording) return parts_->run(arguments, grid);
+  recording->calls.emplace_back([parts = parts_, arguments = std::vector(arguments.begin(), arguments.end()),
+                                 grid = std::vector(grid.begin(), grid.end())] { parts->run(arguments, grid); });
 }
 
 std::shared_ptr<void> HostBackend::allocate(std::size_t bytes) {
@@ -116,9 +125,7 @@ std::optional<std::size_t> HostBackend::free_bytes(std::size_t) {
   return free;
 }
 
-void HostBackend::copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes) std::memmove(to, from, bytes);
-}
+void HostBackend::copy(void* to, const void* from, std::size_t bytes) { copy_bytes(to, from, bytes); }
 
 std::shared_ptr<StreamBackend> HostBackend::stream_from(void*) {
   throw Error("the CPU has no CUstream to be given; use Device::stream or Device::new_stream");

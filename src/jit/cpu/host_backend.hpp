@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "jit/backend/backend.hpp"
+#include "jit/profile/profile.hpp"
 
 namespace tessera::internal {
 
@@ -38,6 +39,9 @@ class HostStream final : public StreamBackend {
   DeviceBackend& device_;
 };
 
+/// Copies, as an event of a profile.
+void copy_bytes(void* to, const void* from, std::size_t bytes);
+
 /// A kernel whose code runs on the host.
 class HostKernel final : public DeviceKernel {
  public:
@@ -48,8 +52,14 @@ class HostKernel final : public DeviceKernel {
   void launch(StreamBackend& stream, std::span<const Argument> arguments, std::span<const std::int64_t> grid) override;
 
  private:
-  std::shared_ptr<const Graph> graph_;
-  std::shared_ptr<const Code> code_;
+  struct Parts {
+    Parts(const Graph& of, Code runs) : graph(of), code(std::move(runs)) {}
+    Graph graph;
+    Code code;
+    profile::LazySubject subject;
+    void run(std::span<const Argument> arguments, std::span<const std::int64_t> grid) const;
+  };
+  std::shared_ptr<const Parts> parts_;
 };
 
 class HostBackend : public DeviceBackend, public std::enable_shared_from_this<HostBackend> {

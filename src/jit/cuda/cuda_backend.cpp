@@ -12,6 +12,7 @@
 #include "jit/cuda/cuda_persistent.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/options/log.hpp"
+#include "jit/profile/profiler.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -59,9 +60,15 @@ CudaBackend::CudaBackend(std::shared_ptr<const Driver> driver, int ordinal, Cuda
   memory_stream_ = make_stream(CU_STREAM_DEFAULT);
   allocated_ = make(driver->cuEventDestroy, driver->cuEventCreate, CU_EVENT_DISABLE_TIMING);
   stream_ = std::make_unique<CudaStream>(*this, make_stream(CU_STREAM_DEFAULT), nullptr);
+  if (profile::active()) {
+    profile_ = settings_.profile ? settings_.profile : &CudaProfile::process();
+    profile_->add(*this);
+    if (!settings_.profile) profile::finish_before_handlers();
+  }
 }
 
 CudaBackend::~CudaBackend() {
+  if (profile_) profile_->remove(*this);
   if (process_is_ending()) return;
   try {
     const ContextScope scope(context_);
@@ -76,6 +83,21 @@ int CudaBackend::attribute(int which) const {
   int value = 0;
   driver().run(driver().cuDeviceGetAttribute, &value, which, context_.device());
   return value;
+}
+
+int CudaBackend::memory_bus_bits() const {
+  int bits = 0;
+  const CUresult known =
+      driver().cuDeviceGetAttribute(&bits, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, context_.device());
+  return known == CUDA_SUCCESS ? bits : 0;
+}
+
+void CudaBackend::wait_for_all() {
+  const ContextScope scope(context_);
+  const OutsideRecording outside(driver());
+  const std::lock_guard lock(memory_mutex_);
+  for (CudaStream* stream : streams_) wait_for(*stream);
+  check(driver().cuStreamSynchronize(memory_stream_.get()), "cuStreamSynchronize");
 }
 
 CUresult CudaBackend::try_allocate(CUdeviceptr* address, std::size_t bytes) {
@@ -174,6 +196,7 @@ void CudaBackend::free_pinned(void* memory) noexcept {
 void CudaBackend::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   const ContextScope scope(context_);
+  const TimedCall timed(*stream_, profile::Kind::launch, [] { return profile::Plan(); });
   {
     const std::lock_guard lock(memory_mutex_);
     for (CudaStream* stream : streams_) wait_for(*stream);

@@ -9,6 +9,7 @@
 #include "jit/backend/backend.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/cuda/cuda_context.hpp"
+#include "jit/cuda/cuda_profile.hpp"
 
 namespace tessera::internal {
 
@@ -23,6 +24,7 @@ struct CudaSettings {
   bool synchronous = options().debug;              ///< a launch waits for its kernel
   SplitKPolicy split_k = split_k_policy();         ///< how matmuls split k over CTAs
   MulticastPolicy multicast = multicast_policy();  ///< when clusters of CTAs load operands for each other
+  CudaProfile* profile = nullptr;                  ///< null: that of the process
   bool pdl = options().pdl;                        ///< programmatic dependent launch, for kernels that support it
 };
 
@@ -67,6 +69,14 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   /// The same for a persistent kernel.
   std::pair<const LoadedCode*, PersistentSource> load(std::string_view name, std::span<const SequenceLaunch> launches,
                                                       int ctas);
+  /// Null: the profiler was off when the device was opened.
+  CudaProfile* profile() const { return profile_; }
+  /// For launches that CUPTI does not trace.
+  EventTimer* timer() { return &timer_; }
+  /// The width of the memory's bus; 0: unknown.
+  int memory_bus_bits() const;
+  /// Waits for all work given to the streams so far.
+  void wait_for_all();
   void launched(const LoadedCode* code) { last_.store(code, std::memory_order_relaxed); }
 
   /// Frees memory once all work given to the streams so far has ended.
@@ -145,6 +155,8 @@ class CudaBackend final : public DeviceBackend, public std::enable_shared_from_t
   std::mutex fault_mutex_;
   std::string fault_;  // the error that lost the GPU
 
+  CudaProfile* profile_ = nullptr;
+  EventTimer timer_{*this};
   std::unique_ptr<CudaStream> stream_;
 };
 

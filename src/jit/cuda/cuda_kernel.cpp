@@ -204,6 +204,17 @@ void CudaKernel::fill(const Code& code, std::span<const Argument> arguments, std
     write_parameter(parameter, bytes, arguments, grid, values, graph_, code.index64, block + offset);
 }
 
+profile::Plan CudaKernel::plan(const Code& code, std::span<const Argument> arguments,
+                               std::span<const std::int64_t> grid) const {
+  const CompileReport& report = code.loaded->entry->code.report;
+  profile::Planned planned{.subject = subject_.of(graph_), .entry = code.loaded->entry->kernel};
+  planned.details.registers = report.registers;
+  planned.details.threads = static_cast<int>(code.threads);
+  planned.details.shared_bytes = static_cast<int>(code.shared_bytes) + report.shared_bytes;
+  profile::describe(planned.details, *planned.subject, arguments, graph_.cuda ? grid.first(CudaText::axes) : grid);
+  return std::make_shared<const std::vector<profile::Planned>>(1, std::move(planned));
+}
+
 void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> arguments,
                         std::span<const std::int64_t> grid) {
   if (graph_.cuda) return launch_text(static_cast<CudaStream&>(stream), arguments, grid);
@@ -294,6 +305,7 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   const Driver& driver = device_->driver();
   const ContextScope scope(device_->context());
   stream.catch_up();
+  const TimedCall timed(stream, profile::Kind::launch, [&] { return plan(code, arguments, grid); });
   const std::int64_t at_once =
       blocks.split_k > 0 ? blocks.split_k : std::min(blocks.count, code.most_blocks / blocks.cluster);
   const auto workspace_bytes = static_cast<std::size_t>(code.workspace_bytes * at_once * blocks.cluster);
@@ -340,6 +352,7 @@ void CudaKernel::launch_text(CudaStream& stream, std::span<const Argument> argum
   const Driver& driver = device_->driver();
   const ContextScope scope(device_->context());
   stream.catch_up();
+  const TimedCall timed(stream, profile::Kind::launch, [&] { return plan(code, arguments, numbers); });
   const auto number = [&](std::size_t i) { return static_cast<unsigned>(numbers[i]); };
   const unsigned shared_bytes = number(CudaText::shared_bytes);
   constexpr unsigned always_there = 48 << 10;

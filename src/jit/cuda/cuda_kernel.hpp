@@ -54,6 +54,8 @@ class CudaKernel final : public DeviceKernel {
   };
 
   static std::uint64_t next_number();
+  /// Such a launch in a profile.
+  profile::Plan plan(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid) const;
   Code make(const Variant& variant) const;
   /// Sets the variant of a launch of so many grid tiles; returns how it splits k.
   SplitKLaunch classify_launch(std::span<const Argument> arguments, std::span<const std::int64_t> grid,
@@ -86,6 +88,7 @@ class CudaKernel final : public DeviceKernel {
   const MachineModel& machine_;
   const Hints hints_;
   const cuda::CUdeviceptr board_;  // mailbox of its reports to the host; 0: it reports nothing
+  const profile::LazySubject subject_;
   LockFreeList<Variant, Code> codes_;
 };
 

@@ -74,12 +74,27 @@ CudaPersistent::CudaPersistent(const std::shared_ptr<CudaBackend>& device, Loade
                  driver.cuOccupancyMaxActiveBlocksPerMultiprocessor.name, subject);
   if (resident < 1) throw Error(fmt::format("{} does not fit a multiprocessor of {}", subject, device_->info().name));
   const int of_multiprocessor = std::min(resident, loaded.second.ctas);
+  if (profile::active()) plan_ = plan(loaded, launches);
   ctas_ = static_cast<unsigned>(std::min<std::int64_t>(most, device_->info().multiprocessors * of_multiprocessor));
+}
+
+profile::Plan CudaPersistent::plan(const Loaded& loaded, std::span<const DeviceLaunch> launches) {
+  std::vector<const Graph*> graphs;
+  for (const DeviceLaunch& launch : launches) graphs.push_back(launch.graph);
+  profile::Planned planned{.subject = profile::persistent(loaded.second.kernel.author, graphs),
+                           .entry = loaded.second.kernel.name};
+  planned.details.work = {.bytes = 0, .flops = 0, .macs16 = 0};
+  for (const DeviceLaunch& launch : launches)
+    planned.details.work =
+        planned.details.work + profile::WorkCount(*launch.graph).of(launch.arguments, tiles_in(launch.grid));
+  return std::make_shared<const std::vector<profile::Planned>>(1, std::move(planned));
 }
 
 void CudaPersistent::launch(CudaStream& stream) {
   const Driver& driver = device_->driver();
   const std::lock_guard lock(mutex_);
+  const TimedCall timed(stream, profile::Kind::launch,
+                        [&] { return plan_ ? plan_ : std::make_shared<const std::vector<profile::Planned>>(); });
   // Two runs at the same time would count their arrivals together.
   if (stream.is_recording())
     throw Error(

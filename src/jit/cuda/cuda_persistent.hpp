@@ -19,6 +19,7 @@ class CudaPersistent final : public CudaWork {
  private:
   using Loaded = std::pair<const LoadedCode*, PersistentSource>;
   CudaPersistent(const std::shared_ptr<CudaBackend>& device, Loaded loaded, std::span<const DeviceLaunch> launches);
+  static profile::Plan plan(const Loaded& loaded, std::span<const DeviceLaunch> launches);
   static Loaded loaded(CudaBackend& device, std::string_view name, std::span<const DeviceLaunch> launches);
 
   std::shared_ptr<CudaBackend> device_;
@@ -28,6 +29,7 @@ class CudaPersistent final : public CudaWork {
   std::mutex mutex_;                   // guards the next two members
   cuda::Handle<cuda::CUevent> ended_;  // the latest run
   bool has_run_ = false;
+  profile::Plan plan_;  // null: the profiler was off
 };
 
 }  // namespace tessera::internal

@@ -33,10 +33,12 @@ CudaGraph::CudaGraph(std::shared_ptr<CudaBackend> device, CUgraph graph, const L
     : CudaWork(last),
       device_(std::move(device)),
       memory_(std::move(memory)),
+      plan_(std::make_shared<const std::vector<profile::Planned>>(std::move(memory_.planned))),
       executable_(device_->make(device_->driver().cuGraphExecDestroy, device_->driver().cuGraphInstantiateWithFlags,
                                 graph, 0ull)) {}
 
 void CudaGraph::launch(CudaStream& stream) {
+  const TimedCall timed(stream, profile::Kind::graph, [&] { return plan_; });
   stream.check(device_->driver().cuGraphLaunch(executable_.get(), stream.get()), "cuGraphLaunch");
 }
 
@@ -138,6 +140,7 @@ void CudaStream::copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   const ContextScope scope(device_.context());
   catch_up();
+  const TimedCall timed(*this, profile::Kind::launch, [] { return profile::Plan(); });
   check(device_.driver().cuMemcpyAsync(reinterpret_cast<CUdeviceptr>(to), reinterpret_cast<CUdeviceptr>(from), bytes,
                                        stream_),
         "cuMemcpyAsync");

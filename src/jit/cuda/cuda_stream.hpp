@@ -23,9 +23,10 @@ class CudaEvent final : public EventBackend {
 /// Memory that the launches recorded on one stream share, one after another, in each run of the graph. A graph never
 /// runs concurrently with itself.
 struct RecordedMemory {
-  std::shared_ptr<void> flags;               ///< all 0 between launches
-  std::vector<std::shared_ptr<void>> parts;  ///< the last is the largest
-  std::size_t bytes = 0;                     ///< size of the last
+  std::shared_ptr<void> flags;                 ///< all 0 between launches
+  std::vector<std::shared_ptr<void>> parts;    ///< the last is the largest
+  std::size_t bytes = 0;                       ///< size of the last
+  std::vector<profile::Planned> planned = {};  ///< the kernels, if they were recorded while the profiler was on
 };
 
 /// Work that a stream launches as a whole.
@@ -49,6 +50,7 @@ class CudaGraph final : public CudaWork {
  private:
   std::shared_ptr<CudaBackend> device_;
   RecordedMemory memory_;  // outlives executable_, which uses it
+  profile::Plan plan_;
   cuda::Handle<cuda::CUgraphExec> executable_;
 };
 
@@ -84,6 +86,12 @@ class CudaStream final : public StreamBackend {
   /// While capture() records: memory for the partials of a launch. flags() then returns the flags of the recording.
   cuda::CUdeviceptr recorded_parts(std::size_t bytes);
   bool captures() const { return recording_ != nullptr; }
+  /// While capture() records: keeps the plan's kernels for the graph, and returns true.
+  bool keep_for_graph(const profile::Plan& plan) {
+    if (recording_ && plan) recording_->planned.insert(recording_->planned.end(), plan->begin(), plan->end());
+    return recording_ != nullptr;
+  }
+  CudaBackend& backend() { return device_; }
 
   /// How a launch begins. early: while previous launches are ending (PDL). may_prefetch: it may read some tensors
   /// before its wait. No other thread launches on the stream while this exists.

@@ -10,6 +10,7 @@
 #include "jit/cuda/cuda_devices.hpp"
 #include "jit/device/emulated.hpp"
 #include "jit/options/options.hpp"
+#include "jit/profile/profiler.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -55,15 +56,23 @@ void Stream::launch(const CapturedGraph& graph) const { backend_->launch(*graph.
 void* Stream::native() const { return backend_->native(); }
 const std::string& Stream::device_name() const { return backend_->device().info().name; }
 
-Device Device::cpu() { return Device(cpu_backend()); }
+Device Device::cpu() {
+  profile::start();
+  Device device(cpu_backend());
+  profile::name_host(device.name());
+  return device;
+}
 
 Device Device::best() { return parse("auto"); }
 
 Device Device::parse(std::string_view text) {
+  profile::start();
   if (text == "cpu") return cpu();
   if (text == "emulated") {
     try {
-      return Device(emulated_backend());
+      Device device(emulated_backend());
+      profile::name_host(device.name());
+      return device;
     } catch (const Error& failure) {
       throw Error(fmt::format("device emulated: {}", failure.what()));
     }
@@ -82,7 +91,7 @@ Device Device::parse(std::string_view text) {
       (void)Nvrtc::instance();  // without NVRTC a GPU runs nothing
       return device;
     } catch (const Error& error) {
-      return Device(cpu_backend(), error.what());
+      return Device(cpu().backend_, error.what());
     }
   }
   int ordinal = 0;

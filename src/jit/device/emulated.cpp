@@ -9,6 +9,7 @@
 #include "jit/options/options.hpp"
 #include "jit/options/own_folders.hpp"
 #include "jit/options/shared_library.hpp"
+#include "jit/profile/profile.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/jit/version.hpp"
 
@@ -79,6 +80,11 @@ std::shared_ptr<DeviceBackend> emulated_backend() {
   static const Entry entry = find_entry();
   std::shared_ptr<DeviceBackend> backend;
   entry(backend);
+  // The library has a profiler of its own, which is off: it records into that of the program.
+  using Share = decltype(&tessera_emulator_profile);
+  const SharedLibrary* const from = library();
+  static const Share share = from ? from->symbol<Share>("tessera_emulator_profile") : nullptr;
+  if (share) share(profile::active());
   return backend;
 }
 

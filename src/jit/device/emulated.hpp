@@ -8,6 +8,10 @@
 
 #include "jit/backend/backend.hpp"
 
+namespace tessera::internal::profile {
+struct Profile;
+}
+
 namespace tessera::internal {
 
 /// The places where libtessera_emulator.so is searched for, in order, as SharedLibrary::open takes them. If
@@ -29,3 +33,5 @@ std::shared_ptr<DeviceBackend> emulated_backend();
 /// An emulator exports its entry point, and the version() of the Tessera it was built with.
 extern "C" void tessera_emulated_backend(std::shared_ptr<tessera::internal::DeviceBackend>& backend);
 extern "C" const char* tessera_emulator_version();
+/// Makes the emulator record into the program's profile, from now on; null: no longer.
+extern "C" void tessera_emulator_profile(const tessera::internal::profile::Profile* profile);

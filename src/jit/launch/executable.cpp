@@ -18,6 +18,7 @@
 #include "jit/cpu/host_function.hpp"
 #include "jit/launch/specialize.hpp"
 #include "jit/options/log.hpp"
+#include "jit/profile/profile.hpp"
 #include "tessera/codegen/arch.hpp"
 #include "tessera/graph/cuda_text.hpp"
 #include "tessera/graph/error.hpp"
@@ -367,6 +368,9 @@ void Executable::launch(const Stream& stream, std::span<const Argument> argument
 
 DeviceKernel& Executable::kernel_on(DeviceBackend& device) const {
   return *state_->kernels.find_or_make(&device, [&] {
+    const profile::Span span = device.shares_host_memory()
+                                   ? profile::Span(profile::Kind::compile, [&] { return profile::Subject::of(graph_); })
+                                   : profile::Span();
     return graph_.cuda && device.shares_host_memory() ? host_function(graph_) : device.kernel(graph_);
   });
 }

@@ -56,8 +56,23 @@ void parse(const OptionInfo& option, const std::string& text, Arch& out) {
     throw Error(fmt::format("{}={}: {}", option.variable, text, e.what()));
   }
 }
+void parse(const OptionInfo& option, const std::string& text, ProfileOption& out) {
+  out = parse_profile(text, option.variable);
+}
 
 }  // namespace
+
+ProfileOption parse_profile(const std::string& text, std::string_view source) {
+  ProfileOption option;
+  constexpr std::string_view ending = ".json";
+  for (const std::string& part : split(text)) {
+    const bool is_file = part.ends_with(ending) && part.size() > ending.size();
+    if ((!is_file && part != "table") || (is_file && !option.file.empty()))
+      throw Error(fmt::format("{}={}: choose from table, FILE.json, or both", source, text));
+    is_file ? void(option.file = part) : void(option.table = true);
+  }
+  return option;
+}
 
 std::span<const OptionInfo> option_table() {
   static constexpr OptionInfo table[] = {

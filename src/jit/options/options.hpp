@@ -10,18 +10,28 @@
 
 namespace tessera::internal {
 
+/// The choices of TESSERA_PROFILE.
+struct ProfileOption {
+  bool table = false;
+  std::string file = {};  ///< empty: no trace is written
+};
+
 namespace option_type {
 using text = std::string;
 using list = std::vector<std::string>;
 using count = int;
 using flag = bool;
 using arch = Arch;
+using profile = ProfileOption;
 }  // namespace option_type
 
 struct Options {
 #define OPTION(type, member, ...) option_type::type member;
 #include "jit/options/options.def"
 };
+
+/// The value of TESSERA_PROFILE. Throws Error that names `source`, the value and the choices.
+ProfileOption parse_profile(const std::string& text, std::string_view source);
 
 struct OptionInfo {
   std::string_view variable, fallback, values, meaning;

@@ -496,6 +496,7 @@ int work(Answers& answers) {
 int run_tune_worker() {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a kernel may hang when the process that tunes is killed
   ::unsetenv("TESSERA_DUMP");          // of all candidates
+  ::unsetenv("TESSERA_PROFILE");       // its file is that of the process that tunes
   ::setenv("TESSERA_LOG", "off", 1);   // warnings of slow candidates
   Answers answers;
   int status = 1;
