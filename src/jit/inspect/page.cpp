@@ -64,7 +64,7 @@ std::string filled(std::string_view frame, const std::map<std::string_view, std:
   return page.append(frame);
 }
 
-// What the frames say of themselves.
+// The frames name their maker.
 constexpr std::string_view page_mark = R"(<meta name="generator" content="Tessera inspector">)",
                            index_mark = R"(<meta name="generator" content="Tessera inspector index">)";
 // Each view is a line of its own.

@@ -10,7 +10,7 @@
 namespace tessera::internal {
 namespace {
 
-/// Of one multiprocessor, a cycle.
+/// Rates of one multiprocessor, a cycle.
 struct Roof {
   double bytes, fma_flops, tensor_flops;  // the last one of 16-bit operands
 

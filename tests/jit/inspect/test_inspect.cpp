@@ -370,7 +370,7 @@ TEST_CASE("TESSERA_DUMP=html writes a page before compilation and after it, and 
   CHECK_FALSE(has(pages()[0], "no compiler today"));
   CHECK(has(pages()[0], "registers of a thread"));
   CHECK(read_text(temp / "index.html") == "mine");
-  // Findings are remarks of the page.
+  // An executor reports what it found: remarks of the page.
   compiler.dump_findings(source, Arch::sm_90a,
                          {{.file = "src/model/kernels.hpp",
                            .line = 1,
