@@ -3,6 +3,7 @@
 #include <fstream>
 #include <thread>
 
+#include "jit/compile/compiler.hpp"
 #include "jit/options/options.hpp"
 #include "jit/profile/profiler.hpp"
 #include "jit/profile/recorder.hpp"
@@ -124,6 +125,23 @@ TEST_CASE("recorded launches appear by name in their graph", "[jit][profile]") {
     CHECK(graphs[1]["args"]["launches"] == 2);
     CHECK((contains(graphs[0], kernels[1]) && contains(graphs[1], kernels[2]) && !contains(graphs[0], kernels[2])));
   }
+}
+
+TEST_CASE("a compilation says whether the code was cached, and its registers", "[jit][profile]") {
+  try {
+    Nvrtc::instance();
+  } catch (const Error& absent) {
+    WARN("skipped: " << absent.what());
+    return;
+  }
+  const Executable executable(doubled().graph());
+  const json trace = trace_of([&] {
+    for (int i = 0; i < 2; ++i) compile_kernel(executable.graph(), dense_variant(executable.graph()), Arch::sm_90a);
+  });
+  const std::vector<json> compiled = events(trace, "X", "compile");
+  REQUIRE(names(compiled) == std::vector<std::string>(2, "compile doubled"));
+  CHECK(compiled[1]["args"]["how"] == "cached");
+  CHECK(compiled[1]["args"]["registers"] > 0);
 }
 
 TEST_CASE("a tensor program's kernels are in the trace", "[jit][profile]") {

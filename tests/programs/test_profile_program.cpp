@@ -139,7 +139,7 @@ TEST_CASE("the emulator's launches are in the trace of the program that opens it
 }
 
 TEST_CASE("programs have a sound trace on the tests' device", "[programs][profile]") {
-  const std::string device = test_device_name() == "compiled" ? "cpu" : test_device_name();
+  const std::string device = test_device_name().starts_with("cuda") ? test_device_name() : "cpu";
   const TempDir folder;
   const std::string file = (folder / "trace.json").string();
   const auto traced = [&](const std::string& program, const Arguments& arguments) {
