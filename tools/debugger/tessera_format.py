@@ -474,7 +474,14 @@ def kernel_lines(kernel):
 
 def trace_of(value, serial):
     """The kernel with this number, if it is being traced in this thread; or None."""
-    return next((trace for trace in value.traces() if serial and trace.field("serial_").number() == serial), None)
+    for trace in value.traces() if serial else ():
+        try:
+            number = trace.field("serial_").number()
+        except Exception as error:
+            raise Unreadable("the debug information does not describe Trace; clang needs -fstandalone-debug") from error
+        if number == serial:
+            return trace
+    return None
 
 
 def traced_text(value, id, serial):
