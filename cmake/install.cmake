@@ -22,6 +22,9 @@ endforeach()
 install(TARGETS tessera_c LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(PROGRAMS $<TARGET_FILE:tune-worker> DESTINATION ${CMAKE_INSTALL_LIBDIR}/tessera COMPONENT programs)
 install(FILES samples/python/tessera.py DESTINATION ${CMAKE_INSTALL_LIBDIR}/tessera/python)
+# Printers for gdb and lldb. They find the table of ops in the headers.
+install(FILES tools/debugger/tessera_format.py tools/debugger/tessera_gdb.py tools/debugger/tessera_lldb.py
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/tessera/debugger)
 
 # Libraries that an archive must be linked with; a shared library already links them.
 set(dependencies Threads)
