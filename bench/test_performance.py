@@ -11,6 +11,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts/performance"
+sys.path.insert(0, str(SCRIPT.parent))
 loader = importlib.machinery.SourceFileLoader("performance", str(SCRIPT))
 performance = importlib.util.module_from_spec(importlib.util.spec_from_loader("performance", loader))
 loader.exec_module(performance)
