@@ -9,7 +9,7 @@ from results import cards, gpu, newest_rows, wrapped
 from svg import BLUE, FAINT, GREEN, GREY, LINE, ORANGE, PURPLE, RED, YELLOW, document, tag, text
 
 from .charts import WIDTH, Axis, Line, Scale, dot, dot_plot, legend
-from .speed import ELSEWHERE, PREFIX, SLOWER_PEER, origin
+from .speed import ELSEWHERE, PREFIX, SLOWER_PEER, labels, origin
 
 # NVIDIA's data sheets, dense, in operations per second. Both cards have the same chip: H100 SXM and H200.
 PEAKS = {card: {"8-bit": 1979e12, "16-bit": 989e12, "tf32": 494e12, "f32": 67e12} for card in ("h100", "h200")}
@@ -139,13 +139,13 @@ def roofline_figure(name):
 
 def bandwidth_figure(name):
     found = [one for one in rows(name) if one[4] == "memory"]
-    lines = []
+    lines, named = [], labels([(row, results) for row, results, *_ in found])
     for row, _, moves, _, _ in found:
         rate, peer = moves / row["ours_ms"] / 1e9, moves / row["peer_ms"] / 1e9 if row["peer_ms"] else None
         dots = [(rate, BLUE)]
         if peer:
             dots.insert(0, (peer, GREY, 4, "hollow"))
-        lines.append(Line(PREFIX.sub("", row["name"]), dots, f"{rate:.2f}", joined=True))
+        lines.append(Line(named[row["name"]], dots, f"{rate:.2f}", joined=True))
     copy = copy_rate(name) / 1e12
     axis = Axis(0, 5, (0, 1, 2, 3, 4, 5), ((copy, RED, f"copy: {copy:.2f}"),), linear=True)
     return dot_plot("Achieved bandwidth, TB/s: bytes that must be moved over time", origin([(row, results) for row, results, *_ in found]),

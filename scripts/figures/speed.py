@@ -7,7 +7,7 @@ import statistics
 import sys
 
 from results import cards, complete_runs, gpu, newest_rows, wrapped
-from svg import BLUE, FAINT, GREY, INK, LINE, ORANGE, RED, document, tag, text
+from svg import BLUE, FAINT, GREY, INK, LINE, ORANGE, PAPER, RED, document, tag, text
 
 from .charts import WIDTH, Line, Scale, color_of, dot, dot_plot, legend, ratio_axis
 
@@ -105,19 +105,19 @@ def bars(results):
     most = max(family[4] for family in families) * 1.04
     bottom = top + line * len(families)
     x = lambda ratio: left + (width - left - right) * ratio / most
-    body = []
+    body = [
+        tag("line", x1=x(1), x2=x(1), y1=top - 8, y2=bottom, stroke=RED, stroke_dasharray="4 3"),
+        text("equal", x(1), bottom + 16, "middle", RED),
+    ]
     for i, (label, count, mean, least, largest) in enumerate(families):
         y, middle = top + line * i, top + line * i + 11
         body += [
-            tag("text", html.escape(label), x=left - 10, y=middle + 5, text_anchor="end", fill=INK),
+            text(label, left - 10, middle + 5, "end"),
             tag("rect", x=left, y=y, width=x(mean) - left, height=22, rx=3, fill=BLUE if mean >= 1 else GREY),
             tag("line", x1=x(least), x2=x(largest), y1=middle, y2=middle, stroke=INK),
-            tag("text", f'{mean:.2f} {tag("tspan", f"({count})", fill=FAINT)}', x=max(x(mean), x(largest)) + 8, y=middle + 5, fill=INK),
+            tag("text", f'{mean:.2f} {tag("tspan", f"({count})", fill=FAINT)}', x=max(x(mean), x(largest)) + 8, y=middle + 5, fill=INK,
+                stroke=PAPER, stroke_width=4, paint_order="stroke"),
         ]
-    body += [
-        tag("line", x1=x(1), x2=x(1), y1=top - 8, y2=bottom, stroke=RED, stroke_dasharray="4 3"),
-        tag("text", "equal", x=x(1), y=bottom + 16, text_anchor="middle", fill=RED),
-    ]
     title = f"Time of {html.escape(results['peer'].split(',')[0])} over Tessera's: above 1, Tessera is faster"
     subtitle = f"{gpu(results)}, {results['date']}, same run, alternating; geometric mean, smallest and largest of each family (rows)"
     return document(width, bottom + 34, title, subtitle, body)
@@ -144,6 +144,12 @@ def by_family(name):
             sys.exit(f"plots: {row['name']} belongs to no family of rows")
         families[matches[0]].append((row, results))
     return [(topic, label, rows) for (topic, label), rows in families.items() if rows]
+
+
+def labels(pairs):
+    """The names of rows without a group's prefix, where that leaves them distinct."""
+    names = [PREFIX.sub("", row["name"]) for row, _ in pairs]
+    return {row["name"]: row["name"] if names.count(name) > 1 else name for name, (row, _) in zip(names, pairs)}
 
 
 def span(results):
@@ -181,9 +187,9 @@ def families_figure(name):
 def rows_figure(name, topic):
     """All rows of a topic, sorted within each family."""
     found = [(label, rows) for of, label, rows in by_family(name) if of == topic]
-    sections = []
+    sections, named = [], labels([pair for _, rows in found for pair in rows])
     for label, rows in found:
-        lines = [Line(PREFIX.sub("", row["name"]), [(row["ratio"], color_of(row["ratio"]))], f"{row['ratio']:.2f}") for row, _ in rows]
+        lines = [Line(named[row["name"]], [(row["ratio"], color_of(row["ratio"]))], f"{row['ratio']:.2f}") for row, _ in rows]
         sections.append((label, sorted(lines, key=lambda line: -line.dots[0][0])))
     axis = ratio_axis([line.dots[0][0] for _, lines in sections for line in lines])
     title = f"{TOPICS[topic][0]}: time of PyTorch over Tessera's, by row"
