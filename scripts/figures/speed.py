@@ -147,9 +147,10 @@ def by_family(name):
 
 
 def labels(pairs):
-    """The names of rows without a group's prefix, where that leaves them distinct."""
+    """The names of rows without a group's prefix, where that leaves them distinct, and the peer if it is not PyTorch."""
     names = [PREFIX.sub("", row["name"]) for row, _ in pairs]
-    return {row["name"]: row["name"] if names.count(name) > 1 else name for name, (row, _) in zip(names, pairs)}
+    other = lambda row: " (CuPy)" if "CuPy" in (row["peer"] or "") else ""
+    return {row["name"]: (row["name"] if names.count(name) > 1 else name) + other(row) for name, (row, _) in zip(names, pairs)}
 
 
 def span(results):
