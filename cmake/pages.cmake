@@ -7,11 +7,11 @@ find_package(Python3 3.9 QUIET COMPONENTS Interpreter)
 set(made "")
 if(Python3_FOUND)
   file(GLOB results CONFIGURE_DEPENDS bench/results/*.json)
-  add_custom_command(OUTPUT ${pages}/performance.md DEPENDS scripts/performance ${results} VERBATIM
-    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/performance ${CMAKE_SOURCE_DIR}/bench/results ${pages}/performance.md)
+  add_custom_command(OUTPUT ${pages}/measurements.md DEPENDS scripts/performance scripts/results.py ${results} VERBATIM
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/performance ${CMAKE_SOURCE_DIR}/bench/results ${pages}/measurements.md)
   add_custom_command(OUTPUT ${pages}/kernels.md DEPENDS scripts/kernels bench/results/machine_code/kernels.json VERBATIM
     COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/scripts/kernels --page ${pages}/kernels.md)
-  list(APPEND made ${pages}/performance.md ${pages}/kernels.md)
+  list(APPEND made ${pages}/measurements.md ${pages}/kernels.md)
 endif()
 if(TARGET opcheck)
   file(GLOB results CONFIGURE_DEPENDS bench/results/opcheck/*.json)

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "common/declared.hpp"
@@ -70,12 +71,18 @@ void write_pages(const std::string& pattern, const std::string& archs, const std
   std::erase_if(kernels, [&](const NamedKernel& kernel) { return found[kernel.name].empty(); });
   if (kernels.empty()) throw Error(why.empty() ? fmt::format("no kernel '{}' is made for {}", pattern, archs) : why);
   std::vector<std::string> older;
+  if (fs::path(request.file).filename() == "index.html")
+    throw Error("--html: index.html is the name of a folder's index");
   if (!request.compare.empty()) {
+    if (request.no_source) throw Error("--compare: the other page may have source, which --no-source leaves out");
     if (kernels.size() > 1)
       throw Error(fmt::format("--compare: {} kernels match '{}'; name one", kernels.size(), pattern));
     const std::optional<std::string> page = read_regular_file(request.compare, most);
     if (!page) throw Error(fmt::format("--compare: there is no file {}", request.compare));
     older = views_of_page(*page, request.compare);
+    for (const std::string& view : older)
+      if (!nlohmann::json::accept(view))
+        throw Error(fmt::format("--compare: the data of {} is damaged", request.compare));
   }
   const bool folder = kernels.size() > 1 || request.file.ends_with('/') || fs::is_directory(request.file);
   if (folder) fs::create_directories(request.file);

@@ -74,6 +74,20 @@ struct NodesOf : FieldVisitor {
   void map(TensorMapId map) { add(plan.tensor_maps[map].label); }
 };
 
+/// The loads whose tiles a step copies, waits for, or releases; none of steps that compute with them.
+struct LoadsOf : FieldVisitor {
+  const Plan& plan;
+  std::set<int> numbers = {};
+  void add(const Label& label) {
+    if (label.number >= 0 && label.graph == 0) numbers.insert(label.number);
+  }
+  void state(PipelineStateId state) { pipeline(plan.states[state].pipeline); }
+  void pipeline(PipelineId id) {
+    for (const BufferId buffer : plan.pipelines[id].buffers) add(plan.buffers[buffer].label);
+  }
+  void map(TensorMapId map) { add(plan.tensor_maps[map].label); }
+};
+
 /// Calls each(step, depth) for all steps, in the order of tree_text.
 void each_step(const Body& body, int depth, const auto& each) {
   for (const Step& step : body) {
@@ -200,11 +214,31 @@ void LoweringRecorder::add_steps(const Plan& plan) {
     if (step.node != no_id && step.node < node_numbers_.size() && node_numbers_[step.node] >= 0)
       nodes.numbers.insert(node_numbers_[step.node]);
     visit_kind([&](const auto& kind) { each_field(kind, nodes); }, step.action);
+    LoweringRecord::Place at = place_of(step.location);
+    std::set<int> instead;
+    if (step.action.is<TileLoop>()) {
+      for (std::size_t node = 0; node < record_->nodes.size(); ++node)
+        if (record_->nodes[node].op == name(Op::block)) instead.insert(static_cast<int>(node));
+    } else if (!step.action.is<Wgmma>()) {
+      visit_kind(
+          [&]<class Kind>(const Kind& kind) {
+        if constexpr (OfRoles<Kind>) {
+          LoadsOf loads{{}, plan};
+          each_field(kind, loads);
+          instead = loads.numbers;
+        }
+          },
+          step.action);
+    }
+    if (!instead.empty()) {
+      nodes.numbers = instead;
+      at = record_->nodes[static_cast<std::size_t>(*instead.begin())].at;
+    }
     if (const int bytes = tensor_core_bytes(step))
       for (const int node : nodes.numbers)
         if (LoweringRecord::Node& of = record_->nodes[static_cast<std::size_t>(node)]; of.is_matmul)
           of.tensor_core_bytes = bytes;
-    record_->steps.push_back({{nodes.numbers.begin(), nodes.numbers.end()}, place_of(step.location)});
+    record_->steps.push_back({{nodes.numbers.begin(), nodes.numbers.end()}, at});
   });
 }
 

@@ -66,7 +66,7 @@ class EmulatedCode {
       const profile::Span span(profile::Kind::compile, [&] { return profile::Subject::of(graph_); });
       KernelSource source = emulated_kernel(graph_, variant);
       Emulator emulator = Emulator::compile(std::span(&source, 1));
-      variants_.push_back({variant, std::move(source), std::move(emulator)});
+      variants_.push_back({variant, std::move(source), std::move(emulator), {}});
       found = std::prev(variants_.end());
     }
     const RunOptions run{.checks = has_checks(),
@@ -82,7 +82,10 @@ class EmulatedCode {
                          .may_prefetch = launches_ % 4 < 2};
     const Report report = found->emulator.run(0, graph_, arguments, grid, run);
     if (report.clean()) return;
-    dump_findings(found->source, findings(report));
+    for (Remark& finding : findings(report))
+      if (std::ranges::find(found->findings, finding) == found->findings.end())
+        found->findings.push_back(std::move(finding));
+    dump_findings(found->source, found->findings);
     throw Error(fmt::format("kernel '{}' in the emulator, in order {}: {}", graph_.name, run.seed, report.text()));
   }
 
@@ -111,6 +114,7 @@ class EmulatedCode {
     Variant variant;
     KernelSource source;
     Emulator emulator;
+    std::vector<Remark> findings = {};  ///< of all launches
   };
   std::vector<Compiled> variants_;
   std::uint64_t launches_ = 0;  ///< each has an order of its own

@@ -275,6 +275,9 @@ KernelView Compiler::view(const Job& job, const Code* code, const std::string& w
                          .command = request.command,
                          .with_source = request.with_source};
   add_facts(kernel);
+  if (!job.edited.empty())
+    kernel.notes.push_back(fmt::format(
+        "The text is that of {} (TESSERA_OVERRIDE_DIR); remarks are of the generated one.", job.edited.native()));
   if (code)
     add_code(kernel, code->entry->code, this->request(job), nvrtc_());
   else

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -79,6 +80,8 @@ class TemporaryFile {
 
 std::string disassemble(std::span<const std::byte> cubin, const std::vector<std::string>& options) {
   const fs::path program = nvdisasm_path();
+  static std::atomic<bool> hangs = false;
+  if (hangs) throw Error(fmt::format("{} did not end in {} s before", program.native(), time_limit / 1s));
   try {
     const TemporaryFile file(cubin);
     std::vector<std::string> command = {program.native()};
@@ -87,6 +90,7 @@ std::string disassemble(std::span<const std::byte> cubin, const std::vector<std:
     Process process(command);
     std::string text;
     if (!process.read(text, {.time = time_limit, .bytes = size_limit})) {
+      hangs = true;
       throw Error(
           fmt::format("{} was stopped after {} s or {} MiB", program.native(), time_limit / 1s, size_limit >> 20));
     }

@@ -86,10 +86,23 @@ void add_code(InspectedKernel& kernel, const CompiledCode& compiled, CompileRequ
     const CompiledCode cubin = nvrtc.compile(request);
     code.sass = sass_listing(
         disassemble(cubin.image, {"--print-code", "--print-instruction-encoding", "--print-line-info-inline"}));
-    kernel.notes.push_back(instructions_of(cubin.image) == instructions_of(compiled.image)
+    const std::vector<std::byte> bytes = instructions_of(cubin.image);
+    if (code.sass.size() * bytes_of_instruction != bytes.size()) {
+      code.why_no_sass = fmt::format("{} printed {} of {} instructions, in a form that is not known",
+                                     nvdisasm_path().native(), code.sass.size(), bytes.size() / bytes_of_instruction);
+      code.sass.clear();
+      return;
+    }
+    kernel.notes.push_back(bytes == instructions_of(compiled.image)
                                ? "The machine code shown here has the same bytes as the kernel that runs."
                                : "The machine code shown here was compiled with line information and differs from the "
                                  "kernel that runs.");
+    if (const auto without =
+            std::ranges::count_if(code.sass, [](const SassInstruction& one) { return one.lines.empty(); }))
+      kernel.notes.push_back(
+          fmt::format("{} of {} machine instructions belong to no line: functions that the compiler adds, "
+                      "for divisions and roots, and what fills the space behind them.",
+                      without, code.sass.size()));
     try {
       add_live_registers(
           code.sass, disassemble(cubin.image, {"--print-code", "--print-life-ranges", "--life-range-mode", "count"}));

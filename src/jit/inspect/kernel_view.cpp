@@ -60,7 +60,8 @@ class AuthorPane {
         if (!rows_.try_emplace({file, line}, static_cast<int>(lines_.size())).second) continue;
         add(fmt::format("line {}", line), line);
       }
-      if (!readable && with_source) note_ = "the source cannot be read here, or is newer than the program";
+      if (!readable && with_source)
+        note_ = fmt::format("{} cannot be read from this folder, or is newer than the program", file);
     }
     if (!with_source) note_ = "made without the author's text (--no-source)";
   }
@@ -287,33 +288,47 @@ std::string roles_json(const LoweringRecord& record) {
   });
 }
 
+/// Replaces the names of the author's files.
+class FileNames {
+ public:
+  explicit FileNames(const KernelSource& source) {
+    for (const Remark& remark : source.remarks) add(remark.file);
+    if (!source.record) return;
+    for (const LoweringRecord::Node& node : source.record->nodes) add(node.at.file);
+    for (const LoweringRecord::Step& step : source.record->steps) add(step.at.file);
+  }
+  void hide(std::string& text) const {
+    constexpr std::string_view instead = "source";
+    // A path comes before the file's name in it.
+    for (auto name = names_.rbegin(); name != names_.rend(); ++name)
+      for (std::size_t at = 0; (at = text.find(*name, at)) != text.npos; at += instead.size())
+        text.replace(at, name->size(), instead);
+  }
+  std::string hidden(std::string text) const {
+    hide(text);
+    return text;
+  }
+
+ private:
+  void add(const std::string& path) {
+    for (const std::string& file : {path, in_literal(path)})
+      for (const std::string& name : {file, file.substr(file.find_last_of('/') + 1)})
+        if (!name.empty()) names_.insert(name);
+  }
+  std::set<std::string> names_;
+};
+
 /// The same kernel without the author's text and the names of his files.
-KernelSource without_source(const KernelSource& source) {
-  std::set<std::string> names;
-  const auto add = [&](const std::string& path) {
-    if (path.empty()) return;
-    const std::string file = in_literal(path);
-    names.insert({file, file.substr(file.find_last_of('/') + 1)});
-  };
+KernelSource without_source(const KernelSource& source, const FileNames& names) {
   KernelSource hidden = source;
   hidden.shown.clear();
   if (source.by_hand) hidden.text = "// CUDA C++ of the author\n";
   LoweringRecord record = source.record ? *source.record : LoweringRecord();
-  for (const LoweringRecord::Node& node : record.nodes) add(node.at.file);
-  for (const LoweringRecord::Step& step : record.steps) add(step.at.file);
-  names.erase("");
-  const auto hide = [&](std::string& text) {
-    constexpr std::string_view instead = "source";
-    // A path comes before the file's name in it.
-    for (auto name = names.rbegin(); name != names.rend(); ++name)
-      for (std::size_t at = 0; (at = text.find(*name, at)) != text.npos; at += instead.size())
-        text.replace(at, name->size(), instead);
-  };
-  for (std::string* const text : {&hidden.text, &hidden.plan, &record.graph}) hide(*text);
-  for (LoweringRecord::Pass& pass : record.passes) hide(pass.plan);
+  for (std::string* const text : {&hidden.text, &hidden.plan, &record.graph}) names.hide(*text);
+  for (LoweringRecord::Pass& pass : record.passes) names.hide(pass.plan);
   for (LoweringRecord::Role& role : record.roles)
-    for (LoweringRecord::RoleStep& step : role.steps) hide(step.text);
-  for (Remark& remark : hidden.remarks) hide(remark.message);
+    for (LoweringRecord::RoleStep& step : role.steps) names.hide(step.text);
+  for (Remark& remark : hidden.remarks) names.hide(remark.message);
   if (source.record) hidden.record = std::make_shared<const LoweringRecord>(std::move(record));
   return hidden;
 }
@@ -328,7 +343,9 @@ std::string compiled_text(const KernelSource& source) {
 
 std::string view_json(const InspectedKernel& kernel) {
   static const LoweringRecord none;
-  const KernelSource hidden = kernel.with_source ? KernelSource() : without_source(kernel.source);
+  const FileNames names(kernel.source);
+  const KernelSource hidden = kernel.with_source ? KernelSource() : without_source(kernel.source, names);
+  const auto shown = [&](const std::string& text) { return in_json(kernel.with_source ? text : names.hidden(text)); };
   const KernelSource& source = kernel.with_source ? kernel.source : hidden;
   const LoweringRecord& record = source.record ? *source.record : none;
   const AuthorPane author(record, source.remarks, kernel.with_source);
@@ -338,10 +355,10 @@ std::string view_json(const InspectedKernel& kernel) {
   json.text("arch", kernel.arch.name());
   json.text("label", kernel.label);
   json.text("command", kernel.command);
-  json.raw("facts", json_array(kernel.facts, [](const auto& fact) {
-             return fmt::format("[{},{}]", in_json(fact.first), in_json(fact.second));
+  json.raw("facts", json_array(kernel.facts, [&](const auto& fact) {
+             return fmt::format("[{},{}]", in_json(fact.first), shown(fact.second));
            }));
-  json.raw("notes", json_array(kernel.notes));
+  json.raw("notes", json_array(kernel.notes, shown));
   json.raw("remarks", json_array(source.remarks, [&](const Remark& remark) {
              JsonObject json;
              json.text("file", kernel.with_source ? remark.file : "");
@@ -368,8 +385,11 @@ std::string view_json(const InspectedKernel& kernel) {
              return json.text();
            }));
   json.raw("cuda", cuda.json());
-  json.raw("ptx", ptx_json(kernel.code, cuda));
-  json.raw("sass", sass_json(kernel.code, cuda));
+  InspectedCode code = kernel.code;
+  if (!kernel.with_source)
+    for (std::string* const text : {&code.ptx, &code.why_no_ptx, &code.why_no_sass}) names.hide(*text);
+  json.raw("ptx", ptx_json(code, cuda));
+  json.raw("sass", sass_json(code, cuda));
   json.raw("layouts", layouts_json(record));
   json.raw("shared", json_array(record.shared, [](const LoweringRecord::Shared& piece) {
              JsonObject json;

@@ -21,7 +21,6 @@ using namespace tessera::internal::codegen;
 
 namespace {
 
-
 /// Why a kernel has a single role; nothing if it has several.
 using ::why_not;
 std::string why_not(const Graph& traced, const Changes& change = {}) { return why_not(plan_with(traced, change)); }
@@ -153,8 +152,7 @@ TEST_CASE("why a matmul is not warp-specialized: the matmul and its loop", "[pla
                         }).graph();
   CHECK(why_not(counted) == "");
   CHECK(why_not(counted, [](Variant& v) { v.tensors[3].tma_addressable = false; }) == "");
-  CHECK(why_not(counted, [](Variant& v) { v.tensors[3].has_elements = false; }) ==
-        no_round);
+  CHECK(why_not(counted, [](Variant& v) { v.tensors[3].has_elements = false; }) == no_round);
   const auto also = [](const auto& what) {
     return kernel(
                "also",
@@ -374,9 +372,10 @@ TEST_CASE("the schedule pass reports how warp specialization divides the work, o
     Variant variant = dense_variant(graph);
     if (change) change(variant);
     std::optional<Plan> plan;
-    make_plan(graph, variant, arch, {.verify = true}, [&](std::string_view pass, const Plan& made) {
-      if (pass == "schedule") plan = made;
-    });
+    make_plan(graph, variant, arch, {.verify = true},
+              {.after_pass = [&](const lowering::PlanPass& pass, const Plan& made) {
+                if (pass.name == "schedule") plan = made;
+              }});
     return plan.value();
   };
   using Notes = std::vector<std::string>;
@@ -466,7 +465,9 @@ TEST_CASE("threads' loads stay behind the PDL wait", "[plan]") {
     each_read(place.step(), [&](const Sweep&, TileAccess& read) { read.padding = read.kept; });
   CHECK(violations(kept).front().find("is read with evict_last, but not in order by 16-byte") != std::string::npos);
   // For unaligned rows copies are plain loads.
-  const auto bytes = [](Variant& variant) { for (TensorClass& tensor : variant.tensors) tensor.alignment = 2; };
+  const auto bytes = [](Variant& variant) {
+    for (TensorClass& tensor : variant.tensors) tensor.alignment = 2;
+  };
   CHECK_FALSE(plan_with(plain({32, 32, 32}), bytes).waits_for_previous());
   Plan copied = plan_with(plain({32, 32, 32}));
   CHECK((copied.waits_for_previous() && violations(copied).empty()));
@@ -672,8 +673,7 @@ TEST_CASE("a warp-specialized matmul is short to read, and a comment at its star
         CHECK(says(fmt::format("role {}: warps {} to {}", role.name, role.first_warp, role.end_warp() - 1)));
       CHECK(says("24 registers per thread"));
       CHECK(says("240 registers per thread"));
-      CHECK(says(plan.phases[0].roles[1].consumer_groups > 1 ? "named barriers 1,2,3,4"
-                                                             : "named barriers 1"));
+      CHECK(says(plan.phases[0].roles[1].consumer_groups > 1 ? "named barriers 1,2,3,4" : "named barriers 1"));
       CHECK(says(" rows per warp group by "));
     }
 }

@@ -1,7 +1,14 @@
 'use strict';
 // The page of one kernel. Its data is a list of views: one for each architecture or version. A view has six panes, whose
 // lines are linked by level: author's line <- node <- step <- CUDA line <- PTX line, machine instruction.
-const DATA = JSON.parse(document.getElementById('data').textContent);
+const DATA = (() => {
+  try {
+    return JSON.parse(document.getElementById('data').textContent);
+  } catch (error) {
+    document.getElementById('main').textContent = 'The data of this page is damaged: ' + error.message;
+    throw error;
+  }
+})();
 const $ = (tag, attributes = {}, ...inside) => {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes))
@@ -301,8 +308,10 @@ function figure(title, svg) {
   const save = $('button', {}, 'save SVG');
   save.onclick = () => {
     const copy = svg.cloneNode(true), style = svgNode('style');
-    const css = getComputedStyle(document.documentElement), value = (name) => css.getPropertyValue(name).trim();
-    style.textContent = 'text{font:11px monospace;fill:' + value('--text') + '}.box{fill:' + value('--raised') + ';stroke:' + value('--faint') + '}.wire{fill:none;stroke:' + value('--faint') + '}.faint{fill:' + value('--faint') + '}';
+    // The colors that the page has now: other programs know neither its variables nor light-dark().
+    const of = (selector, name) => { const one = svg.querySelector(selector); return one ? getComputedStyle(one)[name] : 'gray'; };
+    style.textContent = `text{font:11px monospace;fill:${of('text:not(.faint)', 'fill')}}.box{fill:${of('.box', 'fill')};stroke:${of('.box', 'stroke')}}` +
+        `.wire{fill:none;stroke:${of('.wire', 'stroke')}}.faint{fill:${of('.faint', 'fill')}}`;
     copy.prepend(style);
     copy.setAttribute('xmlns', 'http://www.w3.org/2000/svg');
     const url = URL.createObjectURL(new Blob([copy.outerHTML], {type: 'image/svg+xml'}));
@@ -509,7 +518,8 @@ const passSelect = $('select', {'aria-label': 'Plan after the pass'}), changes =
 passSelect.onchange = () => showPass(Number(passSelect.value));
 changes.onclick = () => { shows_changes = !shows_changes; changes.setAttribute('aria-pressed', shows_changes); showPass(pass); };
 function showPass(i) {
-  if (!view.plan.passes.length) return;
+  if (passSelect.disabled) return;
+  if (selected?.pane === panes.plan) selected = null;
   pass = Math.max(0, Math.min(view.plan.passes.length - 1, i));
   passSelect.value = pass;
   passSelect.title = view.plan.passes[pass]?.what || '';
@@ -527,6 +537,7 @@ function openView(i) {
   pass = view.plan.passes.length - 1;
   passSelect.replaceChildren(...view.plan.passes.map((one, number) => $('option', {value: number}, one.name + (one.lines ? '' : ' (no change)'))));
   passSelect.value = pass;
+  passSelect.disabled = changes.disabled = compared >= 0 || !view.plan.passes.length;
   for (const pane of Object.values(panes)) {
     pane.cache = null; pane.drawn = ''; pane.hits = new Set();
     pane.note.textContent = view[pane.kind].note || '';
@@ -564,7 +575,7 @@ document.addEventListener('keydown', (event) => {
 function follow() {
   const [kind, line] = location.hash.slice(1).split(':');
   if (Object.hasOwn(tabs, kind) && !line) return openTab(kind);
-  if (Object.hasOwn(panes, kind) && Number(line) > 0 && Number(line) <= panes[kind].count()) jump(kind, Number(line) - 1);
+  if (Object.hasOwn(panes, kind) && /^\d+$/.test(line) && Number(line) > 0 && Number(line) <= panes[kind].count()) jump(kind, Number(line) - 1);
 }
 addEventListener('hashchange', follow);
 addEventListener('resize', () => { for (const kind of shown) panes[kind].draw(); });
