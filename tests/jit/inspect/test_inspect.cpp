@@ -13,6 +13,7 @@
 #include "codegen/lowering_record.hpp"
 #include "codegen/passes.hpp"
 #include "common/kernels.hpp"
+#include "graph/in_json.hpp"
 #include "jit/compile/compiler.hpp"
 #include "jit/compile/disassemble.hpp"
 #include "jit/compile/inspect_kernel.hpp"
@@ -327,6 +328,30 @@ TEST_CASE("An index that is somebody else's stays", "[inspect]") {
   write_text(temp / "index.html", "<html>mine</html>");
   CHECK(has(error_of([&] { write_index(temp.path()); }), "index.html is not an index of the inspector"));
   CHECK(read_text(temp / "index.html") == "<html>mine</html>");
+}
+
+TEST_CASE("Any bytes become valid JSON", "[inspect]") {
+  CHECK(in_json("a\xff\"\n\\") == R"("a\ufffd\"\u000a\\")");
+  for (const std::string text : {"\xc3\xa4", "\xe2\x82\xac", "\xf0\x9f\x98\x80"})
+    CHECK(in_json(text) == '"' + text + '"');
+  for (const std::string text : {"\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\xe2\x82", "\x80"})
+    CHECK(json::accept(in_json(text + "x")));
+}
+
+TEST_CASE("Waits and copies of a pipeline belong to the load", "[inspect]") {
+  const KernelSource source = recorded(named("attention-bf16"), Arch::sm_90a);
+  const json view = view_of(source, Arch::sm_90a);
+  const auto author_line = [&](std::string_view cuda) {
+    for (std::size_t i = 0; i < view["cuda"]["lines"].size(); ++i)
+      if (has(view["cuda"]["lines"][i].get<std::string>(), cuda))
+        return view["cpp"]["lines"][view["steps"][view["cuda"]["of"][i].get<std::size_t>()]["at"].get<std::size_t>()]
+            .get<std::string>();
+    return std::string();
+  };
+  CHECK(has(author_line("barrier_wait(pipeline_v"), "load(filled_values"));
+  CHECK(has(author_line("barrier_wait(pipeline_k"), "load(filled_keys"));
+  CHECK(has(author_line("tma_load(&from_v"), "load(filled_values"));
+  CHECK(has(author_line("const GridPlace place"), "blocks("));
 }
 
 TEST_CASE("Words of a command are quoted for a shell", "[inspect]") {
