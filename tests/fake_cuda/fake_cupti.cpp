@@ -66,7 +66,6 @@ int cuptiActivityDisable(int kind) {
   std::erase(fake().enabled, kind);
   return 0;
 }
-int cuptiActivityEnableDriverApi(std::uint32_t, std::uint8_t) { return result("cuptiActivityEnableDriverApi"); }
 
 int cuptiActivityPushExternalCorrelationId(int, std::uint64_t id) {
   ++fake().pushed;
@@ -76,8 +75,14 @@ int cuptiActivityPushExternalCorrelationId(int, std::uint64_t id) {
 
 int cuptiActivityPopExternalCorrelationId(int, std::uint64_t*) {
   ++fake().popped;
-  std::vector<std::vector<std::uint8_t>> made{record_of(39)};
-  put(made[0], 4, 3), put(made[0], 8, pushed.back()), put(made[0], 16, ++correlation);
+  // The number comes before the record of a driver's call, so only where calls are recorded
+  // (CUPTI_ACTIVITY_KIND_DRIVER).
+  std::vector<std::vector<std::uint8_t>> made;
+  ++correlation;
+  if (std::ranges::find(fake().enabled, 4) != fake().enabled.end()) {
+    made.push_back(record_of(39));
+    put(made[0], 4, 3), put(made[0], 8, pushed.back()), put(made[0], 16, correlation);
+  }
   pushed.pop_back();
   if (!fake().calls.empty()) {
     const std::uint64_t now = clock_of_test();

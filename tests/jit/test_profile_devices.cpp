@@ -229,8 +229,8 @@ TEST_CASE("a driver that permits no tracing is told in a sentence", "[jit][profi
   CHECK(says(refused(), {"another profiler uses CUPTI"}));
   fake.failure = 999;
   CHECK(says(refused(), {"(999)"}));
-  fake.failing = "cuptiActivityEnableDriverApi";
-  CHECK(says(refused(), {"cuptiActivityEnableDriverApi failed"}));
+  fake.failing = "cuptiActivityRegisterCallbacks";
+  CHECK(says(refused(), {"cuptiActivityRegisterCallbacks failed"}));
   CHECK(fake.enabled.empty());  // what was turned on is off again
   fake.failing = "";
   for (const std::uint32_t version : {18u, 100u, 129999u, 140000u}) {

@@ -17,31 +17,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// From cupti_activity.h, cupti_result.h and cupti_driver_cbid.h of CUDA 12.0 to 13.5. Each version has longer records;
+// From cupti_activity.h and cupti_result.h of CUDA 12.0 to 13.5. Each version has longer records;
 // the fields below are at the same places in all of them (CUpti_ActivityKernel8 to 13, CUpti_ActivityMemcpy5 to 7,
 // CUpti_ActivityMemset4 and 5, CUpti_ActivityExternalCorrelation).
 enum : int {
   CUPTI_ACTIVITY_KIND_MEMCPY = 1,
   CUPTI_ACTIVITY_KIND_MEMSET = 2,
+  CUPTI_ACTIVITY_KIND_DRIVER = 4,
   CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL = 10,
   CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION = 39,
 };
-constexpr int kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_MEMCPY,
-                         CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
+// A record of a driver's call is preceded by the number that begin() was given. Records of calls are not read; if only
+// some calls are recorded (cuptiActivityEnableDriverApi), the numbers do not come (measured with CUPTI 13.0).
+constexpr int kinds[] = {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_DRIVER,
+                         CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL};
 constexpr int CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 = 3;
 constexpr std::uint32_t CUPTI_ACTIVITY_FLAG_FLUSH_FORCED = 1;
 constexpr int CUPTI_ERROR_INSUFFICIENT_PRIVILEGES = 35, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED = 39,
               CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES = 40;
-// The driver's calls that give work to a GPU: a record of a call has the number that begin() was given.
-enum : std::uint32_t {
-  CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync = 306,
-  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel = 307,
-  CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch = 514,
-  CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx = 652,
-};
-constexpr std::uint32_t traced_calls[] = {CUPTI_DRIVER_TRACE_CBID_cuMemcpyAsync, CUPTI_DRIVER_TRACE_CBID_cuLaunchKernel,
-                                          CUPTI_DRIVER_TRACE_CBID_cuGraphLaunch,
-                                          CUPTI_DRIVER_TRACE_CBID_cuLaunchKernelEx};
 // CUPTI_API_VERSION of CUDA 12.0, of the last 12, and of 13.
 constexpr std::uint32_t first_version = 19, last_of_12 = 99, first_of_13 = 130000, first_unknown = 140000;
 
@@ -133,7 +126,6 @@ Cupti::Cupti(std::span<const std::string> places, profile::Join& join)
   find(calls_.register_buffers, "cuptiActivityRegisterCallbacks");
   find(calls_.enable, "cuptiActivityEnable");
   find(calls_.disable, "cuptiActivityDisable");
-  find(calls_.enable_driver_call, "cuptiActivityEnableDriverApi");
   find(calls_.flush, "cuptiActivityFlushAll");
   find(calls_.next_record, "cuptiActivityGetNextRecord");
   find(calls_.push, "cuptiActivityPushExternalCorrelationId");
@@ -161,8 +153,6 @@ void Cupti::begin_tracing() {
         "cuptiActivityRegisterTimestampCallback");
   check(calls_.register_buffers(&give_buffer, &take_buffer), "cuptiActivityRegisterCallbacks");
   for (const int kind : kinds) check(calls_.enable(kind), "cuptiActivityEnable");
-  for (const std::uint32_t call : traced_calls)
-    check(calls_.enable_driver_call(call, 1), "cuptiActivityEnableDriverApi");
 }
 
 Cupti::~Cupti() {

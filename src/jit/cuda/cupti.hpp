@@ -45,7 +45,6 @@ class Cupti {
                                void (*)(void*, std::uint32_t, std::uint8_t*, std::size_t, std::size_t));
     Result (*enable)(int kind);
     Result (*disable)(int kind);
-    Result (*enable_driver_call)(std::uint32_t call, std::uint8_t enable);
     Result (*flush)(std::uint32_t forced);
     Result (*next_record)(std::uint8_t* buffer, std::size_t bytes, std::byte** record);
     Result (*push)(int kind, std::uint64_t id);
