@@ -139,7 +139,7 @@ void Writer::close() {
   for (; order_.size() > scope.declared; order_.pop_back()) declared_.erase(order_.back());
   const std::size_t indent = static_cast<std::size_t>(depth) * 2;
   const std::string_view all = text, body = all.substr(scope.body);
-  if (declares || body.find('\n') + 1 != body.size()) return line("}}");
+  if (declares || body.empty() || body.find('\n') + 1 != body.size()) return line("}}");
   const auto [header, header_note] =
       without_note(all.substr(scope.header + indent, scope.body - scope.header - indent));
   const auto [inside, note] = without_note(body);
