@@ -3,9 +3,11 @@
 
 1. Each page is one click away: README.md links to each page of the root folder, of docs and of docs/tutorial. Pages of docs/codegen are mechanisms of
    one part, and may be reached from the index of that folder, to which README.md links.
-2. Each relative link leads to a file or folder that exists, and each #anchor to a heading.
+2. Each page is in the contents of the site (tools/site/pages.py), which is not built here.
+3. Each relative link leads to a file or folder that exists, and each #anchor to a heading.
 """
 
+import fnmatch
 import os
 import re
 import sys
@@ -44,6 +46,10 @@ def main():
         if name not in near and not (name.startswith("docs/codegen/") and index in near and name in links[index]):
             faults.append(f"{name} is not one click away from README.md: add it to the table 'Read on'" +
                           (f", or to {index}" if name.startswith("docs/codegen/") else ""))
+    listed = [pattern for _, part in pages.CONTENTS for pattern in part]
+    for name in sorted(texts):
+        if name != "README.md" and not name.startswith("docs/codegen/") and not any(fnmatch.fnmatchcase(name, pattern) for pattern in listed):
+            faults.append(f"{name} is in no part of the site's contents: add it to CONTENTS of tools/site/pages.py")
     print("\n".join(faults) or f"{len(texts)} pages are one click away from README.md, and their {sum(map(len, links.values()))} links lead somewhere")
     sys.exit(1 if faults else 0)
 

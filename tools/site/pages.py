@@ -13,7 +13,7 @@ CONTENTS = (
     ("Tutorial", ("docs/tutorial/README.md", "docs/tutorial/[0-9]*.md", "docs/tutorial/compare.md")),
     ("Language", ("docs/language.md", "docs/ops.md", "docs/contracts.md")),
     ("Host", ("docs/host.md", "docs/tensors.md", "docs/environment.md")),
-    ("Performance", ("docs/speed.md", "docs/tuning.md", "docs/inspect.md")),
+    ("Performance", ("docs/performance.md", "docs/speed.md", "docs/tuning.md", "docs/inspect.md", "docs/profiling.md")),
     ("Reference", ("docs/reference/README.md",)),
     ("Internals", ("docs/architecture.md", "docs/graph.md", "docs/executor.md", "docs/codegen/README.md", "docs/runtime.md", "docs/reliability.md",
                    "docs/testing.md", "docs/verification.md", "docs/notebook.md")),
