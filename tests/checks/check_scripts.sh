@@ -2,6 +2,7 @@
 # Scripts started at once on a fresh clone build one after the other; each builds its own checkout, also if it was copied
 # with its build; without network, setup continues if it can. Usage: check_scripts.sh ROOT
 set -euo pipefail
+unset TESSERA_TEST_ALL  # the scripts below test a mock project, which has no bench
 work=$(cd "$(mktemp -d)" && pwd -P)
 usual_path=$PATH
 trap 'rm -rf "$work"' EXIT
