@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "codegen/plan/names.hpp"
 #include "codegen/plan/plan_text.hpp"
 #include "codegen/plan/tables_text.hpp"
-#include "graph/host_ops.hpp"
 #include "graph/text_lines.hpp"
 
 namespace tessera::internal {
@@ -58,34 +56,35 @@ Repeats repeats_of(const GraphAnalysis& analysis, const Node& node) {
   return repeats;
 }
 
-/// The nodes that a step computes: its own, and those of its expression.
-struct NodesOf : FieldVisitor {
+/// Numbers of the nodes that labels of a step's fields name.
+struct NodeNumbers : FieldVisitor {
+  explicit NodeNumbers(const Plan& of) : plan(of) {}
   const Plan& plan;
-  std::set<int> numbers = {};
+  std::set<int> numbers;
   void add(const Label& label) {
     if (label.number >= 0 && label.graph == 0) numbers.insert(label.number);
   }
+  void map(TensorMapId map) { add(plan.tensor_maps[map].label); }
+};
+
+/// The nodes that a step computes: its own, and those of its expression.
+struct NodesOf : NodeNumbers {
+  using NodeNumbers::NodeNumbers;
   void sweep(const Sweep& sweep) {
     for (const TileAccess& read : sweep.reads) add(read.label);
     for (const Term& term : sweep.expression.terms) add(term.label);
   }
   void access(const TileAccess& access, Use) { add(access.label); }
   void copy(const TileAccess& access) { add(access.label); }
-  void map(TensorMapId map) { add(plan.tensor_maps[map].label); }
 };
 
-/// The loads whose tiles a step copies, waits for, or releases; none of steps that compute with them.
-struct LoadsOf : FieldVisitor {
-  const Plan& plan;
-  std::set<int> numbers = {};
-  void add(const Label& label) {
-    if (label.number >= 0 && label.graph == 0) numbers.insert(label.number);
-  }
+/// The loads whose tiles a step copies, waits for, or releases.
+struct LoadsOf : NodeNumbers {
+  using NodeNumbers::NodeNumbers;
   void state(PipelineStateId state) { pipeline(plan.states[state].pipeline); }
   void pipeline(PipelineId id) {
     for (const BufferId buffer : plan.pipelines[id].buffers) add(plan.buffers[buffer].label);
   }
-  void map(TensorMapId map) { add(plan.tensor_maps[map].label); }
 };
 
 /// Calls each(step, depth) for all steps, in the order of tree_text.
@@ -166,9 +165,8 @@ void LoweringRecorder::add_nodes(const GraphAnalysis& analysis) {
 
 PlanObserver LoweringRecorder::observer() {
   return {.begins = [this](const GraphAnalysis& analysis) { begin(analysis); },
-          .after_pass =
-              [this](const lowering::PlanPass& pass, const Plan& plan) {
-    record_->passes.push_back({pass.name, pass.what, dump_text(plan)});
+          .after_pass = [this](const lowering::PlanPass& pass, const Plan& plan) {
+            record_->passes.push_back({pass.name, pass.what, dump_text(plan)});
           },
           .rejected = [this] { record_->passes.clear(); }};
 }
@@ -187,8 +185,8 @@ std::shared_ptr<LoweringRecord> LoweringRecorder::finish(const Plan& plan, const
   // A step that follows from others has no line of its own. It belongs to the one before it in the text.
   LoweringRecord::Place last = record_->steps.front().at;
   for (const int number : record_->kernel_steps) {
-    LoweringRecord::Place& at = record_->steps[static_cast<std::size_t>(number)].at;
     if (number == 0) continue;
+    LoweringRecord::Place& at = record_->steps[static_cast<std::size_t>(number)].at;
     if (at.file.empty()) at = last;
     last = at;
   }
@@ -210,25 +208,24 @@ void LoweringRecorder::add_steps(const Plan& plan) {
   record_->steps.push_back({{}, place_of(plan.location)});
   each_step(plan, [&](const Step& step, int) {
     steps_[&step] = static_cast<int>(record_->steps.size());
-    NodesOf nodes{{}, plan};
+    NodesOf nodes(plan);
     if (step.node != no_id && step.node < node_numbers_.size() && node_numbers_[step.node] >= 0)
       nodes.numbers.insert(node_numbers_[step.node]);
     visit_kind([&](const auto& kind) { each_field(kind, nodes); }, step.action);
     LoweringRecord::Place at = place_of(step.location);
+    // Its location is that of the matmul that it serves; a reader looks for its load, or for the grid.
     std::set<int> instead;
     if (step.action.is<TileLoop>()) {
       for (std::size_t node = 0; node < record_->nodes.size(); ++node)
         if (record_->nodes[node].op == name(Op::block)) instead.insert(static_cast<int>(node));
-    } else if (!step.action.is<Wgmma>()) {
-      visit_kind(
-          [&]<class Kind>(const Kind& kind) {
+    } else if (!step.action.is<Wgmma>()) {  // which computes with the tiles
+      visit_kind([&]<class Kind>(const Kind& kind) {
         if constexpr (OfRoles<Kind>) {
-          LoadsOf loads{{}, plan};
+          LoadsOf loads(plan);
           each_field(kind, loads);
           instead = loads.numbers;
         }
-          },
-          step.action);
+      }, step.action);
     }
     if (!instead.empty()) {
       nodes.numbers = instead;

@@ -99,14 +99,12 @@ void emit_step(Writer& w, const Step& step) {
   const Step* const around = std::exchange(w.step, &step);
   w.author_line = step.location.line;
   comment(w, step);
-  visit_kind(
-      [&]<class Kind>(const Kind& kind) {
+  visit_kind([&]<class Kind>(const Kind& kind) {
     if constexpr (OfRoles<Kind>)
       emit_role_step(w, step.action);
     else
       emit(w, kind);
-      },
-      step.action);
+  }, step.action);
   w.step = around;
 }
 

@@ -283,6 +283,7 @@ std::string to_string(const Plan& plan);
 std::string tree_text(const Plan& plan);
 /// Both, with the search for the schedule in between: what TESSERA_DUMP=plan prints.
 std::string dump_text(const Plan& plan);
+/// The same, with the step of each line.
 StepLines dump_lines(const Plan& plan);
 
 }  // namespace tessera::internal::codegen

@@ -63,14 +63,13 @@ std::string text_of_ptx(const CompiledCode& code) {
 std::string stats(const KernelSource& source, Arch gpu, const CompiledCode& code, bool cached) {
   const CompileReport& report = code.report;
   // A launch parameter of a cuda_kernel that differs between launches is 0 or negative here.
-  std::string text = fmt::format(
-      "{} for {}: {}, ", source.author, gpu.name(),
-      source.threads > 0 ? fmt::format("{} threads", source.threads) : "as many threads as the launch says");
+  std::string text = fmt::format("{} for {}: {}, ", source.author, gpu.name(),
+                                 source.threads > 0 ? fmt::format("{} threads", source.threads)
+                                                    : "as many threads as the launch says");
   if (!code.is_ptx) {
-    text +=
-        fmt::format("{} registers, {} + {} bytes of shared memory (dynamic + static), {} bytes of stack, ",
-                    report.registers, source.shared_bytes >= 0 ? std::to_string(source.shared_bytes) : "the launch's",
-                    report.shared_bytes, report.stack_bytes);
+    text += fmt::format("{} registers, {} + {} bytes of shared memory (dynamic + static), {} bytes of stack, ",
+                        report.registers, source.shared_bytes >= 0 ? std::to_string(source.shared_bytes) : "the launch's", report.shared_bytes,
+                        report.stack_bytes);
     text += fmt::format("spills of {} bytes stored and {} loaded, ", report.spill_store_bytes, report.spill_load_bytes);
   }
   text += fmt::format("{} bytes of workspace a block, ", source.workspace_bytes);

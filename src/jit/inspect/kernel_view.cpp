@@ -120,9 +120,7 @@ class CudaPane {
         step[shown] = source.record->kernel_steps[i];
     }
     for (std::size_t i = 0; i < kernel.size(); ++i) {
-      const std::string_view trimmed =
-          std::string_view(kernel[i]).substr(std::min(kernel[i].find_first_not_of(' '), kernel[i].size()));
-      if (is_directive(trimmed)) continue;
+      if (is_directive(trimmed(kernel[i]))) continue;
       add(kernel[i], 0, step[i]);
       for (const std::size_t line : from[i]) row_of_line_[line] = static_cast<int>(lines_.size()) - 1;
     }

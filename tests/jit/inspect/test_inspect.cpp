@@ -135,7 +135,7 @@ TEST_CASE("A listing of machine code has instructions with lines", "[inspect]") 
   CHECK(code[1].live_registers == 12);
   CHECK(code[2].live_registers == 0);
   CHECK(code[3].live_registers == 3);
-  // Whatever a text contains, reading it ends.
+  // A text that is cut anywhere is read to its end.
   for (std::size_t length = 0; length < listing.size(); length += 7) sass_listing(listing.substr(0, length));
   CHECK(sass_listing("").empty());
 }
