@@ -105,7 +105,7 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.option(
       "--profile", options.profile, "FILE.json",
       "Writes a trace of launches, compilations and tokens, which Perfetto\nopens; table: prints kernels by time "
-      "instead; as TESSERA_PROFILE");
+      "instead; inside:KERNEL: what its\nroles do and wait for; as TESSERA_PROFILE");
   line.flag("--json", options.json, "Prints one JSON object per text, and nothing else on stdout");
   line.flag("--print-ids", options.print_ids,
             "Prints ids instead of text, for the prompt and all new tokens, on one\nline, separated by blanks");
@@ -209,8 +209,9 @@ std::optional<OpenModel> TextOptions::open_drafter(const Model& of) const {
   OpenModel drafter = open_model(smaller, 0);
   const int vocab = of.config().vocab, own = drafter.model.config().vocab;
   if (own != vocab)
-    throw Error(fmt::format("--draft {}: its vocabulary has {} tokens, that of the model {}; a draft model must share it",
-                            printable(*draft), own, vocab));
+    throw Error(
+        fmt::format("--draft {}: its vocabulary has {} tokens, that of the model {}; a draft model must share it",
+                    printable(*draft), own, vocab));
   return drafter;
 }
 

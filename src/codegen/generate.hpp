@@ -8,6 +8,7 @@
 
 #include "codegen/generate_options.hpp"
 #include "codegen/target/kernel_parameter.hpp"
+#include "codegen/target/stamps.hpp"
 #include "codegen/target/variant.hpp"
 #include "tessera/codegen/arch.hpp"
 #include "tessera/codegen/remark.hpp"
@@ -45,6 +46,7 @@ struct KernelSource {
   /// cluster has at most as many CTAs as the matmul's loop has k-iterations. stream_k: any number of CTAs that is a
   /// multiple of `SplitKLaunch::lockstep_rows`.
   SplitK split_k = SplitK::none;
+  StampTable stamps = {};  ///< of a stamped variant
   int multicast = 1;  ///< CTAs of a cluster, each with its own grid tile along the first axis, that load for each other
 };
 

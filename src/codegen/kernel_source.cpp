@@ -65,6 +65,7 @@ KernelSource facts_of(const codegen::Plan& plan) {
   std::ranges::stable_sort(source.remarks, {}, [](const Remark& remark) { return std::tie(remark.file, remark.line); });
   source.parameters = plan.parameters;
   source.index64 = plan.variant.index64;
+  source.stamps = plan.stamps;
   for (const codegen::TensorMap& map : plan.tensor_maps) source.tma_tensors.push_back(map.tensor);
   source.threads = plan.threads();
   source.shared_bytes = static_cast<int>(plan.shared_bytes);

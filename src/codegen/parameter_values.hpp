@@ -18,9 +18,10 @@ namespace tessera::internal {
 /// Values that a launch adds to arguments and grid. Addresses are of device memory.
 struct LaunchValues {
   std::int64_t blocks = 0, at_once = 0;  ///< grid tiles, and CTAs or clusters that run them at the same time
-  std::uintptr_t workspace = 0, flags = 0, reports = 0;
+  std::uintptr_t workspace = 0, flags = 0, reports = 0, stamps = 0;
   int lockstep_rows = 0;
   bool may_prefetch = false;
+  std::uint32_t stamp_room = 0;
 };
 
 /// Where a kernel finds the parts of a tensor of a list: struct ListedTensor in prelude/lists.cuh.

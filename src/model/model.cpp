@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "jit/profile/profile.hpp"
 #include "model/typed_session.hpp"
 
 namespace tessera::internal {
@@ -50,6 +51,7 @@ StoredType common_type(const Checkpoint& checkpoint) {
 
 Model::Model(const Device& device, const Checkpoint& checkpoint, Computation computation, const Progress& progress,
              const FirstUse& first) {
+  const profile::Span span(profile::Kind::load, [] { return profile::named("load weights"); });
   check(checkpoint.config);
   if ((checkpoint.positions == nullptr) != (checkpoint.config.position_encoding == PositionEncoding::rotary) ||
       std::cmp_not_equal(checkpoint.layers.size(), checkpoint.config.layers))
@@ -79,6 +81,7 @@ Model::Model(const Device& device, const Checkpoint& checkpoint, Computation com
 
 Model::Model(const Device& device, const TransformerConfig& config, std::uint64_t seed, Computation computation,
              const FirstUse& first) {
+  const profile::Span span(profile::Kind::load, [] { return profile::named("make weights"); });
   check(config);
   switch (computation.type) {
     case Compute::f32:

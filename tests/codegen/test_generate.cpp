@@ -105,6 +105,38 @@ TEST_CASE("every kernel compiles for awkward tensors", "[generate]") {
   for (const char* tiles : {"-64x64x128", "-128x64x64"}) check_table("strided", strided_variant, {hopper}, tiles);
 }
 
+// A producer has few registers, and attention leaves none, so that stamps may cost spills.
+TEST_CASE("every kernel compiles with stamps, and has none without", "[generate]") {
+  struct Job {
+    const NamedKernel* kernel;
+    Arch arch;
+    std::string wrong = {};
+  };
+  std::vector<Job> jobs;
+  for (const NamedKernel& kernel : named_kernels())
+    for (const Arch arch : test_archs())
+      if (kernel.is_of(arch)) jobs.push_back({&kernel, arch});
+  in_parallel(jobs.size(), [&](std::size_t i) {
+    Job& job = jobs[i];
+    try {
+      const Graph graph = job.kernel->graph();
+      Variant variant = job.kernel->variant(graph);
+      const KernelSource plain = generate(graph, variant, job.arch);
+      variant.stamped = true;
+      const KernelSource stamped = generate(graph, variant, job.arch);
+      if (!plain.stamps.rows.empty() || plain.text.find("stamp") != std::string::npos) job.wrong = "plain, but stamped";
+      if (stamped.stamps.rows.empty() || stamped.stamps.activities.empty()) job.wrong = "not stamped";
+      if (job.wrong.empty() && nvrtc_here() && in_share(i)) job.wrong = compile_check(stamped, job.arch, true);
+    } catch (const std::exception& error) {
+      job.wrong = error.what();
+    }
+  });
+  for (const Job& job : jobs) {
+    INFO(job.kernel->name << " for " << job.arch.name());
+    CHECK(job.wrong == "");
+  }
+}
+
 TEST_CASE("compilations with warnings or spills are detected", "[generate]") {
   if (!nvrtc_here()) return;
   const auto check = [](const std::string& body, bool may_spill = false) {

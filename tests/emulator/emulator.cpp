@@ -190,13 +190,18 @@ Report Emulator::State::run(std::size_t index, const Graph& graph, std::span<con
   Atomics atomics;
   char* const workspace = memory.new_workspace(static_cast<std::size_t>(kernel.workspace_bytes * count * cluster));
   const auto address = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); };
+  if (!kernel.stamps.rows.empty())
+    options.stamps->assign(static_cast<std::size_t>(count * cluster) * kernel.stamps.rows.size() * options.stamp_room,
+                           0);
   const LaunchValues values{.blocks = blocks,
                             .at_once = count,
                             .workspace = address(workspace),
                             .flags = address(flags.data()),
                             .reports = mailbox.address(),
+                            .stamps = options.stamps ? address(options.stamps->data()) : 0,
                             .lockstep_rows = lockstep_rows,
-                            .may_prefetch = options.may_prefetch};
+                            .may_prefetch = options.may_prefetch,
+                            .stamp_room = options.stamp_room};
   std::vector<std::uint64_t> cells;
   for (const KernelParameter& parameter : kernel.parameters) {
     if (parameter.kind == KernelParameter::Kind::tensor_map) {

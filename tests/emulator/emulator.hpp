@@ -53,7 +53,9 @@ struct RunOptions {
   int persistent_blocks = 3;  ///< CTAs in a launch of a persistent kernel, or clusters, if it uses them
   int cluster = 1;            ///< CTAs per cluster, for a split-K kernel that uses clusters
   int lockstep_rows = 1;      ///< tiles that CTAs process in lockstep, for a stream-K kernel
-  bool may_prefetch = true;   ///< the kernel may prefetch before the PDL wait: launches before do not write the inputs
+  std::vector<std::uint64_t>* stamps = nullptr;  ///< the log of a stamped kernel (codegen/target/stamps.hpp)
+  std::uint32_t stamp_room = 4096;               ///< words of a row
+  bool may_prefetch = true;  ///< the kernel may prefetch before the PDL wait: launches before do not write the inputs
 };
 
 /// Compiled kernels. Only one host thread at a time may use an instance.

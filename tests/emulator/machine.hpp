@@ -114,6 +114,10 @@ void emulated_fail_check(unsigned* board, int text, long long block);
 unsigned* emulated_new_record(unsigned* board, int text, long long block, unsigned words);
 void emulated_record(unsigned* to, const void* from, unsigned long bytes);
 
+// The profiler's logs, which are accessed only by these functions. The clock ticks at each stamp.
+void emulated_stamp(unsigned long long* row, unsigned room, unsigned* at, unsigned number);
+void emulated_stamp_place(unsigned long long* row, unsigned room, unsigned* at, unsigned number, unsigned tile);
+
 void emulated_fail(const char* what, int line);
 
 /// Text compiled with checks calls this before each memory access. `from` is the address of the access in the code.

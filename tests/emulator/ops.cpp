@@ -1,7 +1,9 @@
 // The emulated device functions of machine.hpp, except those of warp groups (ops_groups.cpp).
 #include <array>
+#include <atomic>
 #include <cstring>
 
+#include "codegen/target/stamps.hpp"
 #include "emulator/block.hpp"
 #include "emulator/cluster.hpp"
 #include "emulator/machine.hpp"
@@ -312,6 +314,29 @@ unsigned* emulated_new_record(unsigned* board, int text, long long block, unsign
 }
 
 void emulated_record(unsigned* to, const void* from, unsigned long bytes) { std::memcpy(to, from, bytes); }
+
+namespace {
+
+/// The clock of all emulated multiprocessors.
+std::uint32_t tick() {
+  static std::atomic<std::uint32_t> ticks{0};
+  return ++ticks;
+}
+
+}  // namespace
+
+void emulated_stamp(unsigned long long* row, unsigned room, unsigned* at, unsigned number) {
+  if (*at < room) row[(*at)++] = std::uint64_t{number} << 32 | tick();
+}
+
+void emulated_stamp_place(unsigned long long* row, unsigned room, unsigned* at, unsigned number, unsigned tile) {
+  if (*at + stamps::words_of_place > room) return;
+  const std::uint32_t now = tick();
+  row[*at] = std::uint64_t{number} << 32 | now;
+  row[*at + 1] = now;
+  row[*at + 2] = std::uint64_t{tile} << 32 | static_cast<std::uint32_t>(current_thread().block.index());
+  *at += stamps::words_of_place;
+}
 
 void emulated_fail(const char* what, int line) {
   Thread& self = current_thread();

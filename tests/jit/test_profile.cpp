@@ -5,6 +5,7 @@
 
 #include "jit/compile/compiler.hpp"
 #include "jit/options/options.hpp"
+#include "jit/profile/profile.hpp"
 #include "jit/profile/profiler.hpp"
 #include "jit/profile/recorder.hpp"
 #include "jit/profile/table.hpp"
@@ -511,7 +512,8 @@ TEST_CASE("TESSERA_PROFILE takes a table, a file or both", "[jit][profile]") {
   CHECK((read("table").table && read("table").file.empty()));
   CHECK((!read("a/b.json").table && read("a/b.json").file == "a/b.json"));
   CHECK((read("t.json,table").table && read("t.json,table").file == "t.json"));
-  for (const char* bad : {"tables", "x", ".json", "a.json,b.json", "table,x", "inside:softmax", "1"})
+  CHECK((read("inside:soft*,t.json").inside == "soft*" && read("inside:soft*,t.json").file == "t.json"));
+  for (const char* bad : {"tables", "x", ".json", "a.json,b.json", "table,x", "inside:", "inside:a,inside:b", "1"})
     CHECK(says(error_of([&] { read(bad); }), {"TESSERA_PROFILE=" + std::string(bad), "choose from table, FILE.json"}));
 }
 

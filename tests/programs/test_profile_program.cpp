@@ -73,7 +73,8 @@ TEST_CASE("--profile takes what TESSERA_PROFILE takes, and goes before it", "[pr
   CHECK(!std::filesystem::exists(file));
   const Run refused = run_with({}, "generate", story_with({"--profile", "tables"}));
   CHECK((refused.status == 2 && refused.out.empty()));
-  CHECK(refused.err == "generate: error: --profile=tables: choose from table, FILE.json, or both\n");
+  CHECK(refused.err ==
+        "generate: error: --profile=tables: choose from table, FILE.json and inside:KERNEL, each at most once\n");
 }
 
 TEST_CASE("any program prints a table at its end, on stderr", "[programs][profile]") {
@@ -95,7 +96,8 @@ TEST_CASE("a program says at its start that its trace cannot be written", "[prog
         "generate: error: TESSERA_PROFILE: cannot write /nonexistent/trace.json: No such file or directory\n");
   const Run wrong = run_with({"TESSERA_PROFILE=trace"}, "03_layer_norm", {});
   CHECK(wrong.status != 0);
-  CHECK(wrong.err.find("TESSERA_PROFILE=trace: choose from table, FILE.json, or both") != std::string::npos);
+  CHECK(wrong.err.find("TESSERA_PROFILE=trace: choose from table, FILE.json and inside:KERNEL, each at most once") !=
+        std::string::npos);
 }
 
 TEST_CASE("a trace that is lost at the end costs no result", "[programs][profile]") {

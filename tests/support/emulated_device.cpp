@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <mutex>
@@ -16,7 +17,9 @@
 #include "jit/cpu/host_backend.hpp"
 #include "jit/device/emulated.hpp"
 #include "jit/options/options.hpp"
+#include "jit/profile/inside.hpp"
 #include "jit/profile/profile.hpp"
+#include "jit/profile/recorder.hpp"
 #include "tessera/graph/error.hpp"
 #include "tessera/jit/version.hpp"
 
@@ -60,6 +63,8 @@ class EmulatedCode {
         std::min(multiprocessors() / blocks, rounds_.of(arguments) / 2), 1, most_blocks_of_cluster));
     variant.split_k = by_grid ? SplitK::stream_k : cluster > 1 ? SplitK::cluster : SplitK::none;
     variant.multicast = variant.split_k == SplitK::none && !grid.empty() && grid[0] > 1 && multicasts();
+    const profile::Profile* const profile = profile::active();
+    variant.stamped = profile && profile->stamped && profile->recorder && profile->stamped->take(graph_.name, turns_);
     auto found = variants_.begin();
     while (found != variants_.end() && !(found->variant == variant)) ++found;
     if (found == variants_.end()) {
@@ -69,6 +74,7 @@ class EmulatedCode {
       variants_.push_back({variant, std::move(source), std::move(emulator), {}});
       found = std::prev(variants_.end());
     }
+    std::vector<std::uint64_t> log;
     const RunOptions run{.checks = has_checks(),
                          .seed = ++launches_,
                          .blocks_in_flight = by_grid        ? 2
@@ -79,8 +85,10 @@ class EmulatedCode {
                                                             : 3,
                          .cluster = cluster,
                          .lockstep_rows = by_grid ? 1 + static_cast<int>(launches_ % 2) : 1,
+                         .stamps = &log,
                          .may_prefetch = launches_ % 4 < 2};
     const Report report = found->emulator.run(0, graph_, arguments, grid, run);
+    if (variant.stamped) record(*profile->recorder, found->source, log, run.stamp_room);
     if (report.clean()) return;
     for (Remark& finding : findings(report))
       if (std::ranges::find(found->findings, finding) == found->findings.end())
@@ -90,6 +98,21 @@ class EmulatedCode {
   }
 
  private:
+  /// The clock of the emulator ticks once a stamp.
+  static void record(profile::Recorder& recorder, const KernelSource& source, std::span<const std::uint64_t> log,
+                     std::uint32_t room) {
+    profile::Span* const launch = profile::Span::innermost();
+    if (!launch) return;
+    launch->set_number(recorder.next_number());
+    profile::StampedLaunch stamped{.subject = launch->event().subject,
+                                   .device = profile::on_host,
+                                   .number = launch->event().number,
+                                   .details = launch->event().details,
+                                   .table = std::make_shared<const StampTable>(source.stamps)};
+    profile::read_stamps(log, room, stamped);
+    recorder.add(std::move(stamped));
+  }
+
   static std::mutex& mutex() {
     static std::mutex mutex;
     return mutex;
@@ -118,6 +141,7 @@ class EmulatedCode {
   };
   std::vector<Compiled> variants_;
   std::uint64_t launches_ = 0;  ///< each has an order of its own
+  std::atomic<int> turns_{0};   ///< launches that might have been stamped
 };
 
 /// Launches as one persistent kernel.

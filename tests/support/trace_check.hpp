@@ -68,7 +68,8 @@ class Faults {
     if (!event.contains("tid") || !event.contains("ts"))
       return add("'{}' has no track or no time", event["name"].get<std::string>());
     if (phase != "X") return;
-    static const std::set<std::string> categories{"kernel", "launch", "graph", "compile", "copy", "token", "part"};
+    static const std::set<std::string> categories{"kernel", "launch", "graph", "compile", "copy",
+                                                  "load",   "token",  "part",  "inside",  "tile"};
     if (!categories.contains(event.value("cat", ""))) add("'{}' is of no category", event["name"].get<std::string>());
     if (!event.contains("dur") || event["dur"].get<double>() < 0)
       add("'{}' has no duration", event["name"].get<std::string>());

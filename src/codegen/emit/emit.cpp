@@ -164,6 +164,13 @@ void declarations(Writer& w, const Writer& body, const SharedObjects& around) {
   if (body.uses.lane && named("lane")) w.line("const int lane = lane_index();");
   if (body.uses.warp && named("warp"))
     w.line("const int warp = {};", of_consumer_group("warp_index", w.role.first_warp, w.role.warps));
+  if (body.uses.stamps) {
+    IndexExpression row = w.role.stamp_row;
+    if (w.role.consumer_groups > 1) row = row + IndexExpression::variable("team", w.role.consumer_groups);
+    w.line("u64* const stamp_row = stamps + (static_cast<u64>(block_index()) * {} + {}) * stamp_room;",
+           w.plan.stamps.rows.size(), row);
+    w.line("u32 stamped = 0;");
+  }
   for (const int parameter : body.uses.kept) {
     const Parameter& tensor = w.tensor(parameter);
     IndexExpression bytes = info(tensor.type).bytes;

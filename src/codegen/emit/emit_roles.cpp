@@ -146,6 +146,14 @@ void emit(Writer& w, const OrderedBarrier& turn) {
   if (turn.kind == OrderedBarrier::Kind::begin) w.close();
 }
 
+void emit(Writer& w, const Stamp& stamp) {
+  w.uses.thread = w.uses.stamps = true;
+  const std::string place = fmt::format("stamp_row, stamp_room, thread == {}, stamped", w.role.stamp_thread);
+  if (!stamps::has_place(stamp.number)) return w.line("stamp({}, {});", place, stamp.number);
+  w.line("stamp_place({}, {}, {});", place, stamp.number,
+         stamp.with_tile ? "static_cast<u32>(block)" : fmt::format("{}u", stamps::no_tile));
+}
+
 void emit(Writer& w, const SetMaxNReg& set) { w.line("setmaxnreg_{}<{}>();", set.more ? "inc" : "dec", set.registers); }
 
 // Rows of the matrix run along the contiguous axis.

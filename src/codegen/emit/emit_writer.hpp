@@ -47,7 +47,7 @@ struct Writer {
   std::set<std::string> taken;  ///< names of values and of temporaries
   std::vector<ThreadTerm> terms;
   struct {
-    bool shared = false, thread = false, lane = false, warp = false;
+    bool shared = false, thread = false, lane = false, warp = false, stamps = false;
     std::set<int> kept = {};     // tensors that are read with an L2 cache policy
   } uses;                        ///< of the kernel's own variables
   std::set<StorageId> storages;  ///< used by the text

@@ -15,6 +15,7 @@
 #include "codegen/plan/steps.hpp"
 #include "codegen/plan/words.hpp"
 #include "codegen/target/kernel_parameter.hpp"
+#include "codegen/target/stamps.hpp"
 #include "codegen/target/target.hpp"
 #include "codegen/target/variant.hpp"
 #include "tessera/codegen/remark.hpp"
@@ -198,6 +199,8 @@ struct Role {
   Body body = {};
   int registers = 0;  ///< of a thread, where the role sets them
   int consumer_groups = 1;
+  int stamp_row = -1;    ///< of the first consumer group's log, among those of the CTA; -1: it logs nothing
+  int stamp_thread = 0;  ///< which logs
   int barrier = 0;  ///< the first named barrier; one for each consumer group's threads; 0: all threads of the CTA meet
   int threads() const { return warps * 32; }
   int end_warp() const { return first_warp + warps * consumer_groups; }
@@ -251,6 +254,7 @@ struct Plan {
   Table<PipelineState> states;
   Table<TensorMap> tensor_maps;
   std::vector<Phase> phases;
+  StampTable stamps = {};           ///< what the stamps of a stamped variant mean
   std::vector<std::string> search;  ///< the schedules that were tried, in order, with reasons; the last one was taken
   std::vector<Remark> remarks;      ///< the reasons for the decisions, in their order
   AuthorWords words = {};           ///< for dumps; none if no source was asked for
@@ -260,8 +264,9 @@ struct Plan {
   int allocate_named_barriers(int count);
   bool persistent() const;
   bool in_pipeline(BufferId id) const;
-  bool shared_by_grid() const;      ///< a phase uses stream-K
-  bool tells_host() const;          ///< some step reports to the host
+  bool shared_by_grid() const;  ///< a phase uses stream-K
+  bool tells_host() const;      ///< some step reports to the host
+  bool logs_stamps() const { return !stamps.rows.empty(); }
   bool learns_of_others() const;    ///< some step acquires data that other CTAs have written
   bool waits_for_previous() const;  ///< a launch may begin before the one before it has ended
   /// Tensors that a launch may read before earlier launches have ended, if none of those writes them. Ascending.

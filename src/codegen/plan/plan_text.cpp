@@ -260,6 +260,7 @@ class StepText {
   std::string operator()(const SignalPartial&) const { return "signal that the partial is stored"; }
   std::string operator()(const WaitPartial&) const { return "wait for the peer CTA's partial"; }
   std::string operator()(const WarpBarrier&) const { return "warp barrier"; }
+  std::string operator()(const Stamp& s) const { return fmt::format("stamp {}", s.number); }
   std::string operator()(const OrderedBarrier& s) const {
     return s.kind == OrderedBarrier::Kind::begin  ? "ordered barrier: first turn to the first warp group"
            : s.kind == OrderedBarrier::Kind::wait ? "ordered barrier: wait for this warp group's turn"

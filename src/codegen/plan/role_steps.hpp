@@ -471,6 +471,12 @@ struct KindList {
   }
 };
 
+/// Logs when Role::stamp_thread of the role, or of each consumer group, gets here, and what begins.
+struct Stamp {
+  std::uint32_t number = 0;  ///< codegen/target/stamps.hpp
+  bool with_tile = false;    ///< with the number of the grid tile, where the stamp logs its place
+};
+
 /// Conditions of roles: which threads, groups or CTAs run a body.
 using ConditionKinds = KindList<ElectOne, IfConsumerGroup, IfFirstSplit, IfInGrid, ForEachPeer, TileLoop,
                                 PrefetchBeforeWait, IfNotPrefetched>;
@@ -481,6 +487,7 @@ using RoleKinds =
              WaitEmpty, ArriveExpectTx, TmaLoad, Arrive, WaitFull, ArriveEmpty, AdvanceStage, DeclareAccumulator,
              RegisterFence, WgmmaFence, Wgmma, PromoteSums, WgmmaCommit, WgmmaWait, ProxyFence, TmaStore,
              TmaStoreCommit, TmaStoreWait, NamedBarrier, GridDependencyWait, GridDependencyTrigger, SplitKRange,
-             StorePartial, ReducePartials, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier>;
+             StorePartial, ReducePartials, ClusterBarrier, SignalPartial, WaitPartial, WarpBarrier, OrderedBarrier,
+             Stamp>;
 
 }  // namespace tessera::internal::codegen

@@ -40,6 +40,7 @@ struct Variant {
   bool index64 = false;           ///< offsets of elements, or numbers of grid tiles, may need more than 31 bits
   SplitK split_k = SplitK::none;  ///< shares k-iterations of a matmul where multiprocessors would otherwise be idle
   bool multicast = false;         ///< CTAs of clusters load right operands for each other, where a kernel can
+  bool stamped = false;           ///< roles log when they begin what (codegen/target/stamps.hpp), for the profiler
   bool operator==(const Variant&) const = default;
 };
 

@@ -165,6 +165,7 @@ CudaKernel::Code CudaKernel::make(const Variant& variant) const {
   code.workspace_bytes = source.workspace_bytes;
   code.split_k = source.split_k;
   code.multicast = source.multicast;
+  if (!source.stamps.rows.empty()) code.stamps = std::make_shared<const StampTable>(std::move(source.stamps));
   code.prefetched_before_wait = source.prefetched_before_wait;
   constexpr int records_early = 12030;  // CUDA version; older drivers cannot record such launches
   code.early = source.waits_for_previous && device_->settings().pdl && device_->driver().version() >= records_early;
@@ -222,8 +223,32 @@ void CudaKernel::launch(StreamBackend& stream, std::span<const Argument> argumen
   if (blocks == 0) return;
   Variant& variant = of_this_thread<Variant>();
   const SplitKLaunch shared = classify_launch(arguments, grid, blocks, variant);
+  auto& cuda_stream = static_cast<CudaStream&>(stream);
+  if (const profile::Profile* const profile = profile::active(); profile && profile->stamped) [[unlikely]]
+    variant.stamped =
+        profile->recorder && !cuda_stream.is_recording() && profile->stamped->take(graph_.name, stamp_turns_);
   const Code& code = code_of_launch(variant);
-  launch(code, static_cast<CudaStream&>(stream), arguments, grid, blocks_of(code, grid, blocks, shared));
+  const Blocks of_launch = blocks_of(code, grid, blocks, shared);
+  if (code.stamps) [[unlikely]]
+    return launch_stamped(code, cuda_stream, arguments, grid, of_launch);
+  launch(code, cuda_stream, arguments, grid, of_launch);
+}
+
+std::int64_t CudaKernel::at_once(const Code& code, const Blocks& blocks) {
+  return blocks.split_k > 0 ? blocks.split_k : std::min(blocks.count, code.most_blocks / blocks.cluster);
+}
+
+void CudaKernel::launch_stamped(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
+                                std::span<const std::int64_t> grid, Blocks blocks) {
+  const std::int64_t ctas = at_once(code, blocks) * (blocks.split_k > 0 ? 1 : blocks.cluster);
+  const StampLog log(stream, *code.stamps, ctas);
+  const profile::Plan planned = plan(code, arguments, grid);
+  const std::uint64_t number = launch(code, stream, arguments, grid, blocks, &log);
+  log.read({.subject = planned->front().subject,
+            .device = device_->info().ordinal.value_or(0),
+            .number = number,
+            .details = planned->front().details,
+            .table = code.stamps});
 }
 
 LaunchCode CudaKernel::code(std::span<const Argument> arguments, std::span<const std::int64_t> grid) {
@@ -248,6 +273,7 @@ SplitKLaunch CudaKernel::classify_launch(std::span<const Argument> arguments, st
   variant.index64 |= blocks > most_narrow_blocks;
   SplitKLaunch shared = split_k_of(arguments, grid, blocks);
   if (shared.split_k == SplitK::cluster && hints_.cluster > 0) shared = limited(shared, hints_.cluster);
+  variant.stamped = false;
   variant.split_k = variant.index64 && shared.split_k == SplitK::stream_k ? SplitK::none : shared.split_k;
   variant.multicast = shared.multicast;
   return shared;
@@ -300,14 +326,13 @@ SplitKLaunch CudaKernel::split_k_of(std::span<const Argument> arguments, std::sp
   return of.launch;
 }
 
-void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
-                        std::span<const std::int64_t> grid, Blocks blocks) {
+std::uint64_t CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
+                                 std::span<const std::int64_t> grid, Blocks blocks, const StampLog* log) {
   const Driver& driver = device_->driver();
   const ContextScope scope(device_->context());
   stream.catch_up();
   const TimedCall timed(stream, profile::Kind::launch, [&] { return plan(code, arguments, grid); });
-  const std::int64_t at_once =
-      blocks.split_k > 0 ? blocks.split_k : std::min(blocks.count, code.most_blocks / blocks.cluster);
+  const std::int64_t at_once = CudaKernel::at_once(code, blocks);
   const auto workspace_bytes = static_cast<std::size_t>(code.workspace_bytes * at_once * blocks.cluster);
   const Workspace workspace(stream, *device_, graph_.name, blocks.split_k > 0 ? 0 : workspace_bytes);
   std::optional<SplitKWorkspace> shared;
@@ -330,8 +355,10 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
         .workspace = shared ? shared->parts() : workspace.address(),
         .flags = shared ? shared->flags() : 0,
         .reports = board_,
+        .stamps = log ? log->address() : 0,
         .lockstep_rows = blocks.lockstep_rows,
-        .may_prefetch = turn.may_prefetch},
+        .may_prefetch = turn.may_prefetch,
+        .stamp_room = log ? log->room() : 0},
        block);
   const auto count = static_cast<unsigned>(blocks.split_k > 0 ? at_once : at_once * blocks.cluster);
   if (const CUresult result = start(code, stream, count, static_cast<unsigned>(blocks.cluster), turn.early,
@@ -343,6 +370,7 @@ void CudaKernel::launch(const Code& code, CudaStream& stream, std::span<const Ar
   stream.launched(code.loaded);
   turn.lock.unlock();
   if (device_->settings().synchronous && !stream.is_recording()) stream.synchronize();
+  return timed.number();
 }
 
 void CudaKernel::launch_text(CudaStream& stream, std::span<const Argument> arguments,

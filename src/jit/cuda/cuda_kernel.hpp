@@ -1,11 +1,13 @@
 // The launch path of CUDA kernels.
 #pragma once
 #include <array>
+#include <atomic>
 
 #include "codegen/parameter_values.hpp"
 #include "codegen/schedule/cost_model.hpp"
 #include "codegen/schedule/split_k.hpp"
 #include "jit/backend/lock_free_list.hpp"
+#include "jit/cuda/cuda_stamps.hpp"
 #include "jit/cuda/cuda_stream.hpp"
 #include "jit/cuda/tensor_maps.hpp"
 
@@ -40,8 +42,9 @@ class CudaKernel final : public DeviceKernel {
     std::int64_t most_blocks;      // CTAs of one launch, at most
     bool early;                    // PDL: begins while the previous kernel is ending
     SplitK split_k;
-    int multicast;  // CTAs of a cluster that load operands for each other; 1: none
-    std::vector<int> prefetched_before_wait;                    // indices of tensors
+    int multicast;                             // CTAs of a cluster that load operands for each other; 1: none
+    std::shared_ptr<const StampTable> stamps;  // null: its roles log nothing
+    std::vector<int> prefetched_before_wait;   // indices of tensors
     std::array<int, most_blocks_of_cluster + 1> most_clusters;  // resident at a time, by CTAs per cluster; 0: none
   };
   /// The CTAs of a launch: a cluster of `cluster` CTAs for each of `count` grid tiles or, with multicast, pairs of
@@ -68,8 +71,14 @@ class CudaKernel final : public DeviceKernel {
                           std::int64_t blocks) const;
   void fill(const Code& code, std::span<const Argument> arguments, std::span<const std::int64_t> grid,
             const LaunchValues& values, std::byte* block) const;
-  void launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
-              std::span<const std::int64_t> grid, Blocks blocks);
+  /// Returns the number of the launch in the profile; 0: it has none.
+  std::uint64_t launch(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
+                       std::span<const std::int64_t> grid, Blocks blocks, const StampLog* log = nullptr);
+  /// A launch whose roles log what they do. It ends before this returns.
+  void launch_stamped(const Code& code, CudaStream& stream, std::span<const Argument> arguments,
+                      std::span<const std::int64_t> grid, Blocks blocks);
+  /// CTAs, or clusters, that a launch has; it may have fewer than grid tiles.
+  static std::int64_t at_once(const Code& code, const Blocks& blocks);
   /// Launches a kernel written in CUDA C++.
   void launch_text(CudaStream& stream, std::span<const Argument> arguments, std::span<const std::int64_t> numbers);
   static Blocks blocks_of(const Code& code, std::span<const std::int64_t> grid, std::int64_t blocks,
@@ -89,6 +98,7 @@ class CudaKernel final : public DeviceKernel {
   const Hints hints_;
   const cuda::CUdeviceptr board_;  // mailbox of its reports to the host; 0: it reports nothing
   const profile::LazySubject subject_;
+  std::atomic<int> stamp_turns_{0};  // launches that might have been stamped
   LockFreeList<Variant, Code> codes_;
 };
 

@@ -89,6 +89,8 @@ class TimedCall {
     if (span_) [[unlikely]]
       end();
   }
+  /// In the profile; 0: it has none.
+  std::uint64_t number() const { return span_ ? span_->event().number : 0; }
   TimedCall(const TimedCall&) = delete;
   TimedCall& operator=(const TimedCall&) = delete;
 

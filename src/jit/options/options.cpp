@@ -64,12 +64,18 @@ void parse(const OptionInfo& option, const std::string& text, ProfileOption& out
 
 ProfileOption parse_profile(const std::string& text, std::string_view source) {
   ProfileOption option;
-  constexpr std::string_view ending = ".json";
+  constexpr std::string_view ending = ".json", inside = "inside:";
   for (const std::string& part : split(text)) {
-    const bool is_file = part.ends_with(ending) && part.size() > ending.size();
-    if ((!is_file && part != "table") || (is_file && !option.file.empty()))
-      throw Error(fmt::format("{}={}: choose from table, FILE.json, or both", source, text));
-    is_file ? void(option.file = part) : void(option.table = true);
+    const bool is_inside = part.starts_with(inside) && part.size() > inside.size();
+    const bool is_file = !is_inside && part.ends_with(ending) && part.size() > ending.size();
+    if ((!is_file && !is_inside && part != "table") || (is_file && !option.file.empty()) ||
+        (is_inside && !option.inside.empty()))
+      throw Error(
+          fmt::format("{}={}: choose from table, FILE.json and inside:KERNEL, each at most once", source, text));
+    if (is_inside)
+      option.inside = part.substr(inside.size());
+    else
+      is_file ? void(option.file = part) : void(option.table = true);
   }
   return option;
 }

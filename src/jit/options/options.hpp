@@ -13,7 +13,8 @@ namespace tessera::internal {
 /// The choices of TESSERA_PROFILE.
 struct ProfileOption {
   bool table = false;
-  std::string file = {};  ///< empty: no trace is written
+  std::string file = {};    ///< empty: no trace is written
+  std::string inside = {};  ///< names of the kernels to look into, as a glob pattern; empty: none
 };
 
 namespace option_type {

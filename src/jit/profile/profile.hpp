@@ -13,11 +13,13 @@ namespace tessera::internal::profile {
 
 class Nvtx;
 class Recorder;
+class StampedKernels;
 
 /// Where events go.
 struct Profile {
-  Recorder* recorder = nullptr;  ///< null: only the names go to an attached profiler
-  const Nvtx* nvtx = nullptr;    ///< null: there is none
+  Recorder* recorder = nullptr;             ///< null: only the names go to an attached profiler
+  const Nvtx* nvtx = nullptr;               ///< null: there is none
+  const StampedKernels* stamped = nullptr;  ///< null: no kernel is looked into
 };
 /// Null: the profiler is off. The profile is never destroyed while threads may record.
 [[gnu::visibility("default")]] extern std::atomic<const Profile*> current;

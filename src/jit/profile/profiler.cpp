@@ -1,6 +1,7 @@
 #include "jit/profile/profiler.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -9,10 +10,12 @@
 #include <filesystem>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "jit/options/files.hpp"
 #include "jit/options/log.hpp"
+#include "jit/profile/inside.hpp"
 #include "jit/profile/nvtx.hpp"
 #include "jit/profile/profile.hpp"
 #include "jit/profile/recorder.hpp"
@@ -40,13 +43,15 @@ class Profiler {
     const ProfileOption asked = option();
     open(asked, source);
     begun_ = true, option_ = asked, process_ = ::getpid();
-    if (!asked.file.empty() || asked.table) {
+    if (!asked.file.empty() || asked.table || !asked.inside.empty()) {
       const double seconds = options().profile_seconds;
-      recorder_.emplace(Recorder::Limits{.events = asked.file.empty() ? 0 : most_events, .seconds = seconds});
+      const bool needs_events = !asked.file.empty() || !asked.inside.empty();
+      recorder_.emplace(Recorder::Limits{.events = needs_events ? most_events : 0, .seconds = seconds});
       recorder_->note("clock", "times of the host's clock");
       if (seconds > 0 && !asked.file.empty()) recorder_->note("kept", fmt::format("the last {} s", seconds));
       profile_.recorder = &*recorder_;
     }
+    if (!asked.inside.empty()) profile_.stamped = &stamped_.emplace(asked.inside);
     nvtx_ = Nvtx::attached();
     profile_.nvtx = nvtx_.get();
     if (!profile_.recorder && !profile_.nvtx) return;
@@ -73,6 +78,7 @@ class Profiler {
     if (last) watch_threads(false), current.store(nullptr, std::memory_order_release);
     const Trace trace = recorder_->trace();
     if (option_.table && last) std::fputs(fmt::format("tessera: {}", table_text(trace)).c_str(), stderr);
+    if (stamped_ && last) std::fputs(stamped_text(trace).c_str(), stderr);
     if (option_.file.empty()) return;
     if (!output_) output_.emplace(option_.file);
     output_->write(trace_json(trace));
@@ -81,6 +87,18 @@ class Profiler {
   }
 
  private:
+  /// The views inside of kernels, or why there is none.
+  std::string stamped_text(const Trace& trace) const {
+    if (!trace.stamped.empty()) return fmt::format("tessera: {}", inside_text(trace));
+    std::set<std::string> kernels;
+    for (const Total& total : trace.totals)
+      if (total.kind == Kind::kernel) kernels.insert(total.subject->name);
+    return fmt::format(
+        "tessera: inside:{}: no launch was looked into. Kernels that ran: {}. The CPU executor, recorded graphs, "
+        "persistent kernels and raw CUDA kernels have no roles that log; see docs/profiling.md\n",
+        stamped_->pattern(), kernels.empty() ? "none" : fmt::format("{}", fmt::join(kernels, ", ")));
+  }
+
   // Some 100 MB as JSON; Perfetto takes that in seconds.
   static constexpr std::size_t most_events = std::size_t{1} << 18;
 
@@ -102,6 +120,7 @@ class Profiler {
   ProfileOption option_;
   pid_t process_ = 0;
   std::optional<Recorder> recorder_;
+  std::optional<StampedKernels> stamped_;
   std::unique_ptr<const Nvtx> nvtx_;
   Profile profile_;
   std::vector<std::function<void(Recorder&)>> collectors_;
@@ -140,8 +159,8 @@ void finish() noexcept {
   }
 }
 
-Recording::Recording(Recorder& recorder, const Nvtx* nvtx)
-    : before_(current.load()), profile_(std::make_unique<Profile>(Profile{&recorder, nvtx})) {
+Recording::Recording(Recorder& recorder, const Nvtx* nvtx, const StampedKernels* stamped)
+    : before_(current.load()), profile_(std::make_unique<Profile>(Profile{&recorder, nvtx, stamped})) {
   current.store(profile_.get(), std::memory_order_release);
   watch_threads(true);
 }

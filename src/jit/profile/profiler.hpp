@@ -29,7 +29,8 @@ void finish() noexcept;
 /// Records into a recorder of a test instead, while it exists.
 class Recording {
  public:
-  explicit Recording(Recorder& recorder, const class Nvtx* nvtx = nullptr);
+  explicit Recording(Recorder& recorder, const class Nvtx* nvtx = nullptr,
+                     const class StampedKernels* stamped = nullptr);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;

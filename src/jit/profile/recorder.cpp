@@ -37,6 +37,11 @@ void Recorder::add(Event event) {
     events_.pop_front(), ++dropped_;
 }
 
+void Recorder::add(StampedLaunch launch) {
+  const std::lock_guard lock(mutex_);
+  stamped_.push_back(std::move(launch));
+}
+
 void Recorder::set_device(int device, DeviceLimits limits) {
   const std::lock_guard lock(mutex_);
   devices_.insert_or_assign(device, std::move(limits));
@@ -55,7 +60,8 @@ Trace Recorder::trace() const {
               .dropped = dropped_,
               .totals = {},
               .devices = devices_,
-              .notes = notes_};
+              .notes = notes_,
+              .stamped = stamped_};
   // A device tells what it did later, so events are not in order.
   const Time oldest = this->oldest();
   trace.dropped += std::erase_if(trace.events, [&](const Event& event) { return event.end < oldest; });

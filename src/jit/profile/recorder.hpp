@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "jit/profile/event.hpp"
+#include "jit/profile/inside.hpp"
 
 namespace tessera::internal::profile {
 
@@ -29,6 +30,7 @@ struct Trace {
   std::vector<Total> totals;
   std::map<int, DeviceLimits> devices;
   std::map<std::string, std::string> notes;
+  std::vector<StampedLaunch> stamped;
 };
 
 class Recorder {
@@ -41,6 +43,7 @@ class Recorder {
 
   std::uint64_t next_number() { return numbers_.fetch_add(1, std::memory_order_relaxed) + 1; }
   void add(Event event);
+  void add(StampedLaunch launch);
   void set_device(int device, DeviceLimits limits);
   /// A word about the whole profile.
   void note(const std::string& about, std::string text);
@@ -63,6 +66,7 @@ class Recorder {
   std::map<Key, Total> totals_;
   std::map<int, DeviceLimits> devices_;
   std::map<std::string, std::string> notes_;
+  std::vector<StampedLaunch> stamped_;
 };
 
 }  // namespace tessera::internal::profile

@@ -79,7 +79,7 @@ std::string table_text(const Trace& trace) {
     text += kernels_text(all, limits != trace.devices.end() ? limits->second : DeviceLimits{.name = "host"});
   }
   text += sum_text(trace, Kind::compile, "kernels made") + sum_text(trace, Kind::copy, "copies") +
-          sum_text(trace, Kind::token, "steps of sessions");
+          sum_text(trace, Kind::load, "models loaded") + sum_text(trace, Kind::token, "steps of sessions");
   return text;
 }
 

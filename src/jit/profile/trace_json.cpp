@@ -76,6 +76,7 @@ class Writer {
     find_flows(events);
     name_processes();
     for (const Event* event : events) add(*event);
+    for (const StampedLaunch& launch : trace_.stamped) add(launch, events);
     if (trace_.dropped > 0) {
       line(R"("ph":"M","name":"dropped_events","pid":{},"args":{{"count":{}}})", process_, trace_.dropped);
       line(R"("ph":"i","s":"g","name":"{} earlier events were dropped","cat":"profile","ts":{},"pid":{},"tid":{})",
@@ -198,8 +199,69 @@ class Writer {
     if (ends_.contains(&event)) flow("f");
   }
 
+  /// A launch from inside, as two processes: the roles of one CTA, and the grid tiles by multiprocessor.
+  void add(const StampedLaunch& launch, std::span<const Event* const> events) {
+    const auto kernel = std::ranges::find_if(events, [&](const Event* event) {
+      return event->kind == Kind::kernel && event->number == launch.number && event->subject == launch.subject;
+    });
+    if (kernel == events.end()) return;  // it was dropped
+    // Clocks differ: what was logged is in the middle of the launch.
+    const Time idle = std::max<Time>(0, (*kernel)->end - (*kernel)->begin - launch.duration);
+    const Time origin = (*kernel)->begin - trace_.begin + idle / 2;
+    const StampTable& table = *launch.table;
+    const auto name_process = [&](std::string_view what) {
+      const std::uint64_t process = beyond_threads + first_inside + insides_++;
+      line(R"("ph":"M","name":"process_name","pid":{},"args":{{"name":{}}})", process,
+           json_text(fmt::format("inside {}, launch {}: {}", launch.subject->name, launch.number, what)));
+      return process;
+    };
+    const auto name_thread = [&](std::uint64_t process, std::size_t thread, const std::string& name) {
+      line(R"("ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":{}}})", process, thread, json_text(name));
+    };
+    const auto add_slice = [&](std::uint64_t process, std::size_t thread, std::string_view name,
+                               std::string_view category, Time begin, Time end, const std::string& arguments) {
+      line(R"("ph":"X","name":{},"cat":"{}","pid":{},"tid":{},"ts":{},"dur":{},"args":{{{}}})", json_text(name),
+           category, process, thread, microseconds(origin + begin), microseconds(end - begin), arguments);
+    };
+
+    const std::uint64_t roles = name_process(fmt::format("roles of CTA {}", launch.shown_cta));
+    for (std::size_t row = 0; row < table.rows.size(); ++row) name_thread(roles, row + 1, table.rows[row]);
+    for (const StampedLaunch::Span& span : launch.spans) {
+      const auto thread = static_cast<std::size_t>(span.row) + 1;
+      if (stamps::has_place(span.number)) {
+        add_slice(roles, thread, "begin", "inside", span.begin, span.end, "");
+        continue;
+      }
+      const StampTable::Activity& activity = table.activities[span.number - stamps::first_activity];
+      add_slice(roles, thread, fmt::format("{}: {}", internal::name(activity.kind), activity.what), "inside",
+                span.begin, span.end,
+                activity.file.empty()
+                    ? ""
+                    : fmt::format(R"("line":{})", json_text(fmt::format("{}:{}", activity.file, activity.line))));
+    }
+
+    const std::uint64_t tiles = name_process("grid tiles by multiprocessor");
+    // CTAs of a multiprocessor, and their roles, run at the same time.
+    std::map<std::tuple<std::uint32_t, std::int64_t, int>, std::size_t> threads;
+    for (const StampedLaunch::Tile& tile : launch.tiles) threads.try_emplace({tile.multiprocessor, tile.cta, tile.row});
+    std::size_t count = 0;
+    for (auto& [key, thread] : threads) {
+      const auto& [multiprocessor, cta, row] = key;
+      thread = ++count;
+      name_thread(
+          tiles, thread,
+          fmt::format("multiprocessor {}, CTA {}, {}", multiprocessor, cta, table.rows[static_cast<std::size_t>(row)]));
+    }
+    for (const StampedLaunch::Tile& tile : launch.tiles)
+      add_slice(tiles, threads.at({tile.multiprocessor, tile.cta, tile.row}), fmt::format("tile {}", tile.tile), "tile",
+                tile.begin, tile.end, "");
+  }
+
+  static constexpr std::uint64_t first_inside = 1024;  // numbers below are devices
+
   const Trace& trace_;
   const std::uint64_t process_;
+  std::uint64_t insides_ = 0;
   std::string lines_;
   std::map<std::pair<int, std::uint64_t>, Tracks> tracks_;
   std::map<std::tuple<int, std::uint64_t, std::size_t>, std::uint64_t> numbers_;

@@ -124,7 +124,7 @@ TEST_CASE("a plan can be printed after any of the passes", "[plan]") {
   for (const auto& [pass, text] : last) CHECK(plan_after(graph, variant, Arch::sm_90a, pass) == text);
   CHECK(error_of([&] { plan_after(graph, variant, Arch::sm_90a, "nonsense"); }) ==
         "there is no plan pass 'nonsense'; choose from schedule, lower, plan_dce, loads_early, registers, memory, "
-        "tensor_cores, copies, pdl, l2_policy, fold_scalars, barriers, remarks, parameters");
+        "tensor_cores, copies, pdl, l2_policy, fold_scalars, barriers, stamps, remarks, parameters");
 }
 
 TEST_CASE("the verifier's error names kernel, pass and step", "[plan]") {

@@ -37,6 +37,8 @@ void set_parameters(Plan& plan) {
   if (plan.shared_by_grid())
     for (const Kind kind : {Kind::flags, Kind::lockstep_rows}) plan.parameters.push_back({kind, 0, 0});
   if (plan.tells_host()) plan.parameters.push_back({Kind::reports, 0, 0});
+  if (plan.logs_stamps())
+    for (const Kind kind : {Kind::stamps, Kind::stamp_room}) plan.parameters.push_back({kind, 0, 0});
   if (!plan.prefetched_before_wait().empty()) plan.parameters.push_back({Kind::may_prefetch, 0, 0});
   plan.progress = Progress::complete;
 }

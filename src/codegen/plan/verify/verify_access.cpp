@@ -382,7 +382,9 @@ class Accesses {
     const bool fetches = around && around->stages > 1 && fetching_matmul(*around) == &s;
     diagnostics_.require(!s.fetching || (p.reads_ahead && fetches),
                          "it contains a fetch that does not belong to the loop around");
-    diagnostics_.require(!s.holds_last || (s.fetching && fetches && around->body.size() == 1 && p.k_steps() % 2 == 0),
+    const auto is_stamp = [](const Step& step) { return step.action.is<Stamp>(); };
+    const bool alone = fetches && std::ranges::count_if(around->body, std::not_fn(is_stamp)) == 1;
+    diagnostics_.require(!s.holds_last || (s.fetching && alone && p.k_steps() % 2 == 0),
                          "its last k-step is deferred, but it is not all of the body of a pipelined loop");
     if (p.kind == MatmulKind::gemv) return thin(s);
     const int step = p.kind == MatmulKind::mma_sync ? p.depth() : 4;

@@ -106,6 +106,8 @@ void check_parameters(Diagnostics& diagnostics) {
   if (plan.shared_by_grid())
     for (const Kind kind : {Kind::flags, Kind::lockstep_rows}) wanted.insert({kind, 0, 0});
   if (plan.tells_host()) wanted.insert({Kind::reports, 0, 0});
+  if (plan.logs_stamps())
+    for (const Kind kind : {Kind::stamps, Kind::stamp_room}) wanted.insert({kind, 0, 0});
   if (!plan.prefetched_before_wait().empty()) wanted.insert({Kind::may_prefetch, 0, 0});
   // Parameters of tensors, scalars and the grid that no step needs may be left out.
   Accessed accessed(plan);

@@ -15,7 +15,11 @@ class MulticastCheck {
   void run() {
     diagnostics_.about(nullptr);
     diagnostics_.require(cluster_ == 1 || cluster_ == 2, "a cluster of {} CTAs multicasts", cluster_);
-    const auto ends = [](const Body& body) { return !body.empty() && body.back().action.is<ClusterBarrier>(); };
+    const auto ends = [](const Body& body) {
+      const auto last =
+          std::find_if_not(body.rbegin(), body.rend(), [](const Step& s) { return s.action.is<Stamp>(); });
+      return last != body.rend() && last->action.is<ClusterBarrier>();
+    };
     if (multicasts()) {
       diagnostics_.require(phase_.schedule.kind == Schedule::Kind::tiles && phase_.schedule.split_k == SplitK::none,
                            "CTAs that multicast do not have neighboring tiles");

@@ -52,6 +52,7 @@ class AheadCheck {
   void walk(const Body& body, bool outermost, const Loop* around = nullptr) {
     bool first = outermost;  // only steps that may precede a wait so far
     for (const Step& step : body) {
+      if (step.action.is<Stamp>()) continue;
       diagnostics_.about(&step);
       const auto* const wait = step.action.as<GridDependencyWait>();
       if (wait) {
@@ -118,9 +119,9 @@ class AheadCheck {
       return a->map == b->map && a->buffer == b->buffer && a->offset == b->offset &&
              a->multicast_axis == b->multicast_axis &&
              std::ranges::equal(a->at, b->at, [&](const TileCoordinate& x, const TileCoordinate& y) {
-        return x.scale == y.scale && x.offset == y.offset && x.far == y.far &&
-               same_number(x.index, *ahead_loop, y.index, *later_loop);
-      });
+               return x.scale == y.scale && x.offset == y.offset && x.far == y.far &&
+                      same_number(x.index, *ahead_loop, y.index, *later_loop);
+             });
     };
     diagnostics_.require(one && std::ranges::equal(ahead.loads, later.loads, alike),
                          "role {} prefetches other boxes than it skips", role_.name);

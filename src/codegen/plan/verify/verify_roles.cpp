@@ -181,7 +181,7 @@ class RoleCheck {
         diagnostics_.require(s.access.axes.size() == 2 && (s.selected == 0 || s.selected == 1),
                              "a prefetch of {} axes selects axis {}", s.access.axes.size(), s.selected);
       },
-              []<OneOf<RegisterFence, OrderedBarrier, PrefetchMap, GridDependencyWait, GridDependencyTrigger> T>(
+              []<OneOf<RegisterFence, OrderedBarrier, PrefetchMap, GridDependencyWait, GridDependencyTrigger, Stamp> T>(
                   const T&) {},
               [&](const WgmmaFence&) { matmuls_.fence(); },
               [&](const Wgmma& s) { matmul(s); },

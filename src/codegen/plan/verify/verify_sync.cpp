@@ -162,6 +162,7 @@ class Copies {
 
   void body(const Body& steps) {
     for (const Step& step : steps) {
+      if (step.action.is<Stamp>()) continue;  // anywhere
       diagnostics_.about(&step);
       visit_kind(Overloaded{
                      []<OfRoles T>(const T&) {},
@@ -233,7 +234,7 @@ class Copies {
   }
 
   void pipelined(const Loop& s) {
-    int waits = 0, barriers = 0, commits = 0, fetches = 0;
+    int waits = 0, barriers = 0, stamps = 0, commits = 0, fetches = 0;
     for (const Step& step : s.arrive) {
       if (const CpAsyncWait* wait = step.action.as<CpAsyncWait>()) {
         ++waits;
@@ -243,8 +244,9 @@ class Copies {
         diagnostics_.require(barriers == 0, "the barrier precedes the wait");
       }
       barriers += step.action.is<Barrier>();
+      stamps += step.action.is<Stamp>();
     }
-    diagnostics_.require(waits + barriers == std::ssize(s.arrive),
+    diagnostics_.require(waits + barriers + stamps == std::ssize(s.arrive),
                          "an iteration must begin with only a wait and a barrier");
     if (barriers > 0) seen();
     for (const Step& step : s.issued) commits += step.action.is<CpAsyncCommit>();
@@ -257,7 +259,8 @@ class Copies {
         ++fetches;
         diagnostics_.require(fetch->loop == s.loop, "it fetches for another loop");
       } else {
-        diagnostics_.require(step.action.is<Compute>(), "only fetches and positions may be computed ahead");
+        diagnostics_.require(step.action.is<Compute>() || step.action.is<Stamp>(),
+                             "only fetches and positions may be computed ahead");
       }
     diagnostics_.require(fetches == 1, "{} fetches ahead", fetches);
   }
