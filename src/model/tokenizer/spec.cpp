@@ -7,37 +7,38 @@
 
 namespace tessera::internal {
 
-constexpr std::string_view gpt2 = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
-const std::string_view gpt2_pattern = gpt2;
+constexpr std::string_view gpt2_cuts = R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+const std::string_view gpt2_pattern = gpt2_cuts;
 
 namespace {
 
-constexpr std::string_view digit = R"(\p{N})";
-constexpr std::string_view llama3 =
+constexpr std::string_view each_digit = R"(\p{N})";
+constexpr std::string_view llama3_cuts =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view qwen2 =
+constexpr std::string_view qwen2_cuts =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-constexpr std::string_view tekken = R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
-                                    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
-                                    R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view tekken_cuts =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
+    R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
+    R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
 const std::vector<PreTokenizer>& pre_tokenizers() {
   static const std::vector<PreTokenizer> all = {
-      {.name = "gpt-2", .patterns = {gpt2}},
-      {.name = "mpt", .patterns = {gpt2}, .nfc = true},
-      {.name = "olmo", .patterns = {gpt2}, .nfc = true},
-      {.name = "phi-2", .patterns = {gpt2}},
-      {.name = "smollm", .patterns = {digit, gpt2}},
-      {.name = "starcoder", .patterns = {digit, gpt2}},
-      {.name = "refact", .patterns = {digit, gpt2}},
-      {.name = "llama-bpe", .patterns = {llama3}, .ignore_merges = true},
-      {.name = "llama3", .patterns = {llama3}, .ignore_merges = true},
-      {.name = "llama-v3", .patterns = {llama3}, .ignore_merges = true},
-      {.name = "dbrx", .patterns = {llama3}},
-      {.name = "smaug-bpe", .patterns = {llama3}},
-      {.name = "qwen2", .patterns = {qwen2}, .nfc = true},
-      {.name = "deepseek-r1-qwen", .patterns = {qwen2}, .nfc = true},
-      {.name = "tekken", .patterns = {tekken}, .ignore_merges = true},
+      {.name = "gpt-2", .patterns = {gpt2_cuts}},
+      {.name = "mpt", .patterns = {gpt2_cuts}, .nfc = true},
+      {.name = "olmo", .patterns = {gpt2_cuts}, .nfc = true},
+      {.name = "phi-2", .patterns = {gpt2_cuts}},
+      {.name = "smollm", .patterns = {each_digit, gpt2_cuts}},
+      {.name = "starcoder", .patterns = {each_digit, gpt2_cuts}},
+      {.name = "refact", .patterns = {each_digit, gpt2_cuts}},
+      {.name = "llama-bpe", .patterns = {llama3_cuts}, .ignore_merges = true},
+      {.name = "llama3", .patterns = {llama3_cuts}, .ignore_merges = true},
+      {.name = "llama-v3", .patterns = {llama3_cuts}, .ignore_merges = true},
+      {.name = "dbrx", .patterns = {llama3_cuts}},
+      {.name = "smaug-bpe", .patterns = {llama3_cuts}},
+      {.name = "qwen2", .patterns = {qwen2_cuts}, .nfc = true},
+      {.name = "deepseek-r1-qwen", .patterns = {qwen2_cuts}, .nfc = true},
+      {.name = "tekken", .patterns = {tekken_cuts}, .ignore_merges = true},
   };
   return all;
 }
@@ -81,8 +82,11 @@ void add_merge(TokenizerSpec& spec, std::string_view left, std::string_view righ
                               place.before, place.number, in_quotes(token)));
     return *known;
   };
-  const auto rank = static_cast<std::uint32_t>(spec.merges.size());
-  spec.merges.push_back({id(left), id(right), id(std::string(left).append(right)), rank});
+  const MergeTable::Merge merge{id(left), id(right), id(std::string(left).append(right)),
+                                static_cast<std::uint32_t>(spec.merges.size())};
+  if (!spec.merges.add(merge))
+    throw Error(fmt::format("{}{}: {} occurs twice; keep the first", place.before, place.number,
+                            in_quotes(fmt::format("{} {}", left, right))));
 }
 
 void add_merge(TokenizerSpec& spec, std::string_view line, const MergePlace& place) {

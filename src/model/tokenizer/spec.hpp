@@ -1,5 +1,5 @@
-// What a tokenizer does, as data: a reader of files fills a TokenizerSpec, and a Tokenizer is made of it. The parts are
-// those of Hugging Face's tokenizers, in the order in which a text passes through them.
+// The description of a tokenizer, as data: a reader of files fills a TokenizerSpec, and a Tokenizer is made of it. The
+// parts are those of Hugging Face's tokenizers, in the order in which a text passes through them.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "model/tokenizer/merge_table.hpp"
 #include "model/tokenizer/vocabulary.hpp"
 
 namespace tessera::internal {
@@ -22,6 +23,7 @@ struct AddedToken {
   bool lstrip = false;       ///< takes the white space before it
   bool rstrip = false;       ///< takes the white space after it
   bool single_word = false;  ///< found only where no letter, digit or underscore touches it
+  std::string source{};      ///< the file that has it, in quotes; empty: that of the spec
 };
 
 /// Steps of the normalizer; each changes the text between added tokens.
@@ -36,7 +38,7 @@ struct Replace {
 };
 using NormalizerStep = std::variant<UnicodeForm, Prepend, Replace>;
 
-/// What becomes of the places where a pattern matches.
+/// Where a text is cut at the matches of a pattern, and to which piece these belong.
 enum class CutBehavior { removed, isolated, merged_with_previous, merged_with_next, contiguous };
 
 /// Steps that cut a text into pieces; no token reaches beyond a piece.
@@ -60,12 +62,6 @@ enum class TokenModel {
   characters,  ///< each character is one, if it is a token; see `byte_fallback`, `unknown` (SentencePiece's BPE)
 };
 
-/// Two tokens that become one. The lower its rank, the earlier; among equal ranks, the leftmost pair of a piece first.
-struct TokenMerge {
-  std::int32_t left = 0, right = 0, result = 0;
-  std::uint32_t rank = 0;
-};
-
 /// Steps from the texts of tokens, as files spell them, to the text.
 struct ByteLevelText {};  ///< the inverse of the byte alphabet; an added token stays as it is
 struct ByteFallback {};   ///< <0x41> is one byte
@@ -86,34 +82,37 @@ struct ChatTemplate {
 };
 
 struct TokenizerSpec {
-  std::string source;  ///< the file, in quotes; messages begin with it
+  std::string source{};  ///< the file, in quotes; messages begin with it
 
   TokenModel model = TokenModel::byte_level;
-  Vocabulary vocabulary;  ///< as files spell tokens: "Ġthe" of a byte-level model, "▁the" of SentencePiece
-  bool gaps = false;      ///< may ids be missing between others?
-  std::vector<TokenMerge> merges;
+  Vocabulary vocabulary{};  ///< as files spell tokens: "Ġthe" of a byte-level model, "▁the" of SentencePiece
+  bool gaps = false;        ///< may ids be missing between others?
+  MergeTable merges{};
   /// By id. Where there are any, there are no `merges`: two tokens whose joint text is a token become that token, the
   /// one with the highest score first, as in SentencePiece.
-  std::vector<float> scores;
+  std::vector<float> scores{};
   bool ignore_merges = false;  ///< a piece that is a token is that token, even if merges do not lead to it
 
-  // Of characters only.
-  bool byte_fallback = false;  ///< a character that is no token becomes the tokens <0x00> to <0xFF> of its bytes
-  std::optional<std::int32_t> unknown;  ///< and if these are missing, this token; without it, encoding fails
-  bool fuse_unknown = false;            ///< one such token for all of them in a row
+  /// Some byte-level vocabularies lack bytes that were not in the texts of their training, as control characters;
+  /// without this token, such bytes are left out of a text, as Hugging Face's tokenizers do. Characters without it are
+  /// an error.
+  std::optional<std::int32_t> unknown{};
+  bool fuse_unknown = false;  ///< one such token for all of them in a row
+  /// A character that is no token becomes the tokens <0x00> to <0xFF> of its bytes.
+  bool byte_fallback = false;
 
-  std::vector<AddedToken> added;
-  std::vector<NormalizerStep> normalizer;
-  std::vector<CutStep> cuts;
-  std::vector<std::int32_t> prefix, suffix;  ///< tokens around a whole text, as the beginning-of-text token
+  std::vector<AddedToken> added{};
+  std::vector<NormalizerStep> normalizer{};
+  std::vector<CutStep> cuts{};
+  std::vector<std::int32_t> prefix{}, suffix{};  ///< tokens around a whole text, as the beginning-of-text token
 
-  std::vector<DecoderStep> decoder;
+  std::vector<DecoderStep> decoder{};
   /// Afterwards this character is removed from the beginning of the text, up to `stripped_count` times.
-  std::string stripped;
+  std::string stripped{};
   std::uint32_t stripped_count = 0;
 
-  std::optional<std::int32_t> bos, eos;  ///< as the files name them; `prefix` says whether a text gets one
-  std::optional<ChatTemplate> chat_template;
+  std::optional<std::int32_t> bos{}, eos{};  ///< as the files name them; `prefix` says whether a text gets one
+  std::optional<ChatTemplate> chat_template{};
 };
 
 /// How a family of byte-level models cuts texts. Names are those of `tokenizer.ggml.pre` in GGUF files.
