@@ -32,6 +32,10 @@ void OutputText::begin(const Ids& ids) {
   }
 }
 
+void OutputText::begin_answer() {
+  if (tokens_) tokens_->begin();
+}
+
 std::string OutputText::push(std::int32_t id, bool end) {
   ids.push_back(id);
   if (!tokens_ || end) return {};

@@ -30,6 +30,8 @@ class OutputText {
   /// Sets the tokens of the prompt. If it ends within a character, the first new tokens complete that character. Without
   /// this call, the new tokens continue a text that is not known.
   void begin(const Ids& ids);
+  /// The new tokens are a text of its own, and not the continuation of the prompt.
+  void begin_answer();
   /// Adds a token and returns the text that is now certain. A token that ends the text is part of ids, but has no text.
   std::string push(std::int32_t id, bool end);
   /// Returns the text that was held back.

@@ -444,18 +444,19 @@ TEST_CASE("a cut or changed tokenizer.json is refused, or is another tokenizer",
 }
 
 TEST_CASE("long texts take linear time in characters, too", "[model]") {
-  constexpr std::size_t size = sanitized ? 100'000 : 1'000'000;
+  constexpr std::size_t size = sanitized ? 30'000 : 200'000;
   if (!can_encode()) return;
   for (const std::string& family : families) {
     const Tokenizer tokenizer = open(file_of(family));
     for (const std::string_view unit : {"a", " ", "\n", " the", "<", "\u2581", "\U0001f600", "e\u0301", "\n x", "1"}) {
       INFO(family << " " << json(unit).dump());
-      std::string text;
+      std::string text = "x";  // a blank at the beginning would be lost
       while (text.size() < size) text += unit;
       Ids ids;
-      // On a busy machine this takes a second or two; quadratic time would take hours.
-      CHECK(seconds_of([&] { ids = tokenizer.encode(text); }) < 30);
-      if (unit[0] != '\xe2' && unit[0] != 'e') CHECK(tokenizer.decode(ids) == text);
+      // On a busy machine this takes a fraction of a second; quadratic time would take minutes.
+      CHECK(seconds_of([&] { ids = tokenizer.encode(text); }) < 10);
+      const bool is_restored = tokenizer.decode(ids) == text;
+      if (unit[0] != '\xe2' && unit[0] != 'e') CHECK(is_restored);
     }
   }
 }

@@ -67,6 +67,9 @@ class Tokenizer {
   /// One more than the largest id; without gaps, the number of tokens, including special ones.
   std::int32_t size() const;
 
+  /// The description that it was made of: an internal type.
+  const TokenizerSpec& spec() const;
+
  private:
   friend class TokenBytes;
   std::shared_ptr<const TokenizerEngine> engine_;

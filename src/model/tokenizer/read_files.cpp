@@ -145,6 +145,15 @@ std::optional<std::string> role_of(const json& object, const char* role) {
   return token_of(object.at(role), -1).text;
 }
 
+/// A template, or several with names.
+void read_chat_template(TokenizerSpec& spec, const path& file, const json& value) {
+  const std::string place = in_quotes(file.native()) + ": chat_template";
+  if (value.is_string()) spec.chat_template = ChatTemplate{place, value.get<std::string>()};
+  if (!value.is_array()) return;
+  for (const json& one : value)
+    if (one.at("name") == "default") spec.chat_template = ChatTemplate{place, one.at("template").get<std::string>()};
+}
+
 std::optional<std::int32_t> id_of(const TokenizerSpec& spec, const std::string& text) {
   const auto added = std::ranges::find(spec.added, text, &AddedToken::text);
   return added == spec.added.end() ? spec.vocabulary.find(text) : added->id;
@@ -194,8 +203,11 @@ void read_marks(TokenizerSpec& spec, const path& folder) {
     read_optional(folder / name, R"("bos_token": "<a>", "eos_token": "<b>", ...)", [&](const json& object) {
       for (const auto& [role, id] : {std::pair("bos_token", &spec.bos), std::pair("eos_token", &spec.eos)})
         if (const std::optional<std::string> text = role_of(object, role)) *id = id_of(spec, *text);
+      if (object.contains("chat_template")) read_chat_template(spec, folder / name, object.at("chat_template"));
     });
   }
+  const path file = folder / "chat_template.jinja";
+  if (has_file(file)) spec.chat_template = ChatTemplate{in_quotes(file.native()), read_tokenizer_file(file)};
 }
 
 TokenizerSpec read_tokenizer(const path& folder) {

@@ -36,6 +36,8 @@ std::optional<std::int32_t> Tokenizer::id_of(std::string_view bytes) const { ret
 
 std::int32_t Tokenizer::size() const { return static_cast<std::int32_t>(engine_->texts().size()); }
 
+const TokenizerSpec& Tokenizer::spec() const { return engine_->spec(); }
+
 TokenBytes::TokenBytes(Tokenizer tokenizer, TextPlace place) : tokenizer_(std::move(tokenizer)) {
   if (place == TextPlace::continuation) {
     prefix_ = tokenizer_.engine_->spec().prefix.size();
