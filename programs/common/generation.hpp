@@ -43,7 +43,7 @@ class Generation {
   /// Appends tokens to a text. Throws Error, and changes nothing, if the context cannot hold them (after a shift, if
   /// `params` permits one), or if a token is not in the vocabulary.
   void append(std::size_t text, const Ids& ids, const GenerationParams& params);
-  /// Makes a text these tokens. What it has in common with the text before is not evaluated again. Throws Error, and
+  /// Makes a text these tokens. The beginning that it shares with the text before is not evaluated again. Throws Error, and
   /// changes nothing, if the context cannot hold them, or if a token is not in the vocabulary.
   void replace(std::size_t text, const Ids& ids);
   void clear(std::size_t text);
