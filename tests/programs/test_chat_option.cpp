@@ -1,6 +1,7 @@
 // generate --chat: messages in, answers out, and a conversation that outgrows the context.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -153,9 +154,22 @@ TEST_CASE("A conversation that outgrows the context loses its oldest messages", 
   CHECK(talked.status == 0);
   CHECK(talked.err.find("the oldest 2 messages are left out: the context has 512 tokens") != talked.err.npos);
   CHECK(talked.err.find("error") == talked.err.npos);
-  std::size_t answers = 1;
-  for (std::size_t at = 0; (at = talked.out.find("\n---\n", at)) != talked.out.npos; ++at) ++answers;
-  CHECK(answers == 8);
+  std::vector<std::string> answers;
+  for (std::size_t at = 0; at < talked.out.size();) {
+    const std::size_t end = std::min(talked.out.find("\n---\n", at), talked.out.size() - 1);
+    answers.push_back(talked.out.substr(at, end - at));
+    at = end + 5;
+  }
+  REQUIRE(answers.size() == 8);
+  // Each answer is the one to the conversation so far, as if it had not grown message by message.
+  json so_far = {{{"role", "system"}, {"content", "Tell."}}};
+  for (int n = 0; n < 8; ++n) {
+    so_far.push_back({{"role", "user"}, {"content", fmt::format("Once upon a time there was king number {}", n)}});
+    if (n > 4)
+      CHECK(output("generate", {"-q", "-m", model.path, "--temp", "0", "-n", "60", "--chat", "--messages", "-"},
+                   {.input = so_far.dump()}) == answers[static_cast<std::size_t>(n)] + "\n");
+    so_far.push_back({{"role", "assistant"}, {"content", answers[static_cast<std::size_t>(n)]}});
+  }
 
   SECTION("as does one that is given, but for the system message") {
     json messages = {{{"role", "system"}, {"content", "Tell."}}};
