@@ -294,6 +294,7 @@ TEST_CASE("pre-tokenizers by name cut as those of tokenizer.json", "[model]") {
 }
 
 TEST_CASE("what is not supported is refused by name", "[model]") {
+  if (!can_encode()) return;  // without PCRE2, patterns are not read
   struct Case {
     std::string family, place, value;  // of JSON
     std::vector<std::string_view> parts;
@@ -448,7 +449,8 @@ TEST_CASE("long texts take linear time in characters, too", "[model]") {
   if (!can_encode()) return;
   for (const std::string& family : families) {
     const Tokenizer tokenizer = open(file_of(family));
-    for (const std::string_view unit : {"a", " ", "\n", " the", "<", "\u2581", "\U0001f600", "e\u0301", "\n x", "1"}) {
+    for (const std::string_view unit :
+         {"a", " ", "\n", " the", "<", "\u2581", "\U0001f600", "e\u0301", "\u0301\u0327", "\u0f73", "\n x", "1"}) {
       INFO(family << " " << json(unit).dump());
       std::string text = "x";  // a blank at the beginning would be lost
       while (text.size() < size) text += unit;
@@ -456,7 +458,8 @@ TEST_CASE("long texts take linear time in characters, too", "[model]") {
       // On a busy machine this takes a fraction of a second; quadratic time would take minutes.
       CHECK(seconds_of([&] { ids = tokenizer.encode(text); }) < 10);
       const bool is_restored = tokenizer.decode(ids) == text;
-      if (unit[0] != '\xe2' && unit[0] != 'e') CHECK(is_restored);
+      // Marks are ordered, and U+2581 becomes a blank.
+      if (unit.find('\x81') == unit.npos && unit[0] != '\xe0') CHECK(is_restored);
     }
   }
 }
