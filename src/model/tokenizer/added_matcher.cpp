@@ -40,8 +40,9 @@ const AddedToken* AddedMatcher::longest(std::string_view text) const {
     while (begin != end && begin->text.size() == depth) ++begin;
     if (begin == end || depth == text.size()) return found;
     const auto byte = [depth](const AddedToken& token) { return static_cast<unsigned char>(token.text[depth]); };
-    const auto range = std::ranges::equal_range(begin, end, static_cast<unsigned char>(text[depth]), {}, byte);
-    begin = range.begin(), end = range.end();
+    const auto next = static_cast<unsigned char>(text[depth]);
+    begin = std::ranges::lower_bound(begin, end, next, {}, byte);
+    end = std::ranges::upper_bound(begin, end, next, {}, byte);
   }
 }
 

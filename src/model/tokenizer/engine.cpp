@@ -66,7 +66,7 @@ void TokenizerEngine::make_merges() {
     throw Error(fmt::format("{}: it has {} scores for {} tokens", spec_.source, spec_.scores.size(), texts_.size()));
   std::vector<float> scores = spec_.scores;
   std::ranges::sort(scores, std::greater<>());
-  scores.erase(std::ranges::unique(scores).begin(), scores.end());
+  scores.erase(std::unique(scores.begin(), scores.end()), scores.end());
   for (const auto& [text, id] : spec_.vocabulary) {
     const float score = spec_.scores[static_cast<std::size_t>(id)];
     const auto rank = std::ranges::lower_bound(scores, score, std::greater<>()) - scores.begin();
