@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/chat.hpp"
+#include "common/conversation.hpp"
 #include "common/output_text.hpp"
 #include "common/program.hpp"
 #include "common/progress.hpp"
@@ -37,6 +38,7 @@ std::string prompt_text(const TextOptions& options) {
 
 struct Prompt {
   std::string text{};
+  std::vector<ChatMessage> messages{};  ///< of --chat
   Ids ids{};
   bool is_empty = false;  ///< `ids` may still have the model's first token
   std::string error{};    ///< why the prompt cannot be continued
@@ -59,12 +61,13 @@ struct Made {
 class Generator {
  public:
   Generator(const TextOptions& options, const OpenModel& opened, const Model* drafter, const Tokenizer* tokenizer,
-            GenerationParams params, Timings& timings)
+            const Conversation* conversation, GenerationParams params, Timings& timings)
       : options_(options),
         model_(opened.model),
         config_(opened.model.config()),
         drafter_(drafter),
         tokenizer_(tokenizer),
+        conversation_(conversation),
         course_(std::move(params)),
         timings_(timings) {}
 
@@ -72,7 +75,11 @@ class Generator {
   /// text `begins_later`.
   Prompt prompt(std::string text, const std::optional<Ids>& ids = {}, bool begins_later = false) const {
     Prompt prompt{.text = std::move(text)};
-    prompt.ids = ids ? *ids : tokenizer_->encode(prompt.text);
+    if (ids) {
+      prompt.ids = *ids;
+    } else if (!prompt.text.empty() || !begins_later) {
+      prompt.ids = tokenizer_->encode(prompt.text, TextPlace::beginning);
+    }
     check_vocabulary(prompt.ids, config_);
     if (prompt.ids.size() > static_cast<std::size_t>(config_.positions))
       throw Error(fmt::format("the prompt has {} tokens, the model's context {}; shorten it", prompt.ids.size(),
@@ -83,6 +90,18 @@ class Generator {
     return prompt;
   }
 
+  /// The prompt of a conversation, or of its beginning and a message of the user.
+  Prompt message(const std::string& text, Conversation conversation, bool is_whole = false) const {
+    if (!is_whole) conversation.add("user", text);
+    const auto context = static_cast<std::size_t>(config_.positions);
+    const auto [ids, left_out] = conversation.prompt(context, course_.most(0));
+    if (left_out > 0 && !options_.quiet)
+      note(fmt::format("the oldest {} messages are left out: the context has {} tokens", left_out, context));
+    Prompt made = prompt(text, ids);
+    made.messages = conversation.messages();
+    return made;
+  }
+
   /// One prompt per line. An error in a prompt is stored in its place.
   std::vector<Prompt> prompts(std::string_view lines) const {
     std::vector<Prompt> prompts;
@@ -91,7 +110,7 @@ class Generator {
       lines.remove_prefix(std::min(line.size() + 1, lines.size()));
       if (line.ends_with('\r')) line.pop_back();
       try {
-        prompts.push_back(prompt(line));
+        prompts.push_back(conversation_ ? message(line, *conversation_) : prompt(line));
       } catch (const std::exception&) {
         prompts.push_back({.text = line, .error = message_of_failure()});
       }
@@ -162,8 +181,10 @@ class Generator {
   /// concerns a single text.
   std::vector<Made> made_of(std::span<const Job> jobs, const Interrupt& interrupt) {
     std::vector<OutputText> written;
-    for (const Job& job : jobs)
+    for (const Job& job : jobs) {
       written.emplace_back(tokenizer_, options_.stops, course_.most(job.prompt->ids.size())).begin(job.prompt->ids);
+      if (conversation_) written.back().begin_answer();
+    }
     std::string error;
     try {
       continue_texts(jobs, written, interrupt);
@@ -224,7 +245,7 @@ class Generator {
   /// The prompt as text or ids, if it is to be shown.
   std::string shown_prompt(const Job& job, const OutputText& written) {
     std::string shown;
-    if (options_.no_display_prompt) return shown;
+    if (options_.no_display_prompt || conversation_) return shown;
     if (!options_.print_ids) return job.prompt->is_empty ? shown : written.prompt;
     for (const std::int32_t id : job.prompt->ids) shown += with_separator(id);
     return shown;
@@ -246,6 +267,13 @@ class Generator {
     object["prompt_ids"] = job.prompt->ids;
     if (tokenizer_) {
       object["text"] = written.text;
+      if (conversation_) {
+        Json messages = Json::array();
+        for (const ChatMessage& each : job.prompt->messages)
+          messages.push_back({{"role", each.role}, {"content", each.content}});
+        messages.push_back({{"role", "assistant"}, {"content", written.text}});
+        object["messages"] = std::move(messages);
+      }
       object["replaced_invalid_utf8"] = written.replaced();
     }
     object["ids"] = written.ids;
@@ -288,6 +316,7 @@ class Generator {
   const TransformerConfig& config_;
   const Model* drafter_;
   const Tokenizer* tokenizer_;
+  const Conversation* conversation_;  // null without --chat
   GenerationParams course_;
   Timings& timings_;
   bool streams_ = false;  // the only text is printed while it is generated
@@ -297,9 +326,20 @@ class Generator {
   bool failed_ = false;       // did a text fail?
 };
 
+/// Lets answers end where the format of the conversation ends a message: at a token or, if it is none, at a text.
+void end_answers(const Conversation& conversation, const Tokenizer& tokenizer, TextOptions& options,
+                 GenerationParams& params) {
+  const std::string& end = conversation.format().end();
+  if (const std::optional<std::int32_t> id = tokenizer.id_of(end)) {
+    if (std::ranges::find(params.ends, *id) == params.ends.end()) params.ends.push_back(*id);
+  } else {
+    options.stops.push_back(end);
+  }
+}
+
 int generate(CommandLine& line) {
   Timings timings;
-  const TextOptions options = TextOptions::parse(line);
+  TextOptions options = TextOptions::parse(line);
   std::optional<Tokenizer> tokenizer;
   const auto open_tokenizer = [&] {
     if (!tokenizer && !options.model.preset && !(options.print_ids && options.stops.empty() && options.prompt_ids))
@@ -310,19 +350,33 @@ int generate(CommandLine& line) {
     return options.first_use(defaults, tokenizer ? &*tokenizer : nullptr);
   };
   const OpenModel opened = open_model(options.model, options.seed.value_or(0), first_use);
-  const GenerationParams params = options.params(opened);
+  GenerationParams params = options.params(opened);
   open_tokenizer();
+  std::optional<Conversation> conversation;
+  if (options.chat) {
+    conversation.emplace(options, *tokenizer);
+    end_answers(*conversation, *tokenizer, options, params);
+  }
 
   const std::optional<OpenModel> drafter = options.open_drafter(opened.model);
   const Model* const of_drafts = drafter ? &drafter->model : nullptr;
 
-  Generator generator(options, opened, of_drafts, tokenizer ? &*tokenizer : nullptr, params, timings);
+  Generator generator(options, opened, of_drafts, tokenizer ? &*tokenizer : nullptr,
+                      conversation ? &*conversation : nullptr, params, timings);
   std::vector<Prompt> prompts;
-  if (options.batch)
+  if (options.batch) {
     prompts = generator.prompts(read_input(*options.batch));
-  else
+  } else if (options.messages) {
+    conversation->read(read_input(*options.messages), printable(*options.messages));
+    prompts.push_back(generator.message(conversation->messages().back().content, *conversation, true));
+  } else if (conversation && !options.interactive) {
+    prompts.push_back(generator.message(prompt_text(options), *conversation));
+  } else if (conversation) {
+    prompts.push_back({.text = prompt_text(options)});
+  } else {
     prompts.push_back(
         generator.prompt(options.prompt_ids ? "" : prompt_text(options), options.prompt_ids, options.interactive));
+  }
   timings.loaded();
   Interrupt interrupt;
   if (!options.quiet) note(fmt::format("device: {}\nseed: {}", describe(opened.model.device()), params.sampling.seed));
@@ -331,7 +385,8 @@ int generate(CommandLine& line) {
   if (!options.interactive)
     status = generator.run(prompts, interrupt);
   else
-    chat(options, opened.model, of_drafts, *tokenizer, params, prompts[0].ids, interrupt, timings);
+    chat(options, opened.model, of_drafts, *tokenizer, conversation ? &*conversation : nullptr, params,
+         {.text = prompts[0].text, .ids = prompts[0].ids}, interrupt, timings);
   if (!options.quiet) note(timings.text());
   return status;
 }

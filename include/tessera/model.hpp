@@ -1,5 +1,6 @@
 // The public header of tessera::model: transformers from a folder in the Hugging Face layout, its tokenizer, sampling.
 #pragma once
+#include "tessera/model/chat.hpp"              // IWYU pragma: export
 #include "tessera/model/checkpoint.hpp"        // IWYU pragma: export
 #include "tessera/model/config.hpp"            // IWYU pragma: export
 #include "tessera/model/continuous_batch.hpp"  // IWYU pragma: export
@@ -24,8 +25,8 @@ using internal::Activation, internal::check, internal::Checkpoint, internal::Com
     internal::PositionEncoding, internal::preset, internal::Preset, internal::presets, internal::read_config,
     internal::read_generation_config, internal::Sampling, internal::Session, internal::TextRequest, internal::TextToken,
     internal::TransformerConfig;
-using internal::find_invalid_utf8, internal::PromptLookup, internal::replace_invalid_utf8, internal::StopText,
-    internal::Tokenizer, internal::Utf8Stream;
+using internal::ChatFormat, internal::ChatMessage, internal::find_invalid_utf8, internal::PromptLookup, internal::replace_invalid_utf8, internal::StopText,
+    internal::TextPlace, internal::TokenBytes, internal::Tokenizer, internal::Utf8Stream;
 using internal::SafeTensors, internal::StoredTensor, internal::StoredType, internal::TensorBytes,
     internal::write_safetensors;
 

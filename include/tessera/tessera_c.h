@@ -150,7 +150,8 @@ tessera_status tessera_launch(const tessera_stream* stream, const tessera_kernel
 
 /* The tokenizer of a model: of a folder in the Hugging Face layout, or of a name in the hub's cache. */
 tessera_status tessera_tokenizer_open(const char* path, tessera_tokenizer** tokenizer);
-/* The ids of `bytes` bytes of UTF-8: *count of them, of which at most `capacity` are written. */
+/* The ids of a text of `bytes` bytes of UTF-8, with the tokens that the model expects around it, as <s>: *count of them,
+ * of which at most `capacity` are written. */
 tessera_status tessera_tokenizer_encode(const tessera_tokenizer* tokenizer, const char* text, size_t bytes, int32_t* ids,
                                         size_t capacity, size_t* count);
 /* The text of `count` ids: *bytes bytes of UTF-8, of which at most `capacity` are written; no 0 ends it. Bytes that are

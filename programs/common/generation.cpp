@@ -56,6 +56,20 @@ void Generation::append(std::size_t text, const Ids& ids, const GenerationParams
   while (tokens_[text].size() > positions_) shift(text, params);
 }
 
+void Generation::replace(std::size_t text, const Ids& ids) {
+  check_vocabulary(ids, config_);
+  if (ids.size() > positions_)
+    throw Error(fmt::format("the prompt has {} tokens, the model's context {}; shorten it", ids.size(), positions_));
+  if (ids.empty()) return clear(text);
+  discard_verified();
+  const auto common = static_cast<std::size_t>(std::ranges::mismatch(tokens_.at(text), ids).in1 - tokens_[text].begin());
+  const std::size_t kept = std::min(common, ids.size() - 1);  // the last token is always evaluated
+  if (evaluated(text) > kept) session_.truncate(static_cast<int>(text), static_cast<int>(kept));
+  tokens_[text] = ids;
+  given_[text] = true;
+  first_[text] = ids.size();
+}
+
 void Generation::clear(std::size_t text) {
   discard_verified();
   session_.clear(static_cast<int>(text));

@@ -43,6 +43,9 @@ class Generation {
   /// Appends tokens to a text. Throws Error, and changes nothing, if the context cannot hold them (after a shift, if
   /// `params` permits one), or if a token is not in the vocabulary.
   void append(std::size_t text, const Ids& ids, const GenerationParams& params);
+  /// Makes a text these tokens. The beginning that it shares with the text before is not evaluated again. Throws Error, and
+  /// changes nothing, if the context cannot hold them, or if a token is not in the vocabulary.
+  void replace(std::size_t text, const Ids& ids);
   void clear(std::size_t text);
   /// Sets the random stream, which distinguishes texts with the same seed.
   void set_stream(std::size_t text, std::int64_t stream) { streams_.at(text) = stream; }

@@ -35,6 +35,16 @@ void check_together(const TextOptions& options) {
     refuse(options.print_ids, "-i prints text; --print-ids excludes it");
     refuse(options.file == "-", "-i takes lines from stdin; read the prompt from a file");
   }
+  if (options.chat) {
+    refuse(options.model.preset.has_value(), "a --preset has no tokenizer, and --chat reads and prints text");
+    refuse(options.prompt_ids.has_value(), "--chat takes messages, which are text; --prompt-ids excludes it");
+    refuse(options.context_shift, "--chat leaves out the oldest messages; --context-shift excludes it");
+    refuse(options.interactive && options.messages, "--messages is a whole conversation; -i excludes it");
+  } else {
+    refuse(options.system.has_value(), "--system requires --chat");
+    refuse(options.chat_template.has_value(), "--chat-template requires --chat");
+    refuse(options.messages.has_value(), "--messages requires --chat");
+  }
   if (options.batch) {
     refuse(options.print_ids, "--batch prints JSON, which has the ids; --print-ids excludes it");
     refuse(options.no_display_prompt,
@@ -71,6 +81,14 @@ TextOptions TextOptions::parse(CommandLine& line) {
   line.option("--prompt-ids", options.prompt_ids, "IDS", "The prompt as token ids: 1,2,3");
   line.flag("-i,--interactive", options.interactive,
             "Continues the text after each line that you type; /help there\nlists commands, Ctrl-C stops the text");
+  line.flag("--chat", options.chat,
+            "The prompt, or each line of -i or --batch, is a message to a chat\nmodel, and its answer is printed");
+  line.option("--system", options.system, "TEXT", "--chat: the system message [that of the model's template]");
+  line.option("--chat-template", options.chat_template, "NAME",
+              "--chat: the format of the conversation [that of the model's template,\nif it is known]");
+  line.option("--messages", options.messages, "FILE",
+              "--chat: a conversation, as JSON [{\"role\": \"user\", \"content\": \"...\"},\n...], whose last message is "
+              "answered; - is stdin");
   line.option("--batch", options.batch, "FILE",
               "Reads one prompt per line from a file, or from stdin if FILE is -;\nprints one JSON object per line, in "
               "the same order");
@@ -122,11 +140,11 @@ TextOptions TextOptions::parse(CommandLine& line) {
       "Order of the sampling steps, as in transformers: repetition penalty, temperature, top-k, top-p, min-p.");
   line.parse();
   if (options.profile) profile::start(*options.profile, "--profile");
-  line.at_most_one({"--prompt", "--file", "--prompt-ids", "--batch"});
+  line.at_most_one({"--prompt", "--file", "--prompt-ids", "--batch", "--messages"});
   line.at_most_one({"--model", "--preset"});
   line.at_most_one({"--lookup", "--draft"});
   check_together(options);
-  const bool has_prompt = options.prompt || options.file || options.prompt_ids || options.batch;
+  const bool has_prompt = options.prompt || options.file || options.prompt_ids || options.batch || options.messages;
   if (!has_prompt && !options.interactive && ::isatty(0))
     line.refuse(
         "there is no prompt; give a text in quotes, or pipe one to stdin. \"\" is an empty prompt, and with -i "
@@ -195,7 +213,7 @@ FirstUse TextOptions::first_use(const GenerationDefaults& wishes, const Tokenize
   FirstUse first{.batch = interactive ? 1 : static_cast<int>(texts), .lengths = {}, .sampling = sampling(wishes)};
   std::size_t tokens = 0;
   if (prompt_ids) tokens = prompt_ids->size();
-  if (prompt && !prompt_ids && tokenizer) tokens = tokenizer->encode(*prompt).size();
+  if (prompt && !prompt_ids && tokenizer) tokens = tokenizer->encode(*prompt, TextPlace::beginning).size();
   if (tokens > 1) first.lengths.push_back(static_cast<int>(tokens));
   first.lengths.push_back(1);
   if (drafted() > 0) first.lengths.push_back(static_cast<int>(drafted()) + 1);

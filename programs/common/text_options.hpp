@@ -12,7 +12,7 @@ namespace tessera::internal {
 
 struct TextOptions {
   ModelOptions model;
-  std::optional<std::string> prompt, file, batch, draft, profile;
+  std::optional<std::string> prompt, file, batch, draft, profile, system, chat_template, messages;
   std::optional<Ids> prompt_ids;
   std::optional<std::uint32_t> new_tokens, draft_tokens;
   std::uint32_t samples = 1, batch_size = 8, lookup = 0;
@@ -21,7 +21,7 @@ struct TextOptions {
   std::optional<std::uint64_t> seed;
   std::vector<std::string> stops;
   std::optional<std::int32_t> keep;
-  bool interactive = false, json = false, context_shift = false;
+  bool interactive = false, chat = false, json = false, context_shift = false;
   bool print_ids = false, no_display_prompt = false, quiet = false;
 
   /// Declares and parses the options. Throws Error for options that exclude each other.
