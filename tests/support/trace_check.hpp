@@ -68,7 +68,7 @@ class Faults {
     if (!event.contains("tid") || !event.contains("ts"))
       return add("'{}' has no track or no time", event["name"].get<std::string>());
     if (phase != "X") return;
-    static const std::set<std::string> categories{"kernel", "launch", "graph", "compile", "copy",
+    static const std::set<std::string> categories{"kernel", "launch", "graph", "compile", "copy", "open",
                                                   "load",   "token",  "part",  "inside",  "tile"};
     if (!categories.contains(event.value("cat", ""))) add("'{}' is of no category", event["name"].get<std::string>());
     if (!event.contains("dur") || event["dur"].get<double>() < 0)

@@ -20,9 +20,9 @@ constexpr std::uint32_t no_tile = 0xffffffffu;
 constexpr int words_of_place = 3;
 }  // namespace stamps
 
-/// What the rows and the stamps of a kernel mean.
+/// The meaning of a kernel's rows and stamps.
 struct StampTable {
-  /// What a role does until its next stamp.
+  /// A role does this until its next stamp.
   struct Activity {
     enum class Kind : std::uint8_t { wait, load, matmul, compute, store };
     Kind kind{};

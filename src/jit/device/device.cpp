@@ -67,6 +67,7 @@ Device Device::best() { return parse("auto"); }
 
 Device Device::parse(std::string_view text) {
   profile::start();
+  const profile::Span span(profile::Kind::open, [&] { return profile::named(fmt::format("open {}", text)); });
   if (text == "cpu") return cpu();
   if (text == "emulated") {
     try {

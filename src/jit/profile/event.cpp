@@ -19,6 +19,8 @@ std::string_view name(Kind kind) {
       return "compile";
     case Kind::copy:
       return "copy";
+    case Kind::open:
+      return "open";
     case Kind::load:
       return "load";
     case Kind::token:

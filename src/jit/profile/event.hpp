@@ -27,6 +27,7 @@ enum class Kind : std::uint8_t {
   graph,    ///< a call on the host that launches a recorded graph
   compile,  ///< code is made
   copy,
+  open,   ///< a device is opened
   load,   ///< a model's weights are read
   token,  ///< a step of a session: tokens are appended or chosen
   part,   ///< a thread's part of a kernel that runs on several

@@ -1,4 +1,4 @@
-// What the roles of a kernel did during a launch, and when: from the stamps that they logged.
+// The roles of a kernel during a launch: when each did what, from the stamps that they logged.
 #pragma once
 #include <atomic>
 #include <cstdint>

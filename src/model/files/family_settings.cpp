@@ -83,7 +83,7 @@ RotaryScaling scaling_of(const Settings& file, const Config& config) {
   return scaling;
 }
 
-// The object of the scaling. Of its two names the older counts, unless it is empty.
+// The object of the scaling. The older of its two names counts, unless it is empty.
 std::optional<Settings> scaling_in(const Settings& file) {
   for (const std::string_view key : {"rope_scaling", "rope_parameters"})
     if (file.turns_on(key)) return file.at(key);
