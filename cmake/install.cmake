@@ -41,11 +41,15 @@ if(PCRE2_FOUND)
   list(APPEND dependencies PCRE2)
   set(archives_of_tessera_model "-lpcre2-8")
 endif()
+if(UTF8PROC_FOUND)
+  list(APPEND dependencies UTF8PROC)
+  string(APPEND archives_of_tessera_model " -lutf8proc")
+endif()
 list(JOIN dependencies " " dependencies)
 configure_package_config_file(cmake/tessera-config.cmake.in tessera-config.cmake INSTALL_DESTINATION ${package})
 write_basic_package_version_file(tessera-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/tessera-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/tessera-config-version.cmake
-              cmake/FindPCRE2.cmake cmake/kernel_library.cmake cmake/kernel_library.map DESTINATION ${package})
+              cmake/FindPCRE2.cmake cmake/FindUTF8PROC.cmake cmake/kernel_library.cmake cmake/kernel_library.map DESTINATION ${package})
 # For pkg-config: NAME, the shared library, and NAME-static, the archive. An rpath lets a program find its libraries, and -isystem
 # suppresses warnings in the headers. In /usr neither is needed, and -isystem would hide the compiler's headers.
 file(RELATIVE_PATH pc_to_include ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_FULL_INCLUDEDIR})
@@ -82,6 +86,6 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_DEPENDS "libfmt-dev, libtbb-dev, libpcre2-dev")  # for the archives
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libfmt-dev, libtbb-dev, libpcre2-dev, libutf8proc-dev")  # for the archives
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "nvidia-cuda-toolkit, g++")  # the emulator compiles with g++
 include(CPack)

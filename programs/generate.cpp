@@ -72,7 +72,11 @@ class Generator {
   /// text `begins_later`.
   Prompt prompt(std::string text, const std::optional<Ids>& ids = {}, bool begins_later = false) const {
     Prompt prompt{.text = std::move(text)};
-    prompt.ids = ids ? *ids : tokenizer_->encode(prompt.text);
+    if (ids) {
+      prompt.ids = *ids;
+    } else if (!prompt.text.empty() || !begins_later) {
+      prompt.ids = tokenizer_->encode(prompt.text, TextPlace::beginning);
+    }
     check_vocabulary(prompt.ids, config_);
     if (prompt.ids.size() > static_cast<std::size_t>(config_.positions))
       throw Error(fmt::format("the prompt has {} tokens, the model's context {}; shorten it", prompt.ids.size(),

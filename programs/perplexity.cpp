@@ -96,7 +96,7 @@ void measure(CommandLine& line) {
   }
   const Model model = open_model(settings.model, settings.seed).model;
   const TransformerConfig& config = model.config();
-  const Ids ids = settings.ids ? *settings.ids : Tokenizer::open(settings.model.path()).encode(text);
+  const Ids ids = settings.ids ? *settings.ids : Tokenizer::open(settings.model.path()).encode(text, TextPlace::inner);
   check_vocabulary(ids, config);
   const std::size_t context = settings.context.value_or(static_cast<std::uint32_t>(std::min(512, config.positions)));
   if (context < 3 || context > static_cast<std::size_t>(config.positions))

@@ -64,7 +64,8 @@ Settings parse(CommandLine& line) {
 std::optional<Tokenizer> tokenizer_of(const Settings& settings) {
   if (settings.model.preset) return {};
   std::error_code absent;
-  if (settings.ids && !std::filesystem::exists(settings.model.path() / "vocab.json", absent)) return {};
+  const auto has = [&](const char* file) { return std::filesystem::exists(settings.model.path() / file, absent); };
+  if (settings.ids && !has("tokenizer.json") && !has("vocab.json")) return {};
   return Tokenizer::open(settings.model.path());
 }
 

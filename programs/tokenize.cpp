@@ -20,8 +20,8 @@ void tokenize(CommandLine& line) {
   line.option("-f,--file", file, "FILE", "Reads the text from a file, or from stdin if FILE is -");
   line.option("--decode", ids, "IDS", "Prints the text of these ids, as in 1,2,3, and a newline");
   line.option("--tokenizer", folder, "DIR",
-              "Folder with vocab.json and merges.txt, or the name of a model\nin the hub's cache [that of the shipped "
-              "model]");
+              "Folder with tokenizer.json, or with vocab.json and merges.txt, or\nthe name of a model in the hub's cache "
+              "[that of the shipped model]");
   line.footer("Prints the ids as a JSON list, which --decode accepts.");
   line.parse();
   line.at_most_one({"--text", "--file", "--decode"});
@@ -41,5 +41,5 @@ void tokenize(CommandLine& line) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return run_program(argc, argv, "tokenize", "Converts text to the token ids of a GPT-2 model, and back.", tokenize);
+  return run_program(argc, argv, "tokenize", "Converts text to the token ids of a model, and back.", tokenize);
 }

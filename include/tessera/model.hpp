@@ -27,7 +27,7 @@ using internal::Activation, internal::check, internal::Checkpoint, internal::Com
     internal::read_generation_config, internal::Sampling, internal::Session, internal::TextRequest, internal::TextToken,
     internal::TransformerConfig;
 using internal::find_invalid_utf8, internal::PromptLookup, internal::replace_invalid_utf8, internal::StopText,
-    internal::Tokenizer, internal::Utf8Stream;
+    internal::TextPlace, internal::TokenBytes, internal::Tokenizer, internal::Utf8Stream;
 using internal::Gguf, internal::GgufArray, internal::GgufEntry, internal::GgufType, internal::GgufValue,
     internal::SafeTensors, internal::StoredFile, internal::StoredTensor, internal::StoredType, internal::TensorBytes,
     internal::write_gguf, internal::write_safetensors;

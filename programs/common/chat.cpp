@@ -53,7 +53,8 @@ class Chat {
     } else if (line.starts_with("/")) {
       return command(line);
     }
-    text_.append(0, tokenizer_.encode(line), course_);
+    const TextPlace place = text_.is_empty(0) ? TextPlace::beginning : TextPlace::continuation;
+    text_.append(0, tokenizer_.encode(line, place), course_);
     if (text_.is_empty(0)) text_.append(0, {first_token(model_.config())}, course_);
     if (!text_.can_continue(0)) throw Error("the model has ended the text; type a continuation, or /reset");
     return Then::answer;
@@ -75,7 +76,7 @@ class Chat {
   void write_answer(const Ids& shown) {
     std::vector<OutputText> written;
     OutputText& one = written.emplace_back(&tokenizer_, options_.stops, course_.new_tokens);
-    one.begin(shown);
+    if (!shown.empty()) one.begin(shown);
     interrupt_.rearm();
     std::optional<ProgressLine> compiling(std::in_place, compile_progress);
     const auto begin = [&] {

@@ -23,18 +23,21 @@ std::string_view name(Ending ending) {
 }
 
 void OutputText::begin(const Ids& ids) {
+  if (!tokens_) return;
+  tokens_->begin();
   for (const std::int32_t id : ids) {
-    if (!tokenizer_) return;
-    bytes_ += tokenizer_->bytes_of(id);
-    prompt += utf8_.push(tokenizer_->bytes_of(id));
+    const std::string_view bytes = tokens_->push(id);
+    bytes_ += bytes;
+    prompt += utf8_.push(bytes);
   }
 }
 
 std::string OutputText::push(std::int32_t id, bool end) {
   ids.push_back(id);
-  if (!tokenizer_ || end) return {};
-  bytes_ += tokenizer_->bytes_of(id);
-  return pass(stop_.push(utf8_.push(tokenizer_->bytes_of(id))));
+  if (!tokens_ || end) return {};
+  const std::string_view bytes = tokens_->push(id);
+  bytes_ += bytes;
+  return pass(stop_.push(utf8_.push(bytes)));
 }
 
 std::string OutputText::finish() {

@@ -23,9 +23,12 @@ class OutputText {
  public:
   /// Without a tokenizer there are only ids.
   OutputText(const Tokenizer* tokenizer, std::vector<std::string> stops, std::size_t most)
-      : most(most), tokenizer_(tokenizer), stop_(std::move(stops)) {}
+      : most(most), stop_(std::move(stops)) {
+    if (tokenizer) tokens_.emplace(*tokenizer, TextPlace::continuation);
+  }
 
-  /// Sets the tokens of the prompt. If it ends within a character, the first new tokens complete that character.
+  /// Sets the tokens of the prompt. If it ends within a character, the first new tokens complete that character. Without
+  /// this call, the new tokens continue a text that is not known.
   void begin(const Ids& ids);
   /// Adds a token and returns the text that is now certain. A token that ends the text is part of ids, but has no text.
   std::string push(std::int32_t id, bool end);
@@ -45,7 +48,7 @@ class OutputText {
  private:
   std::string pass(std::string_view certain);
 
-  const Tokenizer* tokenizer_;
+  std::optional<TokenBytes> tokens_;
   std::string bytes_;
   Utf8Stream utf8_;
   StopText stop_;

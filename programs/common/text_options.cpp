@@ -195,7 +195,7 @@ FirstUse TextOptions::first_use(const GenerationDefaults& wishes, const Tokenize
   FirstUse first{.batch = interactive ? 1 : static_cast<int>(texts), .lengths = {}, .sampling = sampling(wishes)};
   std::size_t tokens = 0;
   if (prompt_ids) tokens = prompt_ids->size();
-  if (prompt && !prompt_ids && tokenizer) tokens = tokenizer->encode(*prompt).size();
+  if (prompt && !prompt_ids && tokenizer) tokens = tokenizer->encode(*prompt, TextPlace::beginning).size();
   if (tokens > 1) first.lengths.push_back(static_cast<int>(tokens));
   first.lengths.push_back(1);
   if (drafted() > 0) first.lengths.push_back(static_cast<int>(drafted()) + 1);

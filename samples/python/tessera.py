@@ -345,8 +345,11 @@ class Tokenizer(_Handle):
     def encode(self, text):
         """The token ids of a text."""
         text = text.encode()
-        ids, count = (c_int32 * max(len(text), 1))(), c_size_t()  # a token has at least a byte
+        ids, count = (c_int32 * (len(text) + 8))(), c_size_t()  # enough, unless tokens stand for parts of characters
         _lib.tessera_tokenizer_encode(self, text, len(text), ids, len(ids), byref(count))
+        if count.value > len(ids):
+            ids = (c_int32 * count.value)()
+            _lib.tessera_tokenizer_encode(self, text, len(text), ids, len(ids), byref(count))
         return ids[:count.value]
 
     def decode(self, ids):

@@ -738,6 +738,40 @@ TEST_CASE("special tokens are found in the text first", "[model]") {
   }
 }
 
+TEST_CASE("the flags of GPT-2's files", "[model]") {
+  if (!can_encode()) return;
+  Folder folder;
+  SECTION("a token that takes the white space beside it, or stands alone") {
+    folder.write("added_tokens.json", R"({"<l>": 259, "<r>": 260, "<w>": 261})");
+    folder.write("tokenizer_config.json", R"({"added_tokens_decoder": {"259": {"content": "<l>", "lstrip": true},
+        "260": {"content": "<r>", "rstrip": true}}})");
+    folder.write("special_tokens_map.json", R"({"mask_token": {"content": "<w>", "single_word": true}})");
+    const Tokenizer tokenizer = folder.open();
+    CHECK(tokenizer.encode("a \n<l> a") == Ids{'a', 259, ' ', 'a'});
+    CHECK(tokenizer.encode("a <r> \u3000a") == Ids{'a', ' ', 260, 'a'});
+    CHECK(tokenizer.encode("<w>,<w>") == Ids{261, ',', 261});
+    CHECK(tokenizer.encode("\u00e9<w>").size() == 5);
+    CHECK(tokenizer.encode("<w>1").size() == 4);
+  }
+  SECTION("a blank before the text") {
+    folder.write("tokenizer_config.json", R"({"add_prefix_space": true})");
+    const Tokenizer tokenizer = folder.open();
+    CHECK(tokenizer.encode("ab") == Ids{' ', 256});
+    CHECK(tokenizer.encode(" ab") == Ids{' ', 256});
+    CHECK(tokenizer.encode("ab", TextPlace::continuation) == Ids{256});
+  }
+  SECTION("a token before the text") {
+    folder.write("tokenizer_config.json", R"({"add_bos_token": true, "bos_token": {"content": "<|endoftext|>"}})");
+    const Tokenizer tokenizer = folder.open();
+    CHECK(tokenizer.encode("ab") == Ids{258, 256});
+    CHECK(tokenizer.encode("ab", TextPlace::beginning) == Ids{258, 256});
+    CHECK(tokenizer.encode("ab", TextPlace::inner) == Ids{256});
+    CHECK(tokenizer.encode("ab", TextPlace::continuation) == Ids{256});
+    CHECK(tokenizer.decode(Ids{258, 256}) == "ab");
+    CHECK(tokenizer.decode(Ids{258, 258, 256, 258}) == "<|endoftext|>ab<|endoftext|>");
+  }
+}
+
 TEST_CASE("harmless irregularities in files are accepted", "[model]") {
   if (!can_encode()) return;
   Folder folder;
@@ -830,7 +864,7 @@ TEST_CASE("a bad vocab.json is rejected", "[model]") {
     spoilt = text;
     spoilt.replace(spoilt.find("\u0120"), 2, "\u0144");
     folder.write("vocab.json", spoilt);
-    folder.check_refused("vocab.json", {"'\u0144'", "alphabet", "added_tokens.json"});
+    folder.check_refused("vocab.json", {"'\u0144'", "alphabet", "added tokens"});
   }
   SECTION("characters outside the alphabet") {
     const std::string token =
@@ -884,7 +918,7 @@ TEST_CASE("bad files of added tokens are rejected", "[model]") {
       {"added_tokens.json", "{\"<a>\": 260}", "run from 0 to 259"},
       {"added_tokens.json", "{\"<a>\": 5}", "id 5"},
       {"added_tokens.json", "{\"<a>\": 259, \"<a>\": 260}", "id 260, after 259"},
-      {"added_tokens.json", "{\"<|endoftext|>\": 5}", "vocab.json 258"},
+      {"added_tokens.json", "{\"<|endoftext|>\": 5}", "the vocabulary 258"},
       {"added_tokens.json", "{\"\": 259}", "empty token"},
       {"tokenizer_config.json", "{", "not JSON"},
       {"tokenizer_config.json", "[]", "must look like"},
@@ -896,14 +930,11 @@ TEST_CASE("bad files of added tokens are rejected", "[model]") {
       {"tokenizer_config.json", "{\"added_tokens_decoder\": {\"-1\": {\"content\": \"<a>\"}}}", "'-1' is not an id"},
       {"tokenizer_config.json", "{\"added_tokens_decoder\": {\"99999999999\": {\"content\": \"<a>\"}}}",
        "is not an id"},
-      {"tokenizer_config.json", "{\"added_tokens_decoder\": {\"259\": {\"content\": \"<a>\", \"lstrip\": true}}}",
-       "'lstrip'"},
-      {"tokenizer_config.json", "{\"add_prefix_space\": true}", "'add_prefix_space'"},
-      {"tokenizer_config.json", "{\"add_bos_token\": true}", "'add_bos_token'"},
+      {"tokenizer_config.json", "{\"add_bos_token\": true}", "add bos_token"},
+      {"tokenizer_config.json", "{\"add_bos_token\": true, \"bos_token\": \"<s>\"}", "bos_token is no token"},
       {"special_tokens_map.json", "7", "must look like"},
       {"special_tokens_map.json", "{\"pad_token\": 7}", "must look like"},
       {"special_tokens_map.json", "{\"pad_token\": \"<pad>\"}", "'<pad>' has no id"},
-      {"special_tokens_map.json", "{\"mask_token\": {\"content\": \"a\", \"lstrip\": true}}", "'lstrip'"},
   }));
   INFO(text);
   folder.write(file, text);
