@@ -266,6 +266,7 @@ class Generator {
     const CompileTimes compile = compile_times();
     return {{"decode", name(decode_.form)},
             {"why_not_decode", decode_.why_not},
+            {"why_general_kernels", decode_.why_general},
             {"load_ms", timings_.load},
             {"compile_ms", compile.milliseconds},
             {"compiled_kernels", compile.compiled},

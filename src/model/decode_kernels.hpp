@@ -123,31 +123,39 @@ struct Attended {
 template <Element A>
 Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values, const Index& length, const Index& b,
                 const Index& h, const Index& part, int d, int group, int parts, const KeyTiles& tiles,
-                const Scalar<f32>& scale) {
+                const Scalar<f32>& scale, const ScoreRules& rules) {
   const int groups = tiles.groups, each = tiles.keys / groups;
   Index of_keys = group == 1 ? h : h / group;
   const auto tile = [&](const In<A, 3>& from, const Index& j) {
     return cast<f32>(reshape(load(from, {b, j, of_keys}, {1, tiles.keys, d}), {each, groups, d}));
   };
   const auto is_filled = [&](const Index& j) {
-    return j * tiles.keys + iota({each, groups, 1}, 0) * groups + iota({each, groups, 1}, 1) < length;
+    return is_seen<3>(rules, j * tiles.keys + iota({each, groups, 1}, 0) * groups + iota({each, groups, 1}, 1), length);
   };
   Tile row = reshape(cast<f32>(load(q, {b, h}, {1, d})) * (scale * log2e), {1, 1, d});
   Var hi = full<f32>({1, groups, 1}, -1e30), total = zeros<f32>({1, groups, 1}), acc = zeros<f32>({1, groups, d});
   const auto add = [&](const Index& j, const Tile<f32, 3>& k, const Tile<f32, 3>& v) {
-    Tile s = where(is_filled(j), sum(k * row, 2), -inf);
+    Tile s = where(is_filled(j), capped(sum(k * row, 2), rules.cap * f32_log2e), -inf);
     Tile highest = maximum(hi, max(s, axis(0))), p = exp2(s - highest), a = exp2(hi - highest);
     total = total * a + sum(p, 0);
     acc = acc * a + sum(p * v, 0);
     hi = highest;
   };
   // Behind `length`, the cache may hold anything: scores there are not used, and values are 0, since 0 * NaN is NaN.
-  // The loads of the first tile do not wait for the length.
+  // The loads of the first tile do not wait for the length, if that is not where they begin.
   const auto filled_keys = keys.slice(1, 0, length), filled_values = values.slice(1, 0, length);
-  add(part, tile(keys, part), where(is_filled(part), tile(values, part), 0.0f));
-  for (Index i : range(1, cdiv(length, parts * tiles.keys))) {
-    Index j = i * parts + part;
-    add(j, tile(filled_keys, j), tile(filled_values, j));
+  if (rules.window == 0) {
+    add(part, tile(keys, part), where(is_filled(part), tile(values, part), 0.0f));
+    for (Index i : range(1, cdiv(length, parts * tiles.keys))) {
+      Index j = i * parts + part;
+      add(j, tile(filled_keys, j), tile(filled_values, j));
+    }
+  } else {
+    Index first = first_tile(rules, length - 1, tiles.keys);
+    for (Index i : range(cdiv(length - first * tiles.keys, parts * tiles.keys))) {
+      Index j = first + i * parts + part;
+      add(j, tile(filled_keys, j), tile(filled_values, j));
+    }
   }
   Tile top = max(hi, axis(1)), share = exp2(hi - top);
   return {sum(acc * share, 1), top, sum(total * share, 1)};
@@ -156,7 +164,7 @@ Attended attend(const In<A, 2>& q, const In<A, 3>& keys, const In<A, 3>& values,
 /// Attention of q [B,Q] over a part of the keys and values [B,P,K] (Flash-Decoding, Dao et al., 2023): for each part
 /// the weighted values y [B,S,H,d], the largest score top [B,S,H], in powers of 2, and the sum of the weights norm.
 template <Element P>
-auto decode_part(int heads, int head_width, int parts, KeyTiles tiles, int group = 1) {
+auto decode_part(int heads, int head_width, int parts, KeyTiles tiles, int group = 1, ScoreRules rules = {}) {
   using A = Activations<P>;
   const int d = head_width;
   return kernel("decode_part", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
@@ -164,7 +172,7 @@ auto decode_part(int heads, int head_width, int parts, KeyTiles tiles, int group
     require(q.extent(1) == heads * d, "heads side by side");
     auto [part, h, b] = blocks(parts, heads, q.extent(0));
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
-    Attended all = attend(q, keys, values, length, b, h, part, d, group, parts, tiles, scale);
+    Attended all = attend(q, keys, values, length, b, h, part, d, group, parts, tiles, scale, rules);
     store(y, {b, part, h, 0}, reshape(all.sums, {1, 1, 1, d}));
     store(top, {b, part, h}, all.top);
     store(norm, {b, part, h}, all.norm);
@@ -173,7 +181,7 @@ auto decode_part(int heads, int head_width, int parts, KeyTiles tiles, int group
 
 /// The same over all keys: y [B,Q]. Queries are the first columns of q, which may be wider.
 template <Element P>
-auto decode_attend(int heads, int head_width, KeyTiles tiles, int group = 1) {
+auto decode_attend(int heads, int head_width, KeyTiles tiles, int group = 1, ScoreRules rules = {}) {
   using A = Activations<P>;
   const int d = head_width;
   return kernel("decode_attend", [=](In<A, 2> q, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
@@ -182,23 +190,26 @@ auto decode_attend(int heads, int head_width, KeyTiles tiles, int group = 1) {
     if (tiles.warps > 0) hints({.warps = tiles.warps});
     auto [b, h] = blocks(q.extent(0), heads);  // heads of a sequence, whose keys are neighbors in memory, at a time
     Tile length = item(load(past, {b}, {1})) + item(load(count, {b}, {1}));
-    Attended all = attend(q, keys, values, length, b, h, constant<i32>(0), d, group, 1, tiles, scale);
+    Attended all = attend(q, keys, values, length, b, h, constant<i32>(0), d, group, 1, tiles, scale, rules);
     store(y, {b, h}, reshape(cast<A>(all.sums / maximum(all.norm, 1e-30)), {1, d}));
   });
 }
 
-/// Tile b of the rows of x += rows [R,K] w [K,C] + bias, for tile n of `columns` columns.
+/// Tile b of the rows of x += rows [R,K] w [K,C] + bias, for tile n of `columns` columns; or x = that, if it is an
+/// `update` that another kernel normalizes and adds.
 template <Element P, Element W>
 void add_product(const Tile<P, 2>& rows, const In<W, 2>& w, const In<f32, 1>& bias, const InOut<f32, 2>& x,
-                 const Index& b, const Index& n, int count, int k, int columns) {
+                 const Index& b, const Index& n, int count, int k, int columns, bool is_update) {
   Tile update = mma(rows, cast<P>(load(w, {0, n}, {k, columns})), zeros<f32>({count, columns}));
+  if (is_update) return store(x, {b, n}, update + load(bias, {n}, {columns}));
   Tile residual = load(x, {b, n}, {count, columns});
   store(x, {b, n}, residual + (update + load(bias, {n}, {columns})));
 }
 
-/// x [B,C] += attended w [Q,C] + bias, where the parts of attention (see decode_part) are combined first.
+/// x [B,C] += attended w [Q,C] + bias, or = for an `update`, where the parts of attention (see decode_part) are
+/// combined first.
 template <Element P, Element W>
-auto decode_project(int heads, int head_width, int parts, int columns) {
+auto decode_project(int heads, int head_width, int parts, int columns, bool is_update = false) {
   const int d = head_width, width = heads * d;
   return kernel("decode_project",
                 [=](In<f32, 4> y, In<f32, 3> top, In<f32, 3> norm, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> x) {
@@ -214,17 +225,17 @@ auto decode_project(int heads, int head_width, int parts, int columns) {
       sums = sums + share * reshape(load(y, {b, part, 0, 0}, {1, 1, heads, d}), {heads, d});
     }
     Tile row = cast<P>(reshape(sums * (1.0f / total), {1, width}));
-    add_product<P>(row, w, bias, x, b, n, 1, width, columns);
+    add_product<P>(row, w, bias, x, b, n, 1, width, columns, is_update);
   });
 }
 
-/// x [B,C] += in [B,K] w [K,C] + bias.
+/// x [B,C] += in [B,K] w [K,C] + bias, or = for an `update`.
 template <Element P, Element W>
-auto decode_residual(int k, int rows, int columns) {
+auto decode_residual(int k, int rows, int columns, bool is_update = false) {
   using A = Activations<P>;
   return kernel("decode_residual", [=](In<A, 2> in, In<W, 2> w, In<f32, 1> bias, InOut<f32, 2> x) {
     auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(w.extent(1), columns));
-    add_product<P>(cast<P>(load(in, {b, 0}, {rows, k})), w, bias, x, b, n, rows, k, columns);
+    add_product<P>(cast<P>(load(in, {b, 0}, {rows, k})), w, bias, x, b, n, rows, k, columns, is_update);
   });
 }
 
@@ -253,36 +264,92 @@ auto decode_linear(int k, int rows, int columns, const Mlp& mlp) {
   });
 }
 
+/// The name of a kernel of the norm and of activated_product.
+inline const char* name_of_up(const Mlp& mlp) {
+  return mlp.gated ? "decode_gated_up" : mlp.activation == Activation::none ? "decode_product" : "decode_up";
+}
+
 /// y [B,I] = activated_product of the norm of x [B,C].
 template <Element P, Element W>
 auto decode_up(int width, int rows, int columns, const Mlp& mlp, Norm norm = Norm::layer) {
   using A = Activations<P>;
-  return kernel(mlp.gated ? "decode_gated_up" : "decode_up",
-                [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias, Out<A, 2> y,
-                    Scalar<f32> epsilon) {
+  return kernel(name_of_up(mlp), [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w, In<f32, 1> bias,
+                                     Out<A, 2> y, Scalar<f32> epsilon) {
     auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(y.extent(1), columns));
     Tile row = cast<P>(normalize(load(x, {b, 0}, {rows, width}), norm, width, scale, shift, epsilon));
     store(y, {b, n}, cast<A>(activated_product<P>(row, w, bias, n, rows, width, columns, mlp)));
   });
 }
 
-/// logits [B,N] = norm of x [B,C], times the transposed head [V,C]; 0 behind V. Each CTA has `rounds` tiles of
+/// Tile b of the residual stream [B,C] behind an update of it: x plus the norm of `update`. CTA n = 0 of the tile
+/// stores it in `sum`, which is other memory than x, since other CTAs still read x.
+inline Tile<f32, 2> updated(const In<f32, 2>& x, const In<f32, 2>& update, const In<f32, 1>& weight,
+                            const Out<f32, 2>& sum, const Index& b, const Index& n, int rows, int width,
+                            const Scalar<f32>& epsilon) {
+  Tile change = normalize(load(update, {b, 0}, {rows, width}), Norm::rms, width, weight, weight, epsilon);
+  Tile stream = load(x, {b, 0}, {rows, width}) + change;
+  store(sum.slice(0, 0, where(n == 0, sum.extent(0), 0)), {b, 0}, stream);
+  return stream;
+}
+
+/// decode_up of a residual stream that has an update (see updated).
+template <Element P, Element W>
+auto decode_up_behind(int width, int rows, int columns, const Mlp& mlp, Norm norm) {
+  using A = Activations<P>;
+  return kernel(name_of_up(mlp),
+                [=](In<f32, 2> x, In<f32, 2> update, In<f32, 1> weight, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> w,
+                    In<f32, 1> bias, Out<A, 2> y, Out<f32, 2> sum, Scalar<f32> epsilon) {
+    auto [b, n] = blocks(cdiv(x.extent(0), rows), cdiv(y.extent(1), columns));
+    Tile stream = updated(x, update, weight, sum, b, n, rows, width, epsilon);
+    Tile row = cast<P>(normalize(stream, norm, width, scale, shift, epsilon));
+    store(y, {b, n}, cast<A>(activated_product<P>(row, w, bias, n, rows, width, columns, mlp)));
+  });
+}
+
+/// The head, for decode_head: its columns, those that are tokens, and the cap of logits.
+struct HeadTiles {
+  int vocab, columns, rounds;
+  float cap = 0;
+};
+
+/// Tiles of logits of row b [1,C], and their best token (see decode_head), for CTA n.
+template <Element P, Element W>
+void store_logits(const Tile<P, 2>& row, const In<W, 2>& head, const Out<f32, 2>& logits, const Out<i32, 2>& tokens,
+                  const Out<f32, 2>& scores, const Index& b, const Index& n, int width, const HeadTiles& of) {
+  const int columns = of.columns, rounds = of.rounds;
+  BestTokens best(n * (rounds * columns), columns);
+  for (Index i : range(rounds)) {
+    Tile w = cast<P>(load(head, {n * rounds + i, 0}, {columns, width}));
+    Tile y = capped(mma(row, transpose(w), zeros<f32>({1, columns})), of.cap);
+    store(logits, {b, n * rounds + i}, y);
+    Tile token = (n * rounds + i) * columns + iota({1, columns}, 1);
+    best.add(y, y, token, of.vocab);
+  }
+  best.store_best(tokens, scores, b, n);
+}
+
+/// logits [B,N] = norm of x [B,C], times the transposed head [V,C], capped; 0 behind V. Each CTA has `rounds` tiles of
 /// columns, and gives the best of its tokens and their score, as greedy_parts does.
 template <Element P, Element W>
-auto decode_head(int width, int vocab, int columns, int rounds, Norm norm = Norm::layer) {
+auto decode_head(int width, int vocab, int columns, int rounds, Norm norm = Norm::layer, float cap = 0) {
   return kernel("decode_head", [=](In<f32, 2> x, In<f32, 1> scale, In<f32, 1> shift, In<W, 2> head, Out<f32, 2> logits,
                                    Out<i32, 2> tokens, Out<f32, 2> scores, Scalar<f32> epsilon) {
     auto [b, n] = blocks(x.extent(0), cdiv(logits.extent(1), columns * rounds));
     Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), norm, width, scale, shift, epsilon));
-    BestTokens best(n * (rounds * columns), columns);
-    for (Index i : range(rounds)) {
-      Tile w = cast<P>(load(head, {n * rounds + i, 0}, {columns, width}));
-      Tile y = mma(row, transpose(w), zeros<f32>({1, columns}));
-      store(logits, {b, n * rounds + i}, y);
-      Tile token = (n * rounds + i) * columns + iota({1, columns}, 1);
-      best.add(y, y, token, vocab);
-    }
-    best.store_best(tokens, scores, b, n);
+    store_logits<P>(row, head, logits, tokens, scores, b, n, width, {vocab, columns, rounds, cap});
+  });
+}
+
+/// The same of a residual stream that has an update (see updated).
+template <Element P, Element W>
+auto decode_head_behind(int width, int vocab, int columns, int rounds, Norm norm, float cap = 0) {
+  return kernel("decode_head", [=](In<f32, 2> x, In<f32, 2> update, In<f32, 1> weight, In<f32, 1> scale,
+                                   In<f32, 1> shift, In<W, 2> head, Out<f32, 2> logits, Out<i32, 2> tokens,
+                                   Out<f32, 2> scores, Out<f32, 2> sum, Scalar<f32> epsilon) {
+    auto [b, n] = blocks(x.extent(0), cdiv(logits.extent(1), columns * rounds));
+    Tile stream = updated(x, update, weight, sum, b, n, 1, width, epsilon);
+    Tile row = cast<P>(normalize(stream, norm, width, scale, shift, epsilon));
+    store_logits<P>(row, head, logits, tokens, scores, b, n, width, {vocab, columns, rounds, cap});
   });
 }
 

@@ -31,6 +31,7 @@ inline Tile<f32, 2> activated(Activation activation, TileExpr auto const& e) {
   if (activation == Activation::gelu_tanh) return gelu_tanh(x);
   if (activation == Activation::silu) return silu(x);
   if (activation == Activation::relu) return maximum(x, 0.0f);
+  if (activation == Activation::none) return x;
   Tile half = x * 0.5f;
   return fma(half, erf(half * 1.4142135623730951f), half);
 }
@@ -45,16 +46,25 @@ inline std::string name_with(std::string_view name, Activation activation) {
     case Activation::silu:
       return with("_silu");
     case Activation::relu:
+      return with("_relu");
+    case Activation::none:
       break;
   }
-  return with("_relu");
+  return std::string(name);
 }
 
-/// Normalizes rows as `norm` says; rms needs no bias. Rows of `width` may be in a tile of more columns, which are 0.
+/// The names of a kernel that normalizes rows, and of one that leaves them as they are.
+inline const char* name_of(Norm norm) {
+  return norm == Norm::rms ? "rms_norm" : norm == Norm::layer ? "layer_norm" : "as_operands";
+}
+
+/// Normalizes rows as `norm` says; rms needs no bias, and none no weight. Rows of `width` may be in a tile of more
+/// columns, which are 0.
 Tile<f32, 2> normalize(TileExpr auto const& e, Norm norm, int width, const auto& weight, const auto& bias,
                        const Scalar<f32>& epsilon, int columns = 0) {
   Tile x = e;
   columns = std::max(columns, width);
+  if (norm == Norm::none) return x;
   if (norm == Norm::rms)
     return x * rsqrt(sum(x * x, 1) * (1.0f / static_cast<float>(width)) + epsilon) * load(weight, {0}, {columns});
   Tile deviation = x - sum(x, 1) * (1.0f / static_cast<float>(width));
@@ -94,8 +104,7 @@ auto embed(int width, int rows, PositionEncoding kind = PositionEncoding::learne
 /// y [rows,C] = norm of x.
 template <Element A>
 auto layer_norm(int width, NormTiles tiles, Norm norm = Norm::layer) {
-  return kernel(norm == Norm::rms ? "rms_norm" : "layer_norm",
-                [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y, Scalar<f32> epsilon) {
+  return kernel(name_of(norm), [=](In<f32, 2> x, In<f32, 1> weight, In<f32, 1> bias, Out<A, 2> y, Scalar<f32> epsilon) {
     require(x.extent(1) == width, "rows as wide as the kernel was made for");
     if (tiles.warps > 0) hints({.warps = tiles.warps});
     const int columns = std::max(tiles.columns, width);
@@ -117,6 +126,21 @@ auto last_norm(int width, NormTiles tiles, Norm norm = Norm::layer) {
     Tile last = item(load(count, {b}, {1})) - 1;
     Tile row = reshape(load(x.slice(1, last, 1), {b, 0, 0}, {1, 1, columns}), {1, columns});
     store(y, {b, 0}, cast<A>(normalize(row, norm, width, weight, bias, epsilon, columns)));
+  });
+}
+
+/// x [rows,C] += rms norm of y [rows,C].
+template <Element A>
+auto add_norm(int width, NormTiles tiles) {
+  return kernel("add_norm", [=](In<A, 2> y, In<f32, 1> weight, InOut<f32, 2> x, Scalar<f32> epsilon) {
+    require(x.extent(1) == width, "rows as wide as the kernel was made for");
+    if (tiles.warps > 0) hints({.warps = tiles.warps});
+    const int columns = std::max(tiles.columns, width);
+    Index row = blocks(cdiv(x.extent(0), tiles.rows));
+    Tile update = cast<f32>(load(y, {row, 0}, {tiles.rows, columns}));
+    Tile normed = normalize(update, Norm::rms, width, weight, weight, epsilon, columns);
+    Tile before = load(x, {row, 0}, {tiles.rows, columns});
+    store(x, {row, 0}, before + normed);
   });
 }
 
@@ -209,10 +233,18 @@ auto linear_residual(MatmulTiles tiles, bool deterministic = false) {
   });
 }
 
-/// logits [rows,N] = x [rows,C] head^T, of type L. The head, tied to the embedding or not, is [V,C]; columns behind V
-/// become 0.
+/// cap tanh(x / cap), or x if there is no cap.
+auto capped(TileExpr auto const& e, float cap) {
+  Tile x = e;
+  return cap == 0 ? x : decltype(x)(tanh(x * (1 / cap)) * cap);
+}
+
+constexpr float f32_log2e = static_cast<float>(log2e);
+
+/// logits [rows,N] = x [rows,C] head^T, capped, of type L. The head, tied to the embedding or not, is [V,C]; columns
+/// behind V become 0.
 template <Element P, Element W, Element L = f32>
-auto lm_head(MatmulTiles tiles, bool deterministic = false) {
+auto lm_head(MatmulTiles tiles, bool deterministic = false, float cap = 0) {
   using A = Activations<P>;
   return kernel("lm_head", [=](In<A, 2> x, In<W, 2> head, Out<L, 2> logits) {
     require(x.extent(1) == head.extent(1), "inner extents agree");
@@ -222,7 +254,7 @@ auto lm_head(MatmulTiles tiles, bool deterministic = false) {
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
       acc = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})),
                 transpose(cast<P>(load(head, {n, k}, {tiles.n, tiles.k}))), acc);
-    store(logits, {m, n}, cast<L>(acc));
+    store(logits, {m, n}, cast<L>(capped(acc, cap)));
   });
 }
 
@@ -248,11 +280,13 @@ inline HeadHalves rotate(const HeadHalves& x, const Tile<f32, 2>& cosine, const 
 
 /// Rotates the queries and keys of new positions, and appends keys and values to the cache: qkv [B,T,Q+2K] into `to`,
 /// queries [B,T,Q], and keys and values [B,P,K]. rotation [positions,d] has the cosines of the angles of each position,
-/// then the sines.
+/// then the sines. Before, queries and keys are normalized with weights query_norm and key_norm, [d] or [Q] and [K], by
+/// the root mean square of their head or of all heads.
 template <Element A>
-auto rotate_append(int heads, int key_heads, int d, int rows) {
+auto rotate_append(int heads, int key_heads, int d, int rows, QkNorm norm = QkNorm::none) {
   return kernel("rotate_append",
-                [=](In<A, 3> qkv, In<f32, 2> rotation, In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to) {
+                [=](In<A, 3> qkv, In<f32, 2> rotation, Optional<In<f32, 1>> query_norm, Optional<In<f32, 1>> key_norm,
+                    In<i32, 1> past, In<i32, 1> count, List<Out<A, 3>, 3> to, Scalar<f32> epsilon) {
     require(qkv.extent(2) == (heads + 2 * key_heads) * d, "queries, keys and values side by side");
     const int half = d / 2;
     auto [t, h, b] = blocks(cdiv(qkv.extent(1), rows), heads + 2 * key_heads, qkv.extent(0));
@@ -263,8 +297,26 @@ auto rotate_append(int heads, int key_heads, int d, int rows) {
     const auto half_of = [&](int i) {
       return cast<f32>(reshape(load(qkv, {b, t, 2 * h + i}, {1, rows, half}), {rows, half}));
     };
+    const auto inverse_rms = [&](const HeadHalves& x) -> Tile<f32, 2> {
+      if (norm == QkNorm::head)
+        return rsqrt(sum(x.left * x.left + x.right * x.right, 1) * (1.0f / static_cast<float>(d)) + epsilon);
+      // The norm is one of all queries, or of all keys. The rest of the tile is 0.
+      const auto kind = qkv.slice(2, where(which == 0, 0, heads * d), where(which == 0, heads * d, key_heads * d));
+      Tile all = cast<f32>(reshape(load(kind, {b, t, 0}, {1, rows, heads * d}), {rows, heads * d}));
+      return rsqrt(sum(all * all, 1) / cast<f32>(where(which == 0, heads * d, key_heads * d)) + epsilon);
+    };
+    const auto normed = [&](const HeadHalves& x) -> HeadHalves {
+      if (norm == QkNorm::none) return x;
+      Tile factor = inverse_rms(x);
+      const auto weighted = [&](const Tile<f32, 2>& part, int i) -> Tile<f32, 2> {
+        Index at = norm == QkNorm::head ? Index(constant<i32>(i)) : Index(2 * head + i);
+        Tile weight = where(which == 0, load(query_norm, {at}, {half}), load(key_norm, {at}, {half}));
+        return where(which < 2, part * factor * weight, part);
+      };
+      return {weighted(x.left, 0), weighted(x.right, 1)};
+    };
     auto [left, right] =
-        rotate({half_of(0), half_of(1)}, where(which < 2, gather(rotation, position, {0}, {half}), 1.0f),
+        rotate(normed({half_of(0), half_of(1)}), where(which < 2, gather(rotation, position, {0}, {half}), 1.0f),
                where(which < 2, gather(rotation, position, {1}, {half}), 0.0f));
     const auto rows_of =
         to[which].slice(1, where(which == 0, 0, before), where(which == 0, qkv.extent(1), item(load(count, {b}, {1}))));
@@ -273,12 +325,34 @@ auto rotate_append(int heads, int key_heads, int d, int rows) {
   });
 }
 
+/// Attention beyond the factor of its scores: a query sees `window` keys, its own included, or all of them if that is
+/// 0; scores have a cap, unless that is 0.
+struct ScoreRules {
+  int window = 0;
+  float cap = 0;
+};
+/// Does a query at a position see the key at another one?
+inline Tile<pred, 2> sees(const ScoreRules& rules, const Tile<i32, 2>& query, const Tile<i32, 2>& key) {
+  if (rules.window == 0) return key <= query;
+  return (key <= query) & (key > query - rules.window);
+}
+/// The same for the last of `length` positions.
+template <int R>
+Tile<pred, R> is_seen(const ScoreRules& rules, const Tile<i32, R>& key, const Index& length) {
+  if (rules.window == 0) return key < length;
+  return (key < length) & (key >= length - rules.window);
+}
+/// The first tile of `keys` positions of which the queries from position `first` on see one.
+inline Index first_tile(const ScoreRules& rules, const Index& first, int keys) {
+  return maximum(first - (rules.window - 1), 0) / keys;
+}
+
 /// Causal attention of the new positions over the cache, which by now includes them, with the online softmax (Dao et
 /// al., 2022): it needs memory for one tile of scores only, whatever the length. q [B,T,Q], or wider, keys and values
 /// [B,P,K] -> y [B,T,Q]. `group` heads of queries share one of keys. A multiprocessor runs `at_a_time` CTAs, if
 /// registers and shared memory suffice; 0: the compiler chooses.
 template <Element P>
-auto attention(int heads, int head_width, int bm, int bn, int group = 1, int at_a_time = 0) {
+auto attention(int heads, int head_width, int bm, int bn, int group = 1, int at_a_time = 0, ScoreRules rules = {}) {
   using A = Activations<P>;
   const int d = head_width;
   return kernel("attention", [=](In<A, 3> queries, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
@@ -296,12 +370,16 @@ auto attention(int heads, int head_width, int bm, int bn, int group = 1, int at_
     Tile rows = start + m * bm + iota({bm, 1}, 0);
     Tile reach = maximum(minimum(length, start + (m + 1) * bm), 1);
     Tile factor = scale * log2e;
+    const auto scores = [&](const Tile<f32, 2>& raw) {
+      return rules.cap == 0 ? raw : Tile(capped(raw * scale, rules.cap) / scale);
+    };
     Var top = full<f32>({bm, 1}, -1e30), norm = zeros<f32>({bm, 1}), acc = zeros<f32>({bm, d});
-    for (Index j : range(cdiv(reach, bn))) {
+    for (Index j :
+         rules.window == 0 ? range(cdiv(reach, bn)) : range(first_tile(rules, start + m * bm, bn), cdiv(reach, bn))) {
       Tile cols = j * bn + iota({1, bn}, 1);
       Tile k = cast<P>(reshape(load(filled_keys, {b, j, of_keys}, {1, bn, d}), {bn, d}));
       Tile v = cast<P>(reshape(load(filled_values, {b, j, of_keys}, {1, bn, d}), {bn, d}));
-      Tile s = where(cols <= rows, mma(q, transpose(k), zeros<f32>({bm, bn})), -inf);
+      Tile s = where(sees(rules, rows, cols), scores(mma(q, transpose(k), zeros<f32>({bm, bn}))), -inf);
       Tile hi = maximum(top, max(s, 1));
       // The factor is positive: so the maximum of the scaled scores is the scaled maximum.
       Tile p = exp2(s * factor - hi * factor), a = exp2((top - hi) * factor);
@@ -313,10 +391,10 @@ auto attention(int heads, int head_width, int bm, int bn, int group = 1, int at_
   });
 }
 
-/// Attention of one new position per sequence: only the length masks. q [B,1,Q], or wider -> y [B,1,Q]. For the CPU; a
-/// GPU has decode_attend.
+/// Attention of one new position per sequence: only the length masks, and the window. q [B,1,Q], or wider -> y [B,1,Q].
+/// For the CPU; a GPU has decode_attend.
 template <Element P>
-auto decode_attention(int heads, int head_width, int bn, int group = 1) {
+auto decode_attention(int heads, int head_width, int bn, int group = 1, ScoreRules rules = {}) {
   using A = Activations<P>;
   const int d = head_width;
   return kernel("decode_attention", [=](In<A, 3> qkv, In<A, 3> keys, In<A, 3> values, In<i32, 1> past, In<i32, 1> count,
@@ -330,11 +408,12 @@ auto decode_attention(int heads, int head_width, int bn, int group = 1) {
     const auto filled_values = values.slice(1, 0, length);
     Tile q = cast<P>(reshape(load(qkv, {b, 0, h}, {1, 1, d}), {1, d}));
     Var top = full<f32>({1, 1}, -1e30), norm = zeros<f32>({1, 1}), acc = zeros<f32>({1, d});
-    for (Index j : range(cdiv(length, bn))) {
+    for (Index j :
+         rules.window == 0 ? range(cdiv(length, bn)) : range(first_tile(rules, length - 1, bn), cdiv(length, bn))) {
       Tile k = cast<P>(reshape(load(filled_keys, {b, j, of_keys}, {1, bn, d}), {bn, d}));
       Tile v = cast<P>(reshape(load(filled_values, {b, j, of_keys}, {1, bn, d}), {bn, d}));
-      Tile s =
-          where(j * bn + iota({1, bn}, 1) < length, mma(q, transpose(k), zeros<f32>({1, bn})) * (scale * log2e), -inf);
+      Tile s = where(is_seen<2>(rules, j * bn + iota({1, bn}, 1), length),
+                     capped(mma(q, transpose(k), zeros<f32>({1, bn})) * (scale * log2e), rules.cap * f32_log2e), -inf);
       Tile hi = maximum(top, max(s, 1)), p = exp2(s - hi), a = exp2(top - hi);
       norm = norm * a + sum(p, 1);
       acc = mma(cast<P>(p), v, acc * a);
@@ -398,7 +477,7 @@ struct BestTokens {
 /// Like lm_head, and the best token of each tile of columns, of the first `vocab`, and its score: tokens, scores
 /// [B,parts], as greedy_parts has them.
 template <Element P, Element W>
-auto greedy_head(MatmulTiles tiles, int vocab, bool deterministic = false) {
+auto greedy_head(MatmulTiles tiles, int vocab, bool deterministic = false, float cap = 0) {
   using A = Activations<P>;
   return kernel("greedy_head",
                 [=](In<A, 2> x, In<W, 2> head, Out<f32, 2> logits, Out<i32, 2> tokens, Out<f32, 2> scores) {
@@ -409,6 +488,7 @@ auto greedy_head(MatmulTiles tiles, int vocab, bool deterministic = false) {
     for (Index k : range(cdiv(x.extent(1), tiles.k)))
       y = mma(cast<P>(load(x, {m, k}, {tiles.m, tiles.k})), transpose(cast<P>(load(head, {n, k}, {tiles.n, tiles.k}))),
               y);
+    if (cap > 0) y = capped(y, cap);
     store(logits, {m, n}, y);
     Tile token = n * tiles.n + iota({1, tiles.n}, 1);
     Tile finite = (y < inf) & (y > -inf);
@@ -581,6 +661,15 @@ auto convert(int size) {
   return kernel("convert", [=](In<From, 1> in, Out<To, 1> out) {
     Index block = blocks(cdiv(out.extent(0), size));
     store(out, {block}, cast<To>(load(in, {block}, {size})));
+  });
+}
+
+/// Adds one value to every element.
+inline auto add(int size) {
+  return kernel("add", [=](InOut<f32, 1> x, Scalar<f32> value) {
+    Index block = blocks(cdiv(x.extent(0), size));
+    Tile before = load(x, {block}, {size});
+    store(x, {block}, before + value);
   });
 }
 

@@ -38,10 +38,10 @@ namespace {
 StoredType common_type(const Checkpoint& checkpoint) {
   const StoredType type = checkpoint.embedding->type;
   std::vector<const StoredTensor*> matrices{checkpoint.head};
-  if (checkpoint.positions) matrices.push_back(checkpoint.positions);
+  if (checkpoint.positions.tensor) matrices.push_back(checkpoint.positions.tensor);
   for (const Checkpoint::Layer& layer : checkpoint.layers)
     for (const StoredParts* const weight : {&layer.qkv, &layer.projection, &layer.up, &layer.down})
-      matrices.insert(matrices.end(), weight->begin(), weight->end());
+      for (const StoredPart& part : *weight) matrices.push_back(part.tensor);
   const bool is_one = std::ranges::all_of(matrices, [&](const StoredTensor* stored) { return stored->type == type; });
   return is_one ? type : StoredType::f32;
 }
@@ -51,7 +51,7 @@ StoredType common_type(const Checkpoint& checkpoint) {
 Model::Model(const Device& device, const Checkpoint& checkpoint, Computation computation, const Progress& progress,
              const FirstUse& first) {
   check(checkpoint.config);
-  if ((checkpoint.positions == nullptr) != (checkpoint.config.position_encoding == PositionEncoding::rotary) ||
+  if ((checkpoint.positions.tensor == nullptr) != checkpoint.config.is_rotary() ||
       std::cmp_not_equal(checkpoint.layers.size(), checkpoint.config.layers))
     throw Error("a checkpoint has other weights than its configuration, which was changed, describes");
   const auto make = [&]<Element P>() -> std::shared_ptr<const Network> {

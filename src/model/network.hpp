@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "model/network_kernels.hpp"
+#include "model/rotary.hpp"
 #include "model/untyped.hpp"
 
 namespace tessera::internal {
@@ -17,8 +18,9 @@ struct WeightCounts {
     const std::int64_t width = c.width;
     matrices = std::int64_t{c.vocab} * (has_own_head ? 2 : 1) * width;
     vectors = (c.norm == Norm::layer ? 2 : 1) * width, filled = 2 * width - vectors;
-    if (c.position_encoding == PositionEncoding::rotary) filled += std::int64_t{c.positions} * c.head_width();
-    if (c.position_encoding == PositionEncoding::learned) matrices += c.positions * width;
+    const int tables = c.window > 0 && c.local_rotary_base ? 2 : 1;
+    if (c.is_rotary()) filled += std::int64_t{tables} * c.positions * c.head_width();
+    if (!c.is_rotary()) matrices += c.positions * width;
     for (int i = 0; i < c.layers; ++i) {
 #define LAYER_VECTOR(member, size, initial, is_stored) ((is_stored) ? vectors : filled) += (size);
 #define LAYER_MATRIX(member, rows, columns) matrices += std::int64_t{rows} * (columns);
@@ -47,15 +49,17 @@ class TypedNetwork final : public Model::Network {
       : TypedNetwork(device, checkpoint.config, computation, checkpoint.head != checkpoint.embedding) {
     const WeightLoader loader(device, checkpoint.file, progress);
     const TransformerConfig& c = config();
-    embedding = loader.load<W, 2>(*checkpoint.embedding);
-    if (checkpoint.positions) positions = loader.load<W, 2>(*checkpoint.positions);
-    head = checkpoint.head == checkpoint.embedding ? embedding : loader.load<W, 2>(*checkpoint.head);
-    const auto vector = [](const StoredTensor* stored) { return stored ? StoredParts{stored} : StoredParts{}; };
-    last_norm = loader.vector(vector(checkpoint.last_norm), c.width, 1);
+    embedding = loader.load<W>({checkpoint.embedding});
+    if (c.position_encoding == PositionEncoding::learned) positions = loader.load<W>(checkpoint.positions);
+    head = checkpoint.head == checkpoint.embedding ? embedding : loader.load<W>({checkpoint.head});
+    const auto vector = [](const StoredTensor* stored) { return stored ? StoredParts{{stored}} : StoredParts{}; };
+    last_norm = loader.vector(vector(checkpoint.last_norm), c.width, 1, c.norm_offset);
     last_norm_bias = loader.vector(vector(checkpoint.last_norm_bias), c.width, 0);
     for (const Checkpoint::Layer& layer : checkpoint.layers) {
       Block<W>& block = blocks.emplace_back();
-#define LAYER_VECTOR(member, size, initial, is_stored) block.member = loader.vector(layer.member, size, initial);
+// The vectors that are 1 at first are weights of norms.
+#define LAYER_VECTOR(member, size, initial, is_stored) \
+  block.member = loader.vector(layer.member, size, initial, (initial) * c.norm_offset);
 #define LAYER_MATRIX(member, rows, columns) \
   block.member = loader.matrix<W>(layer.member, rows, columns, checkpoint.is_out_in, along_k_);
 #include "model/layer_weights.def"
@@ -88,6 +92,11 @@ class TypedNetwork final : public Model::Network {
 
   bool is_on_gpu() const { return target_.gpu; }
   bool is_batch_invariant() const { return target_.batch_invariant; }
+  /// On a GPU, why steps of few sequences have no kernels of their own; empty: they have.
+  std::string why_general() const {
+    if (!target_.gpu || has_few_sequences()) return {};
+    return along_k_ ? "results do not depend on the batch" : why_no_decode_kernels(target_);
+  }
   /// Are the weights [K,N] of layers contiguous along K?
   bool is_along_k() const { return along_k_; }
   const Kernels<P, W>& kernels() const { return kernels_; }
@@ -102,9 +111,10 @@ class TypedNetwork final : public Model::Network {
   }
 
   Tensor<W, 2> embedding, head;
-  // One of the two: the positions' embeddings [P,C], or the cosines and sines of their angles, [P,d].
+  // One of the two: the positions' embeddings [P,C], or the cosines and sines of their angles, [P,d], in all layers, or
+  // in those without a window and those with one.
   std::optional<Tensor<W, 2>> positions;
-  std::optional<Tensor<f32, 2>> rotation;
+  std::optional<Tensor<f32, 2>> rotation, local_rotation;
   Tensor<f32, 1> last_norm, last_norm_bias;
   std::vector<Block<W>> blocks;
 
@@ -119,7 +129,8 @@ class TypedNetwork final : public Model::Network {
                 .inner = config.inner,
                 .query_width = config.query_width(),
                 .key_width = config.key_width(),
-                .rotary = config.position_encoding == PositionEncoding::rotary,
+                .rotary = config.is_rotary(),
+                .separate_rotation = has_separate_rotation(config),
                 .gated = config.gated,
                 .shared_bytes = device.info().arch ? device.info().arch->shared_bytes() : 0,
                 .spare_registers = has_spare_registers(device),
@@ -134,7 +145,9 @@ class TypedNetwork final : public Model::Network {
                            ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
                            : std::nullopt),
         by_rows_(device, config, target_, along_k_) {
-    if (config.position_encoding == PositionEncoding::rotary) rotation = rotation_of(device, config);
+    if (!config.is_rotary()) return;
+    rotation = local_rotation = rotation_of(device, config, false);
+    if (config.window > 0 && config.local_rotary_base) local_rotation = rotation_of(device, config, true);
   }
 
   /// Do steps of few sequences have kernels of their own?
@@ -149,22 +162,13 @@ class TypedNetwork final : public Model::Network {
                    sizeof(W) > 2 ? "weights in 16 bits take half" : "a smaller model takes less");
     return device;
   }
-  /// The angle of a pair is its position times base^(-2 i / d); cosines in the first half of the columns.
-  static Tensor<f32, 2> rotation_of(const Device& device, const TransformerConfig& config) {
-    const int half = config.head_width() / 2;
-    std::vector<double> frequencies;
-    for (int i = 0; i < half; ++i) frequencies.push_back(std::pow(config.rotary_base, -static_cast<double>(i) / half));
-    const Tensor<f32, 2> result(device, {config.positions, 2 * half});
-    constexpr int most = 4096;  // positions at a time
-    std::vector<float> values;
-    for (int first = 0; first < config.positions; first += most) {
-      const int count = std::min(config.positions - first, most);
-      values.clear();
-      for (int position = first; position < first + count; ++position) {
-        for (const double frequency : frequencies) values.push_back(static_cast<float>(std::cos(position * frequency)));
-        for (const double frequency : frequencies) values.push_back(static_cast<float>(std::sin(position * frequency)));
-      }
-      result.slice(0, first, count).copy_from(values);
+  static Tensor<f32, 2> rotation_of(const Device& device, const TransformerConfig& config, bool local) {
+    const RotaryAngles angles = rotary_angles(config, local);
+    const Tensor<f32, 2> result(device, {config.positions, config.head_width()});
+    constexpr std::int64_t most = 4096;  // positions at a time
+    for (std::int64_t first = 0; first < config.positions; first += most) {
+      const std::int64_t count = std::min(config.positions - first, most);
+      result.slice(0, first, count).copy_from(tessera::internal::rotation_of(angles, first, count));
     }
     return result;
   }

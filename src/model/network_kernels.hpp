@@ -33,20 +33,42 @@ class ByTiles {
   std::map<Tiles, std::optional<K>> kernels_;
 };
 
+/// A kernel of attention for layers whose queries see all keys, and for those with a window.
+template <class K>
+class ByWindow {
+ public:
+  ByWindow(const TransformerConfig& config, const std::function<K(kernels::ScoreRules)>& make)
+      : all_(make({.cap = config.score_cap})),
+        window_(config.window > 0 ? make({.window = config.window, .cap = config.score_cap}) : all_) {}
+  const K& operator[](bool is_local) const { return is_local ? window_ : all_; }
+
+ private:
+  K all_, window_;
+};
+
+/// Do queries and keys have a norm before their rotation, or the residual stream an update, so that no kernel of a
+/// decode step rotates the products of its own?
+inline bool has_separate_rotation(const TransformerConfig& config) {
+  return config.is_rotary() && (config.qk_norm != QkNorm::none || config.norm_after);
+}
+
 /// The kernels for a number of rows, by tiles that depend on it.
 template <Element P, Element W>
 struct RowKernels {
   using A = kernels::Activations<P>;
-  decltype(kernels::layer_norm<A>(0, {})) norm;
+  decltype(kernels::layer_norm<A>(0, {})) norm, last_norm;  // of inputs, and of all layers' output
   decltype(kernels::linear<P, W>({})) qkv;
   // For tiles of rows of one sequence, unless they do not divide the columns of keys.
   std::optional<decltype(kernels::linear_qkv<P, W>({}))> qkv_to_cache;
   // For one position of each sequence, on a GPU.
   std::optional<decltype(kernels::linear_append<P, W>({}))> append;
-  decltype(kernels::decode_attend<P>(0, 0, {})) attend;
+  ByWindow<decltype(kernels::decode_attend<P>(0, 0, {}))> attend;
   std::optional<decltype(kernels::linear_activated<P, W>({}, {}))> up;
   std::optional<decltype(kernels::linear<P, W>({}))> gate_and_up;  // of an MLP with a gate
   decltype(kernels::linear_residual<P, W>({})) project, down;
+  // Updates, and the kernel that adds them, for models that normalize outputs.
+  std::optional<decltype(kernels::linear<P, W>({}))> project_update, down_update;
+  std::optional<decltype(kernels::add_norm<A>(0, {}))> add_norm;
   std::optional<decltype(kernels::decode_residual<P, W>(0, 0, 0))> project_few, down_few;  // faster for so few rows
 };
 
@@ -68,27 +90,54 @@ struct DecodeKernels {
   DecodeKernels(const TransformerConfig& config, const DecodeTiles& tiles, const KeyTiles& keys)
       : parts(tiles.parts),
         head_parts(ceil_div(columns_of_logits(config.vocab), tiles.head * tiles.rounds)),
-        part(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, keys, group_of(config))),
-        project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project)),
-        up(kernels::decode_up<P, W>(config.width, 1, tiles.up, mlp_of(config), config.norm)),
-        down(kernels::decode_residual<P, W>(config.inner, 1, tiles.down)),
-        head(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm)),
+        part(config, of_keys(config, tiles.parts, keys)),
+        project(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project,
+                                              config.norm_after)),
+        up(kernels::decode_up<P, W>(config.width, 1, tiles.up, mlp_of(config), config.norm_of_inputs())),
+        down(kernels::decode_residual<P, W>(config.inner, 1, tiles.down, config.norm_after)),
+        head(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm,
+                                        config.logit_cap)),
         greedy_token(kernels::greedy_token(head_parts)) {
-    if (config.position_encoding == PositionEncoding::rotary)
-      rotated_qkv = kernels::decode_rotated_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), config.norm);
+    const Norm norm = config.norm_of_inputs();
+    constexpr kernels::Mlp plain{.activation = Activation::none};
+    if (has_separate_rotation(config))
+      product = kernels::decode_up<P, W>(config.width, 1, tiles.qkv, plain, norm),
+      rotate_append =
+          kernels::rotate_append<A>(config.heads, config.key_heads(), config.head_width(), 1, config.qk_norm);
+    else if (config.is_rotary())
+      rotated_qkv = kernels::decode_rotated_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), norm);
     else
-      qkv = kernels::decode_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), config.norm);
+      qkv = kernels::decode_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), norm);
+    if (config.norm_after)
+      behind = {kernels::decode_up_behind<P, W>(config.width, 1, tiles.qkv, plain, norm),
+                kernels::decode_up_behind<P, W>(config.width, 1, tiles.up, mlp_of(config), norm),
+                kernels::decode_head_behind<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm,
+                                                  config.logit_cap)};
   }
+  using A = kernels::Activations<P>;
   int parts, head_parts;  // of the cache, and of the logits
-  // One of the two.
+  // One of the two, or QKV as they are and then their rotation.
   std::optional<decltype(kernels::decode_qkv<P, W>(0, 0, 0, {}))> qkv;
   std::optional<decltype(kernels::decode_rotated_qkv<P, W>(0, 0, 0, {}, {}))> rotated_qkv;
-  decltype(kernels::decode_part<P>(0, 0, 0, {})) part;
+  std::optional<decltype(kernels::decode_up<P, W>(0, 0, 0, {}))> product;
+  std::optional<decltype(kernels::rotate_append<A>(0, 0, 0, 0))> rotate_append;
+  static auto of_keys(const TransformerConfig& config, int parts, const KeyTiles& keys) {
+    return [&config, parts, keys](const kernels::ScoreRules& rules) {
+      return kernels::decode_part<P>(config.heads, config.head_width(), parts, keys, group_of(config), rules);
+    };
+  }
+  ByWindow<decltype(kernels::decode_part<P>(0, 0, 0, {}))> part;
   decltype(kernels::decode_project<P, W>(0, 0, 0, 0)) project;
   decltype(kernels::decode_up<P, W>(0, 0, 0, {})) up;
   decltype(kernels::decode_residual<P, W>(0, 0, 0)) down;
   decltype(kernels::decode_head<P, W>(0, 0, 0, 0)) head;
   decltype(kernels::greedy_token(0)) greedy_token;
+  /// The same kernels behind an update of the residual stream.
+  struct Behind {
+    decltype(kernels::decode_up_behind<P, W>(0, 0, 0, {}, {})) product, up;
+    decltype(kernels::decode_head_behind<P, W>(0, 0, 0, 0, {})) head;
+  };
+  std::optional<Behind> behind;
 };
 
 /// The kernels that do not depend on a number of rows.
@@ -100,13 +149,9 @@ struct Kernels {
       : embed(kernels::embed<W>(config.width, copy_rows(target), config.position_encoding)),
         last_norm(kernels::last_norm<A>(config.width, norm_tiles(target, 1), config.norm)),
         append_cache(kernels::append_cache<A>(config.key_width(), copy_rows(target), group_of(config))),
-        attention(kernels::attention<P>(config.heads, config.head_width(), attention_tiles(target).queries,
-                                        attention_tiles(target).keys, group_of(config),
-                                        attention_tiles(target).blocks)),
-        attention_of_one(kernels::attention<P>(config.heads, config.head_width(), tiles_of_one(target).queries,
-                                               tiles_of_one(target).keys, group_of(config),
-                                               tiles_of_one(target).blocks)),
-        decode_attention(kernels::decode_attention<P>(config.heads, config.head_width(), 64, group_of(config))),
+        attention(config, of_tiles(config, attention_tiles(target))),
+        attention_of_one(config, of_tiles(config, tiles_of_one(target))),
+        decode_attention(config, on_cpu(config)),
         greedy_parts(kernels::greedy_parts(config.vocab, columns_of_part, tiles_of_part)),
         greedy_token(kernels::greedy_token(parts_of(config.vocab))),
         sample(kernels::sample(config.vocab)),
@@ -115,9 +160,9 @@ struct Kernels {
         mark_seen(kernels::mark_seen(64)),
         log_probability(kernels::log_probability(config.vocab)),
         fill(kernels::fill<u8>(elements_per_block)) {
-    if (config.position_encoding == PositionEncoding::rotary)
-      rotate_append =
-          kernels::rotate_append<A>(config.heads, config.key_heads(), config.head_width(), copy_rows(target));
+    if (config.is_rotary())
+      rotate_append = kernels::rotate_append<A>(config.heads, config.key_heads(), config.head_width(),
+                                                copy_rows(target), config.qk_norm);
     if (config.gated)
       multiply_by_gate =
           kernels::multiply_by_gate<A>(config.activation, config.inner, 1, columns_of_gate(target, config.inner));
@@ -127,8 +172,19 @@ struct Kernels {
   decltype(kernels::append_cache<A>(0, 0)) append_cache;
   std::optional<decltype(kernels::rotate_append<A>(0, 0, 0, 0))> rotate_append;  // instead, for rotary positions
   std::optional<decltype(kernels::multiply_by_gate<A>({}, 0, 0, 0))> multiply_by_gate;
-  decltype(kernels::attention<P>(0, 0, 0, 0)) attention, attention_of_one;  // of one position, in the same order
-  decltype(kernels::decode_attention<P>(0, 0, 0)) decode_attention;  // on a CPU
+  static auto of_tiles(const TransformerConfig& config, const AttentionTiles& tiles) {
+    return [&config, tiles](const kernels::ScoreRules& rules) {
+      return kernels::attention<P>(config.heads, config.head_width(), tiles.queries, tiles.keys, group_of(config),
+                                   tiles.blocks, rules);
+    };
+  }
+  static auto on_cpu(const TransformerConfig& config) {
+    return [&config](const kernels::ScoreRules& rules) {
+      return kernels::decode_attention<P>(config.heads, config.head_width(), 64, group_of(config), rules);
+    };
+  }
+  ByWindow<decltype(kernels::attention<P>(0, 0, 0, 0))> attention, attention_of_one;  // of one, in the same order
+  ByWindow<decltype(kernels::decode_attention<P>(0, 0, 0))> decode_attention;         // on a CPU
   decltype(kernels::greedy_parts(0, 0, 0)) greedy_parts;
   decltype(kernels::greedy_token(0)) greedy_token;
   decltype(kernels::sample(0)) sample;
@@ -146,23 +202,29 @@ struct BatchKernels {
     const int width = config.width, rows = rows_of_block;
     const kernels::QkvWidths of_qkv = qkv_widths(config);
     const kernels::Mlp mlp = mlp_of(config);
+    const Norm norm = config.norm_of_inputs();
     if (tiles.normalizes) {
-      normalizing = {.up = kernels::decode_up<P, W>(width, rows, tiles.batch_up, mlp, config.norm)};
-      if (config.position_encoding == PositionEncoding::rotary)
-        normalizing->rotated_qkv = kernels::decode_rotated_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, config.norm);
+      normalizing = {.up = kernels::decode_up<P, W>(width, rows, tiles.batch_up, mlp, norm)};
+      if (has_separate_rotation(config))
+        normalizing->product =
+            kernels::decode_up<P, W>(width, rows, tiles.batch_qkv, {.activation = Activation::none}, norm);
+      else if (config.is_rotary())
+        normalizing->rotated_qkv = kernels::decode_rotated_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, norm);
       else
-        normalizing->qkv = kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, config.norm);
+        normalizing->qkv = kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, norm);
       return;
     }
     if (tiles.batch_qkv > 0) qkv = kernels::decode_append<P, W>(width, rows, tiles.batch_qkv, of_qkv);
     if (tiles.batch_up > 0) up = kernels::decode_linear<P, W>(width, rows, tiles.batch_up, mlp);
   }
-  bool appends() const { return normalizing || qkv; }
+  /// Do their kernels write the cache?
+  bool appends() const { return normalizing ? !normalizing->product : qkv.has_value(); }
 
   struct Normalizing {
-    // One of the two.
+    // One of them; of the last, the rotation follows.
     std::optional<decltype(kernels::decode_qkv<P, W>(0, 0, 0, {}))> qkv = {};
     std::optional<decltype(kernels::decode_rotated_qkv<P, W>(0, 0, 0, {}, {}))> rotated_qkv = {};
+    std::optional<decltype(kernels::decode_up<P, W>(0, 0, 0, {}))> product = {};
     decltype(kernels::decode_up<P, W>(0, 0, 0, {})) up;
   };
   std::optional<Normalizing> normalizing;
@@ -209,7 +271,15 @@ class KernelsByRows {
                               static_cast<int>(k)};
       return block.n > 0 ? std::optional(residual_blocks_[block]) : std::nullopt;
     };
-    return {norm_[norm_tiles(target_, rows)],
+    const NormTiles of_norm = norm_tiles(target_, rows);
+    std::optional<decltype(kernels::linear<P, W>({}))> project_update, down_update;
+    std::optional<decltype(kernels::add_norm<A>(0, {}))> add_norm;
+    if (config_.norm_after) {
+      project_update = linear_[tiles(c, queries)], down_update = linear_[tiles(c, inner)];
+      add_norm = add_norm_[of_norm];
+    }
+    return {norm_[of_norm],
+            last_norm_[of_norm],
             linear_[of_qkv],
             std::move(qkv_to_cache),
             std::move(append),
@@ -218,6 +288,9 @@ class KernelsByRows {
             std::move(gate_and_up),
             linear_residual_[tiles(c, queries, MatmulFamily::residual)],
             linear_residual_[tiles(c, inner, MatmulFamily::residual)],
+            std::move(project_update),
+            std::move(down_update),
+            std::move(add_norm),
             few(queries),
             few(inner)};
   }
@@ -276,7 +349,11 @@ class KernelsByRows {
   std::mutex mutex_;
   using A = kernels::Activations<P>;
   ByTiles<decltype(kernels::layer_norm<A>(0, {})), NormTiles> norm_{
+      [this](NormTiles tiles) { return kernels::layer_norm<A>(config_.width, tiles, config_.norm_of_inputs()); }};
+  ByTiles<decltype(kernels::layer_norm<A>(0, {})), NormTiles> last_norm_{
       [this](NormTiles tiles) { return kernels::layer_norm<A>(config_.width, tiles, config_.norm); }};
+  ByTiles<decltype(kernels::add_norm<A>(0, {})), NormTiles> add_norm_{
+      [this](NormTiles tiles) { return kernels::add_norm<A>(config_.width, tiles); }};
   ByTiles<decltype(RowKernels<P, W>::qkv)> linear_{made_by(kernels::linear<P, W>)};
   ByTiles<decltype(kernels::linear_qkv<P, W>({}))> linear_qkv_{by_group(kernels::linear_qkv<P, W>)};
   ByTiles<decltype(kernels::linear_append<P, W>({}))> linear_append_{by_group(kernels::linear_append<P, W>)};
@@ -286,17 +363,26 @@ class KernelsByRows {
   ByTiles<decltype(RowKernels<P, W>::down)> linear_residual_{made_by(kernels::linear_residual<P, W>)};
   ByTiles<decltype(kernels::decode_residual<P, W>(0, 0, 0))> residual_blocks_{
       [](MatmulTiles tiles) { return kernels::decode_residual<P, W>(tiles.k, tiles.m, tiles.n); }};
-  ByTiles<decltype(kernels::decode_attend<P>(0, 0, {})), KeyTiles> decode_attend_{[this](KeyTiles tiles) {
-    return kernels::decode_attend<P>(config_.heads, config_.head_width(), tiles, group_of(config_));
+  using Attend = ByWindow<decltype(kernels::decode_attend<P>(0, 0, {}))>;
+  ByTiles<Attend, KeyTiles> decode_attend_{[this](KeyTiles tiles) {
+    return Attend(config_, [&](const kernels::ScoreRules& rules) {
+      return kernels::decode_attend<P>(config_.heads, config_.head_width(), tiles, group_of(config_), rules);
+    });
   }};
-  ByTiles<decltype(kernels::greedy_head<P, W>({}, 0))> greedy_heads_{
-      [this](MatmulTiles tiles) { return kernels::greedy_head<P, W>(tiles, config_.vocab, target_.batch_invariant); }};
+  ByTiles<decltype(kernels::greedy_head<P, W>({}, 0))> greedy_heads_{[this](MatmulTiles tiles) {
+    return kernels::greedy_head<P, W>(tiles, config_.vocab, target_.batch_invariant, config_.logit_cap);
+  }};
   ByTiles<decltype(kernels::greedy_token(0)), int> greedy_tokens_{
       [](int parts) { return kernels::greedy_token(parts); }};
   template <Element L>
   using Heads = ByTiles<decltype(kernels::lm_head<P, W, L>({}))>;
-  std::tuple<Heads<f32>, Heads<bf16>> heads_{made_by(kernels::lm_head<P, W, f32>),
-                                             made_by(kernels::lm_head<P, W, bf16>)};
+  template <Element L>
+  auto head_maker() const {
+    return [this](MatmulTiles tiles) {
+      return kernels::lm_head<P, W, L>(tiles, target_.batch_invariant, config_.logit_cap);
+    };
+  }
+  std::tuple<Heads<f32>, Heads<bf16>> heads_{head_maker<f32>(), head_maker<bf16>()};
 };
 
 }  // namespace tessera::internal

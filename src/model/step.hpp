@@ -125,7 +125,13 @@ class Step {
   /// The form in which the step runs from now on; graph, unless another one is chosen.
   void choose(DecodeForm form) { layers_.choose(form); }
   DecodeForm form() const { return layers_.form(); }
-  const DecodeReport& report() const { return layers_.report(); }
+  DecodeReport report() const {
+    DecodeReport report = layers_.report();
+    report.why_general = network_.why_general();
+    for (const Sequence::Launch& launch : layers_.launches().launches())
+      report.launches.emplace_back(launch.executable->name());
+    return report;
+  }
   bool is_ready() const { return layers_.is_ready(); }
   void make() { layers_.make(); }
 
@@ -189,7 +195,7 @@ class Step {
 
  private:
   void launch_last_norm(const Stream& stream, const Tensor<A, 2>& to) const {
-    launch(stream, of_rows_.norm, x_, network_.last_norm, network_.last_norm_bias, to, config().epsilon);
+    launch(stream, of_rows_.last_norm, x_, network_.last_norm, network_.last_norm_bias, to, config().epsilon);
   }
   const Device& device() const { return network_.device(); }
   const TransformerConfig& config() const { return network_.config(); }
@@ -199,7 +205,15 @@ class Step {
                                                       : 1.0f / std::sqrt(static_cast<float>(config().head_width()));
     return config().scales_by_layer ? scale / static_cast<float>(layer + 1) : scale;
   }
-  bool is_rotary() const { return config().position_encoding == PositionEncoding::rotary; }
+  bool is_rotary() const { return config().is_rotary(); }
+  bool is_local(std::size_t layer) const { return config().is_local(static_cast<std::int32_t>(layer)); }
+  const Tensor<f32, 2>& rotation(std::size_t layer) const {
+    return is_local(layer) ? *network_.local_rotation : *network_.rotation;
+  }
+  /// Weights of the norm of queries or keys, for a kernel that may have none.
+  static std::optional<Tensor<f32, 1>> weights_of(const Tensor<f32, 1>& norm) {
+    return norm.size() > 0 ? std::optional(norm) : std::nullopt;
+  }
   /// Memory [rows,Q] that nothing else needs meanwhile, if it is as wide; else new memory.
   Tensor<A, 2> for_queries(const Tensor<A, 2>& memory) const {
     const std::int64_t width = config().query_width();
@@ -209,7 +223,7 @@ class Step {
   Sequence greedy_everywhere(const Everywhere& to) const {
     const auto greedy = network_.greedy_kernels(batch_ * length_);
     Sequence made(device());
-    made.add(of_rows_.norm, x_, network_.last_norm, network_.last_norm_bias, normed_, config().epsilon);
+    made.add(of_rows_.last_norm, x_, network_.last_norm, network_.last_norm_bias, normed_, config().epsilon);
     made.add(greedy.head, normed_, network_.head, to.logits.all, to.best_tokens, to.best_scores);
     made.add(greedy.token, to.best_tokens, to.best_scores, to.token, to.chosen, std::nullopt, std::nullopt);
     return made;
@@ -236,11 +250,13 @@ class Step {
         separate && length_ == 1
             ? for_queries(memory_.last)
             : Tensor<A, 2>(device(), {rows, separate ? config().query_width() : config().qkv_width()});
-    const bool fused = few && few->normalizing;  // QKV with its rotation, and up with its gate
-    const Tensor<A, 2> qkv = is_rotary() && !fused ? Tensor<A, 2>(device(), {rows, config().qkv_width()}) : queries;
+    const bool fused = few && few->normalizing;  // up with its gate, and QKV with its rotation, unless that is separate
+    const Tensor<A, 2> qkv =
+        is_rotary() && !(fused && few->appends()) ? Tensor<A, 2>(device(), {rows, config().qkv_width()}) : queries;
     const Tensor<A, 2> gate_and_up =
         config().gated && !fused ? Tensor<A, 2>(device(), {rows, config().up_width()}) : inner_;
     const Tensor<A, 2> attended = for_queries(normed_);  // which nothing reads behind QKV
+    const Tensor<A, 2> update = config().norm_after ? Tensor<A, 2>(device(), {rows, config().width}) : normed_;
 
     Sequence made(device());
     made.add(kernels.embed, ids_, memory_.past, network_.embedding, network_.positions, by_sequence(x_),
@@ -248,22 +264,30 @@ class Step {
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       add_qkv(made, few, i, appends, qkv, queries);
+      if (config().parallel) add_up(made, few, block, gate_and_up);  // while its input is still that of QKV
       const auto attend = [&](const auto& kernel) {
         made.add(kernel, by_sequence(queries), memory_.keys[i], memory_.values[i], memory_.past, memory_.count,
                  by_sequence(attended), scale(i));
       };
       if (length_ > 1)
-        attend(kernels.attention);
+        attend(kernels.attention[is_local(i)]);
       else if (network_.is_batch_invariant())
-        attend(kernels.attention_of_one);
+        attend(kernels.attention_of_one[is_local(i)]);
       else if (network_.is_on_gpu())
-        made.add(of_rows_.attend, queries, memory_.keys[i], memory_.values[i], memory_.past, memory_.count, attended,
-                 scale(i));
+        made.add(of_rows_.attend[is_local(i)], queries, memory_.keys[i], memory_.values[i], memory_.past, memory_.count,
+                 attended, scale(i));
       else
-        attend(kernels.decode_attention);
-      add_residual(made, of_rows_.project_few, of_rows_.project, attended, block.projection, block.projection_bias);
-      add_up(made, few, block, gate_and_up);
-      add_residual(made, of_rows_.down_few, of_rows_.down, inner_, block.down, block.down_bias);
+        attend(kernels.decode_attention[is_local(i)]);
+      if (config().norm_after)
+        add_normed(made, *of_rows_.project_update, attended, block.projection, block.projection_bias,
+                   block.attention_post_norm, update);
+      else
+        add_residual(made, of_rows_.project_few, of_rows_.project, attended, block.projection, block.projection_bias);
+      if (!config().parallel) add_up(made, few, block, gate_and_up);
+      if (config().norm_after)
+        add_normed(made, *of_rows_.down_update, inner_, block.down, block.down_bias, block.mlp_post_norm, update);
+      else
+        add_residual(made, of_rows_.down_few, of_rows_.down, inner_, block.down, block.down_bias);
     }
     return made;
   }
@@ -276,10 +300,19 @@ class Step {
     const auto& kernels = network_.kernels();
     const Block<W>& block = network_.blocks[layer];
     const std::vector<Tensor<A, 3>> outputs{by_sequence(queries), memory_.keys[layer], memory_.values[layer]};
+    const auto rotate = [&](const auto& kernel) {
+      to.add(kernel, by_sequence(qkv), rotation(layer), weights_of(block.query_norm), weights_of(block.key_norm),
+             memory_.past, memory_.count, outputs, config().epsilon);
+    };
     if (few && few->normalizing) {
       if (few->normalizing->rotated_qkv)
         return to.add(*few->normalizing->rotated_qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
-                      block.qkv_bias, *network_.rotation, memory_.past, memory_.count, outputs, config().epsilon);
+                      block.qkv_bias, rotation(layer), memory_.past, memory_.count, outputs, config().epsilon);
+      if (few->normalizing->product) {
+        to.add(*few->normalizing->product, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
+               block.qkv_bias, qkv, config().epsilon);
+        return rotate(*kernels.rotate_append);
+      }
       return to.add(*few->normalizing->qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
                     block.qkv_bias, memory_.past, memory_.count, outputs, config().epsilon);
     }
@@ -296,10 +329,17 @@ class Step {
     if (appends) return append(*of_rows_.append);
     to.add(of_rows_.qkv, normed_, block.qkv, block.qkv_bias, qkv);
     if (is_rotary())
-      to.add(*kernels.rotate_append, by_sequence(qkv), *network_.rotation, memory_.past, memory_.count, outputs);
+      rotate(*kernels.rotate_append);
     else
       to.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, memory_.keys[layer],
              memory_.values[layer]);
+  }
+
+  /// x_ += norm of in w + bias, by way of `update`.
+  void add_normed(Sequence& to, const auto& linear, const Tensor<A, 2>& in, const Tensor<W, 2>& w,
+                  const Tensor<f32, 1>& bias, const Tensor<f32, 1>& norm, const Tensor<A, 2>& update) const {
+    to.add(linear, in, w, bias, update);
+    to.add(*of_rows_.add_norm, update, norm, x_, config().epsilon);
   }
 
   /// inner_ of the norm of x_: the activated product, or that with the gate.
@@ -362,25 +402,51 @@ class Step {
     Sequence made(device());
     made.add(kernels.embed, ids_, memory_.past, network_.embedding, network_.positions,
              x_.reshaped(std::array<std::int64_t, 3>{1, 1, config().width}), config().embedding_scale);
+    // Outputs that have a norm are an update: the next kernel adds it to x_ as it reads both.
+    const bool has_updates = config().norm_after;
+    const Tensor<f32, 2> update = has_updates ? Tensor<f32, 2>(device(), {1, config().width}) : x_;
+    const Tensor<f32, 2> other_x = has_updates ? Tensor<f32, 2>(device(), {1, config().width}) : x_;
+    const Tensor<A, 2> qkv = decode.product ? Tensor<A, 2>(device(), {1, config().qkv_width()}) : q;
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
       const std::vector outputs{by_sequence(q), keys, values};
-      if (decode.rotated_qkv)
+      if (has_updates && i > 0)
+        made.add(decode.behind->product, other_x, update, network_.blocks[i - 1].mlp_post_norm, block.attention_norm,
+                 block.attention_norm_bias, block.qkv, block.qkv_bias, qkv, x_, epsilon);
+      else if (decode.product)
+        made.add(*decode.product, x_, block.attention_norm, block.attention_norm_bias, block.qkv, block.qkv_bias, qkv,
+                 epsilon);
+      else if (decode.rotated_qkv)
         made.add(*decode.rotated_qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv, block.qkv_bias,
-                 *network_.rotation, memory_.past, memory_.count, outputs, epsilon);
+                 rotation(i), memory_.past, memory_.count, outputs, epsilon);
       else
         made.add(*decode.qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv, block.qkv_bias,
                  memory_.past, memory_.count, outputs, epsilon);
-      made.add(decode.part, q, keys, values, memory_.past, memory_.count, attended, top, norm, scale(i));
-      made.add(decode.project, attended, top, norm, block.projection, block.projection_bias, x_);
-      made.add(decode.up, x_, block.mlp_norm, block.mlp_norm_bias, block.up, block.up_bias, inner_, epsilon);
-      made.add(decode.down, inner_, block.down, block.down_bias, x_);
+      if (decode.rotate_append)
+        made.add(*decode.rotate_append, by_sequence(qkv), rotation(i), weights_of(block.query_norm),
+                 weights_of(block.key_norm), memory_.past, memory_.count, outputs, epsilon);
+      const auto add_up = [&] {
+        made.add(decode.up, x_, block.mlp_norm, block.mlp_norm_bias, block.up, block.up_bias, inner_, epsilon);
+      };
+      if (config().parallel) add_up();  // while its input is still that of QKV
+      made.add(decode.part[is_local(i)], q, keys, values, memory_.past, memory_.count, attended, top, norm, scale(i));
+      made.add(decode.project, attended, top, norm, block.projection, block.projection_bias, update);
+      if (has_updates)
+        made.add(decode.behind->up, x_, update, block.attention_post_norm, block.mlp_norm, block.mlp_norm_bias,
+                 block.up, block.up_bias, inner_, other_x, epsilon);
+      else if (!config().parallel)
+        add_up();
+      made.add(decode.down, inner_, block.down, block.down_bias, update);
     }
     const Tensor<i32, 2> tokens(device(), {1, decode.head_parts});
     const Tensor<f32, 2> scores(device(), {1, decode.head_parts});
-    made.add(decode.head, x_, network_.last_norm, network_.last_norm_bias, network_.head, logits_.all, tokens, scores,
-             epsilon);
+    if (has_updates)
+      made.add(decode.behind->head, other_x, update, network_.blocks.back().mlp_post_norm, network_.last_norm,
+               network_.last_norm_bias, network_.head, logits_.all, tokens, scores, x_, epsilon);
+    else
+      made.add(decode.head, x_, network_.last_norm, network_.last_norm_bias, network_.head, logits_.all, tokens, scores,
+               epsilon);
     made.add(decode.greedy_token, tokens, scores, memory_.token, chosen_, memory_.count, memory_.past);
     return made;
   }

@@ -1,8 +1,11 @@
 #include "model/tiles.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <string_view>
 
 namespace tessera::internal {
 namespace {
@@ -91,7 +94,10 @@ DecodeTiles decode_tiles(const TileTarget& target) {
   // one of an MLP with a gate has columns of both, so that it has two products.
   const int query_width = target.query_width > 0 ? target.query_width : width;
   const int key_width = target.key_width > 0 ? target.key_width : width, qkv_width = query_width + 2 * key_width;
-  const auto divides_qkv = [&](int wide) { return (target.rotary ? target.head_width : key_width) % wide == 0; };
+  const bool rotates = target.rotary && !target.separate_rotation;
+  const auto divides_qkv = [&](int wide) {
+    return (rotates ? target.head_width : target.separate_rotation ? qkv_width : key_width) % wide == 0;
+  };
   const auto columns = [&](int n, int products, const auto& divides) {
     const int few = products == 1 ? most(width, 8, limit) : 0;
     return best_columns(1, n, few > 0 && divides(few) ? few : 0, 4, 32, [&](int wide) {
@@ -99,7 +105,7 @@ DecodeTiles decode_tiles(const TileTarget& target) {
     });
   };
   const bool has_rows_in_registers = width <= (target.spare_registers ? 1024 : 768);
-  const int products_of_qkv = target.rotary ? 2 : 1, products_of_up = target.gated ? 2 : 1;
+  const int products_of_qkv = rotates ? 2 : 1, products_of_up = target.gated ? 2 : 1;
   const auto batch_columns = [&](int n, int products, const auto& divides) {
     const int found = best_columns(1, n, 0, 8, has_rows_in_registers ? 32 : 48, [&](int wide) {
       return wide % (8 * products) == 0 && divides(wide) && holds_block(target, width, wide);
@@ -149,12 +155,20 @@ KeyTiles part_key_tiles(const TileTarget& target) {
   return tiles;
 }
 
-bool has_decode_kernels(const TileTarget& target) {
-  // Columns of queries must not cross into keys: a width without a suitable divisor has no tiles.
+std::string why_no_decode_kernels(const TileTarget& target) {
+  if (!target.gpu) return "the device is no GPU";
+  if (target.operands == ElementType::f32) return "operands are f32, which no tensor core multiplies";
   // A thread holds a row of each matmul's left operand.
-  return target.gpu && target.operands != ElementType::f32 && target.width <= 2048 && target.query_width <= 2048 &&
-         target.inner <= 16384 && target.head_width <= 128 && decode_tiles(target).qkv >= 4 &&
-         decode_tiles(target).up > 0;
+  const auto is_wider = [](std::string_view what, int width, int most) {
+    return width > most ? fmt::format("{} are {} wide, and may be {}", what, width, most) : std::string();
+  };
+  for (const std::string& reason :
+       {is_wider("the model's rows", target.width, 2048), is_wider("queries", target.query_width, 2048),
+        is_wider("the MLP's rows", target.inner, 16384), is_wider("heads", target.head_width, 128)})
+    if (!reason.empty()) return reason;
+  // Columns of queries must not cross into keys: a width without a suitable divisor has no tiles.
+  const DecodeTiles tiles = decode_tiles(target);
+  return tiles.qkv < 4 || tiles.up == 0 ? "no number of columns suits all heads, or all of the MLP" : "";
 }
 
 // Few rows leave most of the GPU idle: the more warps share one, the sooner it is normalized. They have equal parts of

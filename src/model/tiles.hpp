@@ -4,6 +4,7 @@
 #include <compare>
 #include <concepts>
 #include <cstdint>
+#include <string>
 #include <type_traits>
 
 #include "jit/launch/attention_tiles.hpp"
@@ -25,10 +26,11 @@ struct TileTarget {
   int width = 0, head_width = 0, inner = 0;
   int query_width = 0, key_width = 0;  ///< columns of queries, and of keys and of values; 0: the width
   bool rotary = false;                 ///< are queries and keys rotated?
+  bool separate_rotation = false;      ///< by a kernel of its own in decode steps, too?
   bool gated = false;                  ///< has the MLP a gate?
-  int shared_bytes = 227 * 1024;  ///< of shared memory that a CTA may have
-  bool spare_registers = true;    ///< beside matmuls; ptxas leaves fewer from sm_100 on
-  std::int64_t seen = 1024;       ///< mean number of keys that a query sees
+  int shared_bytes = 227 * 1024;       ///< of shared memory that a CTA may have
+  bool spare_registers = true;         ///< beside matmuls; ptxas leaves fewer from sm_100 on
+  std::int64_t seen = 1024;            ///< mean number of keys that a query sees
   /// The result of a row has the same bits whatever the number of rows: sums have one order.
   bool batch_invariant = false;
 };
@@ -70,8 +72,9 @@ struct DecodeTiles {
   int parts;                ///< of the cache
 };
 DecodeTiles decode_tiles(const TileTarget& target);
-/// Do such steps have kernels of their own? They need weights that are contiguous along k.
-bool has_decode_kernels(const TileTarget& target);
+/// Why such steps have no kernels of their own; empty: they have. These need weights that are contiguous along k.
+std::string why_no_decode_kernels(const TileTarget& target);
+inline bool has_decode_kernels(const TileTarget& target) { return why_no_decode_kernels(target).empty(); }
 
 /// The tile of a layer norm of so many rows.
 struct NormTiles {

@@ -35,6 +35,11 @@ inline void fill_with(const Tensor<f32, 1>& weights, float value, const Stream& 
   launch(stream, fill, weights, value);
 }
 
+inline void add_to(const Tensor<f32, 1>& weights, float value, const Stream& stream) {
+  static const auto& add = *new auto(kernels::add(elements_per_block));
+  launch(stream, add, weights, value);
+}
+
 /// Reads weights into device memory and converts them to the requested element type. load() reserves the memory, and
 /// finish() fills it, so that kernels that use it can be compiled meanwhile.
 class WeightLoader {
@@ -47,11 +52,11 @@ class WeightLoader {
     for (const StoredTensor& stored : file.tensors()) size_ += stored.size;
   }
 
-  /// A tensor of a file as it is.
-  template <Element T, int R>
-  Tensor<T, R> load(const StoredTensor& stored) const {
-    const Tensor<T, R> result(device_, extents_of<R>(stored));
-    read_later(stored, result);
+  /// A matrix of a file, or some of its rows.
+  template <Element T>
+  Tensor<T, 2> load(const StoredPart& part) const {
+    const Tensor<T, 2> result(device_, {rows_of(part), columns_of(part)});
+    read_later(part, result);
     return result;
   }
 
@@ -62,31 +67,32 @@ class WeightLoader {
                       bool along_k) const {
     const Tensor<T, 2> result = empty_weights<T>(device_, {rows, columns}, along_k);
     std::int64_t at = 0;
-    for (const StoredTensor* const part : parts) {
-      const std::array stored = extents_of<2>(*part);
+    for (const StoredPart& part : parts) {
+      const std::array stored{rows_of(part), columns_of(part)};
       const std::int64_t wide = stored[is_out_in ? 0 : 1];
       const Tensor<T, 2> to = result.slice(1, at, wide);
       // A view with the file's extents. Its rows are dense, so that it is read as it is, or its columns are.
       const Tensor<T, 2> in_order = is_out_in ? to.transposed() : to;
       at += wide;
       if (is_out_in == along_k)
-        read_later(*part, in_order);
+        read_later(part, in_order);
       else
-        transpose_later(*part, stored, in_order);
+        transpose_later(part, stored, in_order);
     }
     return result;
   }
 
-  /// The same for a vector; without parts it is all `initial`.
-  Tensor<f32, 1> vector(const StoredParts& parts, std::int64_t size, float initial) const {
+  /// The same for a vector, with `offset` added to all that a file has; without parts it is all `initial`.
+  Tensor<f32, 1> vector(const StoredParts& parts, std::int64_t size, float initial, float offset = 0) const {
     const Tensor<f32, 1> result(device_, {size});
-    if (parts.empty()) fills_.push_back([=, this] { fill_with(result, initial, stream_); });
+    if (parts.empty() && size > 0) fills_.push_back([=, this] { fill_with(result, initial, stream_); });
     std::int64_t at = 0;
-    for (const StoredTensor* const part : parts) {
-      const std::int64_t count = extents_of<1>(*part)[0];
-      read_later(*part, result.slice(0, at, count));
+    for (const StoredPart& part : parts) {
+      const std::int64_t count = rows_of(part);
+      read_later(part, result.slice(0, at, count));
       at += count;
     }
+    if (offset != 0 && !parts.empty()) fills_.push_back([=, this] { add_to(result, offset, stream_); });
     return result;
   }
 
@@ -96,11 +102,15 @@ class WeightLoader {
   }
 
  private:
-  template <int R>
-  static std::array<std::int64_t, R> extents_of(const StoredTensor& stored) {
-    std::array<std::int64_t, R> extents{};
-    for (std::size_t i = 0; i < R; ++i) extents[i] = static_cast<std::int64_t>(stored.shape[i]);
-    return extents;
+  static std::int64_t rows_of(const StoredPart& part) {
+    if (part.rows.empty()) return static_cast<std::int64_t>(part->shape[0]);
+    std::int64_t count = 0;
+    for (const StoredRun& run : part.rows) count += run.count;
+    return count;
+  }
+  /// Elements of a row: 1 for a vector.
+  static std::int64_t columns_of(const StoredPart& part) {
+    return part->shape.size() > 1 ? static_cast<std::int64_t>(part->shape[1]) : 1;
   }
 
   /// Calls with_type<From>() for the type in the file.
@@ -118,53 +128,68 @@ class WeightLoader {
     }
   }
 
-  /// Fills a dense tensor whose elements are in the order of the file.
+  /// Fills a dense tensor whose elements are in the order of the part's rows.
   template <Element T, int R>
-  void read_later(const StoredTensor& stored, const Tensor<T, R>& result) const {
-    dispatch(stored, [&]<Element From>() {
-      fills_.push_back([=, this, &stored] { fill<From>(stored, result.reshaped(std::array{result.size()})); });
+  void read_later(const StoredPart& part, const Tensor<T, R>& result) const {
+    dispatch(*part.tensor, [&]<Element From>() {
+      fills_.push_back([=, this] { fill<From>(part, result.reshaped(std::array{result.size()})); });
     });
   }
 
   /// The same for a tensor of these extents that is dense along its columns, not along its rows as the file is.
   template <Element T>
-  void transpose_later(const StoredTensor& stored, const std::array<std::int64_t, 2>& extents,
+  void transpose_later(const StoredPart& part, const std::array<std::int64_t, 2>& extents,
                        const Tensor<T, 2>& result) const {
-    dispatch(stored, [&]<Element From>() {
-      fills_.push_back([=, this, &stored] { copy_transposed(bring<From>(stored).reshaped(extents), result, stream_); });
+    dispatch(*part.tensor, [&]<Element From>() {
+      fills_.push_back([=, this] { copy_transposed(bring<From>(part).reshaped(extents), result, stream_); });
     });
   }
 
   template <Element From>
-  Tensor<From, 1> bring(const StoredTensor& stored) const {
-    const Tensor<From, 1> weights(device_, {static_cast<std::int64_t>(stored.size / sizeof(From))});
-    read(stored, weights);
+  Tensor<From, 1> bring(const StoredPart& part) const {
+    const Tensor<From, 1> weights(device_, {rows_of(part) * columns_of(part)});
+    read(part, weights);
     return weights;
   }
 
   template <Element From>
-  void read(const StoredTensor& stored, const Tensor<From, 1>& weights) const {
+  void read(const StoredPart& part, const Tensor<From, 1>& weights) const {
     const std::span to = std::as_writable_bytes(std::span(weights.data(), static_cast<std::size_t>(weights.size())));
     if (device_.shares_host_memory()) {
-      file_.read(stored, to);
+      read_bytes(part, 0, to);
       count(to.size());
       return;
     }
     for (std::size_t at = 0; at < to.size(); at += pinned_bytes) {
-      const std::span part(static_cast<std::byte*>(pinned_.get()), std::min(pinned_bytes, to.size() - at));
-      file_.read(stored, part, at);
-      device_.copy_in(to.data() + at, part.data(), part.size());
-      count(part.size());
+      const std::span bytes(static_cast<std::byte*>(pinned_.get()), std::min(pinned_bytes, to.size() - at));
+      read_bytes(part, at, bytes);
+      device_.copy_in(to.data() + at, bytes.data(), bytes.size());
+      count(bytes.size());
+    }
+  }
+
+  /// Bytes of the part, of its rows in their order, from `at` on.
+  void read_bytes(const StoredPart& part, std::uint64_t at, std::span<std::byte> to) const {
+    if (part.rows.empty()) return file_.read(*part.tensor, to, at);
+    const std::uint64_t rows = part->shape[0], row = part->size / rows;
+    for (const StoredRun& run : part.rows) {
+      const std::uint64_t size = static_cast<std::uint64_t>(run.count) * row;
+      if (at < size && !to.empty()) {
+        const std::size_t bytes = std::min<std::size_t>(to.size(), size - at);
+        file_.read(*part.tensor, to.first(bytes), static_cast<std::uint64_t>(run.first) * row + at);
+        to = to.subspan(bytes), at += bytes;
+      }
+      at -= std::min(at, size);
     }
   }
 
   template <Element From, Element T>
-  void fill(const StoredTensor& stored, const Tensor<T, 1>& result) const {
+  void fill(const StoredPart& part, const Tensor<T, 1>& result) const {
     if constexpr (std::same_as<T, From>) {
-      read(stored, result);
+      read(part, result);
     } else {
       static const auto& convert = *new auto(kernels::convert<T, From>(elements_per_block));
-      launch(stream_, convert, bring<From>(stored), result);
+      launch(stream_, convert, bring<From>(part), result);
     }
   }
 
@@ -206,7 +231,7 @@ class WeightMaker {
   }
   Tensor<f32, 1> vector(std::int64_t size, float value) {
     const Tensor<f32, 1> weights(device_, {size});
-    fills_.push_back([=, this] { fill_with(weights, value, stream_); });
+    if (size > 0) fills_.push_back([=, this] { fill_with(weights, value, stream_); });
     return weights;
   }
   void finish() {

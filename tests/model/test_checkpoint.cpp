@@ -259,7 +259,8 @@ TEST_CASE("config.json of a Llama", "[model]") {
   refused("hidden_act", "mish", {"hidden_act is 'mish'", "silu"});
   refused("rms_norm_eps", 0, {"rms_norm_eps is 0"});
   refused("attention_bias", 1, {"attention_bias is 1", "true or false"});
-  refused("rope_scaling", {{"rope_type", "yarn"}, {"factor", 2}}, {"rope_scaling: rope_type is 'yarn'", "default"});
+  refused("rope_scaling", {{"rope_type", "dynamic"}, {"factor", 2}},
+          {"rope_scaling: rope_type is 'dynamic'", "default or linear or llama3 or yarn"});
   refused("rope_parameters", {{"rope_theta", -1}}, {"rope_parameters: rope_theta is -1"});
   refused("rope_parameters", 3, {"rope_parameters is 3", "an object"});
   CHECK(with("rope_scaling", {{"rope_theta", 100}}).rotary_base == 100);  // the older name counts
@@ -272,7 +273,7 @@ TEST_CASE("weights of a Llama are found by its names, in parts", "[model]") {
   const fs::path stored = root / "tests/data/llama-odd";
   const Checkpoint model = Checkpoint::open(stored);
   CHECK(model.is_out_in);
-  CHECK((model.positions == nullptr && model.last_norm_bias == nullptr && model.head != model.embedding));
+  CHECK((model.positions.tensor == nullptr && model.last_norm_bias == nullptr && model.head != model.embedding));
   const Checkpoint::Layer& layer = model.layers.at(1);
   REQUIRE((layer.qkv.size() == 3 && layer.up.size() == 2));
   CHECK(layer.qkv[1]->name == "model.layers.1.self_attn.k_proj.weight");

@@ -9,6 +9,7 @@
 
 #include "support/catch.hpp"
 #include "support/devices.hpp"
+#include "support/golden_model.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"
 #include "tessera/model/session.hpp"
@@ -21,58 +22,6 @@ using Tokens = std::vector<std::int32_t>;
 namespace {
 
 const std::filesystem::path root = TESSERA_SOURCE_DIR;
-
-template <class T>
-std::vector<T> values(const SafeTensors& file, std::string_view name) {
-  const StoredTensor* stored = file.find(name);
-  REQUIRE(stored);
-  std::vector<T> result(stored->size / sizeof(T));
-  file.read(*stored, std::as_writable_bytes(std::span(result)));
-  return result;
-}
-
-struct Golden {
-  explicit Golden(const std::string& name)
-      : folder(root / "tests/data" / name),
-        checkpoint(Checkpoint::open(folder)),
-        file(SafeTensors::open(folder / "golden.safetensors")) {
-    const auto& shape = file.find("ids")->shape;
-    const auto ids = values<std::int32_t>(file, "ids");
-    for (std::size_t b = 0; b < shape[0]; ++b)
-      prompts.emplace_back(ids.begin() + static_cast<std::ptrdiff_t>(b * shape[1]),
-                           ids.begin() + static_cast<std::ptrdiff_t>((b + 1) * shape[1]));
-    logits = values<float>(file, "logits");
-    greedy = values<std::int32_t>(file, "greedy");
-  }
-  /// The golden text is the beginning of a prompt, continued.
-  Tokens greedy_prompt() const {
-    const auto end = std::mismatch(greedy.begin(), greedy.end(), prompts[0].begin(), prompts[0].end()).first;
-    REQUIRE(end != greedy.begin());
-    return {greedy.begin(), end};
-  }
-  std::filesystem::path folder;
-  Checkpoint checkpoint;
-  SafeTensors file;
-  std::vector<Tokens> prompts;
-  std::vector<float> logits;
-  Tokens greedy;
-};
-
-double largest_difference(std::span<const float> a, std::span<const float> b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    REQUIRE(std::isfinite(a[i]));
-    worst = std::max(worst, std::abs(static_cast<double>(a[i]) - static_cast<double>(b[i])));
-  }
-  return worst;
-}
-
-double relative_difference(std::span<const float> a, std::span<const float> b) {
-  double error = 0, norm = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) error += std::pow(a[i] - b[i], 2), norm += std::pow(b[i], 2);
-  return std::sqrt(error / norm);
-}
 
 /// A model of one layer and 19 tokens with random weights, and its logits in double precision.
 class OneLayer {
@@ -187,22 +136,6 @@ class OneLayer {
   std::map<std::string, Weight> weights_;
   TempDir folder_;
 };
-
-void append_one(Session& session, std::int32_t token) {
-  const std::vector<Tokens> tokens{{token}};
-  session.append(tokens);
-}
-
-Tokens generate(const Model& model, const Tokens& prompt, std::size_t length, const Sampling& sampling = {}) {
-  Session session(model, 1, static_cast<int>(length));
-  session.append(std::vector<Tokens>{prompt});
-  Tokens text = prompt;
-  while (text.size() < length) {
-    text.push_back(session.sample(sampling)[0]);
-    if (text.size() < length) append_one(session, text.back());
-  }
-  return text;
-}
 
 }  // namespace
 

@@ -9,7 +9,7 @@ import re
 
 # The contents: parts, each with its pages in order. Sphinx warns of a page that is in none.
 CONTENTS = (
-    ("Start", ("docs/install.md", "docs/programs.md", "docs/glossary.md")),
+    ("Start", ("docs/install.md", "docs/programs.md", "docs/models.md", "docs/glossary.md")),
     ("Tutorial", ("docs/tutorial/README.md", "docs/tutorial/[0-9]*.md", "docs/tutorial/compare.md")),
     ("Language", ("docs/language.md", "docs/ops.md", "docs/contracts.md")),
     ("Host", ("docs/host.md", "docs/tensors.md", "docs/environment.md")),

@@ -1,5 +1,6 @@
 // A trained model: its configuration and every weight by its position in the network.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -9,29 +10,44 @@
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
-/// The tensors of a file that are one weight of a model, side by side along its columns; none: the file has no such
-/// weight.
-using StoredParts = std::vector<const StoredTensor*>;
+/// Rows of a tensor in a file that follow one another; of a vector, elements.
+struct StoredRun {
+  std::int64_t first = 0, count = 0;
+  bool operator==(const StoredRun&) const = default;
+};
+
+/// A tensor of a file, or some of its rows.
+struct StoredPart {
+  const StoredTensor* tensor = nullptr;
+  std::vector<StoredRun> rows = {};  ///< in the order of memory; none: all of them, as they are
+  const StoredTensor* operator->() const { return tensor; }
+};
+/// The parts of a file that are one weight of a model, side by side along its columns; none: the file has no such
+/// weight. Only parts of [out, in] matrices and of vectors are in rows.
+using StoredParts = std::vector<StoredPart>;
 
 /// A model folder in the Hugging Face layout, opened and checked: all weights exist, with the shapes below, each of
-/// type F32, F16 or BF16. C = width, Q = query_width(), K = key_width(), I = inner; matrices are [in, out]: y = x w +
-/// b, or [out, in] in files of a family that stores them so. Weights are read from `file`.
+/// type F32, F16 or BF16. C = width, Q = query_width(), K = key_width(), d = head_width(), I = inner; matrices are [in,
+/// out]: y = x w + b, or [out, in] in files of a family that stores them so. Weights are read from `file`.
 struct Checkpoint {
   /// One transformer layer.
   struct Layer {
     StoredParts attention_norm, attention_norm_bias;  ///< [C], [C]
     StoredParts qkv, qkv_bias;                        ///< [C, Q + 2 K], [Q + 2 K]: queries, keys, values
+    StoredParts query_norm, key_norm;                 ///< [d] of a head, or [Q] and [K]
     StoredParts projection, projection_bias;          ///< [Q, C], [C]
+    StoredParts attention_post_norm;                  ///< [C]
     StoredParts mlp_norm, mlp_norm_bias;              ///< [C], [C]
     StoredParts up, up_bias;                          ///< [C, I], [I], or gate and up, [C, 2 I], [2 I]
     StoredParts down, down_bias;                      ///< [I, C], [C]
+    StoredParts mlp_post_norm;                        ///< [C]
   };
 
   TransformerConfig config;
   GenerationDefaults defaults;
   SafeTensors file;
   const StoredTensor* embedding = nullptr;                             ///< [vocab, C]
-  const StoredTensor* positions = nullptr;                             ///< [positions, C]; none for rotary ones
+  StoredPart positions = {};                                           ///< [positions, C]; none for rotary ones
   const StoredTensor *last_norm = nullptr, *last_norm_bias = nullptr;  ///< [C], [C]; no bias for Norm::rms
   const StoredTensor* head = nullptr;  ///< [vocab, C]: lm_head.weight, or the embedding if they are the same
   bool is_out_in = false;              ///< are matrices [out, in] in the file?

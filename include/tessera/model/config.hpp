@@ -13,23 +13,47 @@ namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
 /// The names that keys of config.json and tensors of weights have: see src/model/files/families.cpp.
-enum class Family : std::uint8_t { gpt2, llama };
+enum class Family : std::uint8_t { gpt2, llama, mistral, qwen2, qwen3, gemma, gemma2, gemma3, olmo2, gpt_neox, opt };
 
-/// The norm of a row x: layer, (x - mean) / sqrt(variance + epsilon) weight + bias (Ba et al., 2016), or rms,
-/// x / sqrt(mean of x^2 + epsilon) weight (Zhang and Sennrich, 2019).
-enum class Norm : std::uint8_t { layer, rms };
+/// The norm of a row x: layer, (x - mean) / sqrt(variance + epsilon) weight + bias (Ba et al., 2016), rms,
+/// x / sqrt(mean of x^2 + epsilon) weight (Zhang and Sennrich, 2019), or none, x.
+enum class Norm : std::uint8_t { layer, rms, none };
+
+/// The elements that have an rms norm of their own in queries and in keys, before their rotation: those of a head, or
+/// of all heads (Dehghani et al., 2023).
+enum class QkNorm : std::uint8_t { none, head, width };
 
 /// How a model knows positions: by an embedding that is added to that of the token, or by rotating queries and keys
-/// (RoPE, Su et al., 2021): elements i and i + d / 2 of a head, of width d, at position p by the angle
-/// p rotary_base^(-2 i / d).
+/// (RoPE, Su et al., 2021): pairs of the first r elements of a head, pair i at position p by the angle
+/// p rotary_base^(-2 i / r).
 enum class PositionEncoding : std::uint8_t { learned, rotary };
 
-/// The activation of the MLP: GELU (Hendrycks and Gimpel, 2016), exact or by its tanh approximation, x sigmoid(x), or
-/// max(x, 0).
-enum class Activation : std::uint8_t { gelu_tanh, gelu, silu, relu };
+/// The elements of pair i among the r that are rotated, in the order of the file: i and i + r / 2, or 2 i and 2 i + 1.
+/// In memory they are always i and i + d / 2 of a head, of width d.
+enum class RotaryPairs : std::uint8_t { halves, neighbors };
 
-/// A decoder-only transformer with norms in front of attention and of the MLP. Sizes and flags are data: models of
-/// every family have the same kernels. Comments name the keys of config.json, GPT-2's and Llama's if they differ.
+/// How the frequencies of a model that was trained with shorter texts change, which were `positions` long. linear:
+/// divided by `factor` (Chen et al., 2023). llama3: only those whose wavelength is above positions / low_frequency;
+/// between that and positions / high_frequency partly (Llama 3.1). yarn: those that turn less often than beta_slow in
+/// `positions`; between that and beta_fast partly, and cosines and sines have the factor attention_factor (Peng et al.,
+/// 2023). `truncates`: bounds of that range are integers.
+struct RotaryScaling {
+  enum class Kind : std::uint8_t { none, linear, llama3, yarn };
+  Kind kind = Kind::none;
+  double factor = 1;                             ///< factor, at least 1
+  double positions = 0;                          ///< original_max_position_embeddings
+  double low_frequency = 1, high_frequency = 4;  ///< low_freq_factor, high_freq_factor
+  double beta_fast = 32, beta_slow = 1;          ///< keys of these names
+  double attention_factor = 1;                   ///< attention_factor
+  bool truncates = true;                         ///< truncate
+};
+
+/// The activation of the MLP: GELU (Hendrycks and Gimpel, 2016), exact or by its tanh approximation, x sigmoid(x),
+/// max(x, 0), or x itself.
+enum class Activation : std::uint8_t { gelu_tanh, gelu, silu, relu, none };
+
+/// A decoder-only transformer. Sizes and flags are data: models of every family have the same kernels. Comments name
+/// the keys of config.json, GPT-2's and Llama's if they differ; docs/models.md has those of each family.
 struct TransformerConfig {
   Family family = Family::gpt2;      ///< model_type
   std::int32_t vocab = 0;            ///< vocab_size: tokens, up to 2^20
@@ -42,9 +66,27 @@ struct TransformerConfig {
   std::int32_t head_size = 0;        ///< head_dim: width of a head; 0: width / heads
 
   Norm norm = Norm::layer;
-  float epsilon = 1e-5f;  ///< layer_norm_epsilon, rms_norm_eps: in (0, 1)
+  float epsilon = 1e-5f;    ///< layer_norm_epsilon, rms_norm_eps: in (0, 1)
+  float norm_offset = 0;    ///< that is added to the norms' weights in the file: 1 for Gemma
+  bool norm_before = true;  ///< are the inputs of attention and of the MLP normalized?
+  bool norm_after = false;  ///< are their outputs, before they are added to the residual stream?
+  bool parallel = false;    ///< use_parallel_residual: attention and the MLP have the same input, before its norms
+
   PositionEncoding position_encoding = PositionEncoding::learned;
-  double rotary_base = 10000;                     ///< rope_theta
+  std::int32_t position_offset = 0;  ///< rows of the positions' embedding before that of the first
+  double rotary_base = 10000;        ///< rope_theta
+  std::int32_t rotary_width = 0;     ///< partial_rotary_factor: of a head; 0: all of it
+  RotaryPairs rotary_pairs = RotaryPairs::halves;
+  RotaryScaling rotary_scaling = {};             ///< rope_scaling
+  std::optional<double> local_rotary_base = {};  ///< rope_local_base_freq: of layers with a window, unscaled
+
+  /// A query sees so many keys, its own included, in the layers for which is_local(); 0: all (sliding_window).
+  std::int32_t window = 0;
+  std::vector<bool> local_layers = {};  ///< layer_types: which have the window; empty: all
+  QkNorm qk_norm = QkNorm::none;
+  float score_cap = 0;  ///< attn_logit_softcapping: scores s become cap tanh(s / cap); 0: they stay
+  float logit_cap = 0;  ///< final_logit_softcapping: logits, too
+
   Activation activation = Activation::gelu_tanh;  ///< activation_function, hidden_act
   /// Is the MLP down(activation(gate(x)) up(x)) (GLU, Shazeer, 2020), not down(activation(up(x)))?
   bool gated = false;
@@ -66,6 +108,18 @@ struct TransformerConfig {
   std::int32_t key_width() const { return key_heads() * head_width(); }  ///< of keys, and of values
   std::int32_t qkv_width() const { return query_width() + 2 * key_width(); }
   std::int32_t up_width() const { return gated ? 2 * inner : inner; }  ///< of the MLP's first matmul
+  /// Elements of a head that are rotated.
+  std::int32_t rotated_width() const { return rotary_width > 0 ? rotary_width : head_width(); }
+  bool is_rotary() const { return position_encoding == PositionEncoding::rotary; }
+  /// Do queries of this layer, from 0, see only a window of keys?
+  bool is_local(std::int32_t layer) const {
+    return window > 0 && (local_layers.empty() || local_layers[static_cast<std::size_t>(layer)]);
+  }
+  /// Is there an rms norm of queries, or keys, of `columns` in all, and how many weights has it?
+  std::int32_t norm_width(std::int32_t columns) const {
+    return qk_norm == QkNorm::none ? 0 : qk_norm == QkNorm::head ? head_width() : columns;
+  }
+  Norm norm_of_inputs() const { return norm_before ? norm : Norm::none; }
 };
 
 /// The number of weights, with those of the head if it is a matrix of its own. Error as check().
@@ -73,17 +127,19 @@ std::int64_t parameter_count(const TransformerConfig& config);
 
 /// Error that names key, value and the allowed range, unless every size is in its range (so that a product of any three
 /// fits 63 bits), heads divides the width or there is a head_size, the heads of keys divide those of queries, and a
-/// head that is rotated has an even width; epsilon is in (0, 1), rotary_base in (1, 10^12), attention_scale at least 0,
-/// and embedding_scale finite. bos and eos may be outside of the vocabulary: no logit belongs to such a token.
+/// head that is rotated, and the part of it that is, have an even width; epsilon is in (0, 1), the rotary bases in
+/// (1, 10^12), attention_scale and the caps at least 0, other factors finite, and local_layers has one flag a layer.
+/// Norms of queries and keys need a rotation, norms of outputs Norm::rms. bos and eos may be outside of the vocabulary:
+/// no logit belongs to such a token.
 void check(const TransformerConfig& config);
 /// Error that names the first token that is not in the vocabulary.
 void check_vocabulary(std::span<const std::int32_t> ids, const TransformerConfig& config);
 
-/// Reads `folder`/config.json and checks it, by the names of its model_type, gpt2 (the default) or llama. Required are
-/// the sizes; the others have the defaults of transformers (n_inner: 4 n_embd). Unknown keys are ignored. Error that
-/// names file, key and value for what no kernel computes: another model_type or activation, add_cross_attention, a
-/// rope_type other than default, is_causal false, a quantization_config. (reorder_and_upcast_attn only changes
-/// precision, and is accepted.)
+/// Reads `folder`/config.json and checks it, by the names of its model_type: gpt2, llama, mistral, qwen2, qwen3, gemma,
+/// gemma2, gemma3_text, olmo2, gpt_neox or opt. Without one, a file with GPT-2's n_embd is a GPT-2. Other keys have the
+/// defaults of transformers, but most sizes are required. Unknown keys are ignored. Error that names file, key and
+/// value for what no kernel computes: another model_type, activation or rope_type, mixtures of experts, bidirectional
+/// or cross attention, images, quantized weights. (reorder_and_upcast_attn only changes precision, and is accepted.)
 TransformerConfig read_config(const std::filesystem::path& folder);
 
 /// Sampling defaults of a model, as far as they are given.

@@ -16,7 +16,10 @@ namespace [[gnu::visibility("default")]] internal {
 /// The form in which a step ran.
 struct DecodeReport {
   DecodeForm form = DecodeForm::plain;
-  std::string why_not;  ///< why a form that was asked for was not possible; empty: it was
+  std::string why_not = {};  ///< why a form that was asked for was not possible; empty: it was
+  /// On a GPU, why steps of few sequences have the kernels of many; empty: they have their own.
+  std::string why_general = {};
+  std::vector<std::string> launches = {};  ///< the names of the kernels of a step, in order
 };
 
 /// A batch of sequences with their keys and values: prompts of different lengths first, then one token each at a time.
@@ -107,7 +110,7 @@ class Session {
   std::unique_ptr<State> state_;
   TransformerConfig config_;
   std::vector<std::size_t> appended_;  // tokens of each sequence with logits, 0 for others; empty: there are no logits
-  bool failed_ = false;         // the last append() failed
+  bool failed_ = false;                // the last append() failed
 };
 
 }  // namespace internal

@@ -12,6 +12,7 @@
 #include "jit/options/log.hpp"
 #include "model/files/families.hpp"
 #include "model/files/input_file.hpp"
+#include "model/rotary.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -100,17 +101,13 @@ class WeightList {
     return found;
   }
 
-  /// The parts of a layer's weight [rows, columns], or of a vector [columns]: of queries, keys and values, of gate and
-  /// up, or one of all.
-  StoredParts take_parts(const std::string& prefix, const FamilyNames::Layer::Parts& names,
-                         std::optional<std::int32_t> rows, std::int32_t columns) {
-    StoredParts parts;
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      Extents shape{static_cast<std::uint64_t>(columns_of(names.size(), i, columns))};
-      if (rows) shape.insert(names_.is_out_in ? shape.end() : shape.begin(), static_cast<std::uint64_t>(*rows));
-      parts.push_back(take(prefix + std::string(names[i]), shape));
-    }
-    return parts;
+  /// The parts of a layer's weight [rows, columns], or of a vector [columns]. `names` are those of the family.
+  StoredParts take_weight(const std::string& prefix, const FamilyNames::Layer::Parts& names,
+                          std::optional<std::int32_t> rows, std::int32_t columns) {
+    const FamilyNames::Layer& all = names_.weights;
+    if (&names == &all.qkv || &names == &all.qkv_bias) return take_qkv(prefix, names, rows);
+    if (&names == &all.query_norm || &names == &all.key_norm) return take_head_norm(prefix, names, columns);
+    return take_parts(prefix, names, rows, columns);
   }
 
   /// Throws Error unless all weights were found and well formed, and none are left over.
@@ -151,9 +148,64 @@ class WeightList {
     return std::ranges::find(names_.ignored, name.substr(after.size())) != names_.ignored.end();
   }
 
-  std::int32_t columns_of(std::size_t parts, std::size_t part, std::int32_t all) const {
-    if (parts == 3) return part == 0 ? config_.query_width() : config_.key_width();
-    return all / static_cast<std::int32_t>(parts);
+  /// Gate and up, or one tensor of all.
+  StoredParts take_parts(const std::string& prefix, const FamilyNames::Layer::Parts& names,
+                         std::optional<std::int32_t> rows, std::int32_t columns) {
+    StoredParts parts;
+    for (const std::string_view name : names)
+      parts.push_back({take(prefix + std::string(name), shape_of(rows, columns / static_cast<int>(names.size())))});
+    return parts;
+  }
+
+  /// The parts of QKV, or of its bias: queries, keys and values, whose heads have the order of memory.
+  StoredParts take_qkv(const std::string& prefix, const FamilyNames::Layer::Parts& names,
+                       std::optional<std::int32_t> rows) {
+    if (names.size() == 1 && !names_.qkv_by_head) return take_parts(prefix, names, rows, config_.qkv_width());
+    StoredParts parts;
+    const std::int64_t width = config_.head_width();
+    for (const std::int64_t which : {0, 1, 2}) {
+      const std::int32_t heads = which == 0 ? config_.heads : config_.key_heads();
+      StoredPart part;
+      if (names_.qkv_by_head)
+        part.tensor =
+            which == 0 ? take(prefix + std::string(names[0]), shape_of(rows, config_.qkv_width())) : parts[0].tensor;
+      else
+        part.tensor = take(prefix + std::string(names[static_cast<std::size_t>(which)]),
+                           shape_of(rows, heads * config_.head_width()));
+      for (std::int64_t head = 0; head < heads; ++head) {
+        const std::int64_t first = (names_.qkv_by_head ? 3 * head + which : head) * width;
+        if (which == 2)
+          append(part.rows, {first, width});
+        else
+          append_head(part.rows, first);
+      }
+      parts.push_back(std::move(part));
+    }
+    return parts;
+  }
+
+  /// The same for the norms of queries or keys, of one head or of all.
+  StoredParts take_head_norm(const std::string& prefix, const FamilyNames::Layer::Parts& names, std::int32_t columns) {
+    StoredParts parts = take_parts(prefix, names, {}, columns);
+    for (StoredPart& part : parts)
+      for (std::int32_t first = 0; first < columns; first += config_.head_width()) append_head(part.rows, first);
+    return parts;
+  }
+
+  Extents shape_of(std::optional<std::int32_t> rows, std::int32_t columns) const {
+    Extents shape{static_cast<std::uint64_t>(columns)};
+    if (rows) shape.insert(names_.is_out_in ? shape.end() : shape.begin(), static_cast<std::uint64_t>(*rows));
+    return shape;
+  }
+  static void append(std::vector<StoredRun>& rows, StoredRun run) {
+    if (run.count == 0) return;
+    if (!rows.empty() && rows.back().first + rows.back().count == run.first)
+      rows.back().count += run.count;
+    else
+      rows.push_back(run);
+  }
+  void append_head(std::vector<StoredRun>& rows, std::int64_t first) const {
+    for (const StoredRun& run : order_of_head(config_)) append(rows, {first + run.first, run.count});
   }
 
   const SafeTensors& file_;
@@ -181,7 +233,7 @@ bool are_equal(const SafeTensors& file, const StoredTensor& a, const StoredTenso
 struct Embeddings {
   const StoredTensor *embedding, *head;
   Embeddings(WeightList& weights, const FamilyNames& names, const TransformerConfig& config, const Extents& shape) {
-    const std::string embedding_name(names.embedding), head_name = "lm_head.weight";
+    const std::string embedding_name(names.embedding), head_name(names.head);
     const bool has_head = weights.find(head_name), only_head = has_head && !weights.find(embedding_name);
     embedding = weights.take(only_head && config.tied ? head_name : embedding_name, shape);
     head = has_head ? weights.take(head_name, shape) : embedding;
@@ -191,9 +243,8 @@ struct Embeddings {
   void tie(const SafeTensors& file, const TransformerConfig& config) {
     if (embedding == head) {
       if (!config.tied) {
-        log_warn(
-            fmt::format("{} has no lm_head.weight, though tie_word_embeddings is false in config.json; the head is {}",
-                        in_quotes(file.path().native()), embedding->name));
+        log_warn(fmt::format("{} has no {}, though tie_word_embeddings is false in config.json; the head is {}",
+                             in_quotes(file.path().native()), names_of(config.family).head, embedding->name));
       }
     } else if (config.tied) {
       if (are_equal(file, *embedding, *head)) {
@@ -227,15 +278,17 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   model.is_out_in = names.is_out_in;
   WeightList weights(model.file, c);
   Embeddings embeddings(weights, names, c, {vocab, width});
-  if (c.position_encoding == PositionEncoding::learned)
-    model.positions = weights.take(std::string(names.positions), {static_cast<std::uint64_t>(c.positions), width});
+  if (!c.is_rotary()) {
+    const auto rows = static_cast<std::uint64_t>(c.positions + c.position_offset);
+    model.positions = {weights.take(std::string(names.positions), {rows, width}), {{c.position_offset, c.positions}}};
+  }
   for (std::int32_t i = 0; i < c.layers; ++i) {
     const std::string prefix = fmt::format(fmt::runtime(names.layer), i);
     Checkpoint::Layer& layer = model.layers.emplace_back();
 #define LAYER_VECTOR(member, size, initial, is_stored) \
-  if (is_stored) layer.member = weights.take_parts(prefix, names.weights.member, {}, size);
+  if (is_stored) layer.member = weights.take_weight(prefix, names.weights.member, {}, size);
 #define LAYER_MATRIX(member, rows, columns) \
-  layer.member = weights.take_parts(prefix, names.weights.member, rows, columns);
+  layer.member = weights.take_weight(prefix, names.weights.member, rows, columns);
 #include "model/layer_weights.def"
   }
   model.last_norm = weights.take(std::string(names.last_norm), {width});

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/files/families.hpp"
+#include "model/files/family_settings.hpp"
 #include "model/files/input_file.hpp"
 #include "model/files/settings.hpp"
 #include "tessera/graph/error.hpp"
@@ -115,6 +116,23 @@ void check_vocabulary(std::span<const std::int32_t> ids, const TransformerConfig
       throw Error(fmt::format("token {} is not in the vocabulary, which has 0 to {}", id, config.vocab - 1));
 }
 
+namespace {
+
+constexpr std::int32_t most_position_offset = 1 << 10;
+
+void check(const RotaryScaling& scaling) {
+  const auto is_positive = [](double number) { return std::isfinite(number) && number > 0; };
+  if (scaling.kind == RotaryScaling::Kind::none) return;
+  if (!(std::isfinite(scaling.factor) && scaling.factor >= 1))
+    throw Error(fmt::format("the factor of the rotation's scaling is {}, it must be at least 1", scaling.factor));
+  if (!is_positive(scaling.positions) || !is_positive(scaling.low_frequency) ||
+      !(scaling.high_frequency > scaling.low_frequency) || !is_positive(scaling.beta_fast) ||
+      !is_positive(scaling.beta_slow) || !is_positive(scaling.attention_factor))
+    throw Error("the numbers of the rotation's scaling must be above 0, and high_frequency above low_frequency");
+}
+
+}  // namespace
+
 void check(const TransformerConfig& config) {
   const FamilyNames& names = names_of(config.family);
   const auto key = [&](std::int32_t TransformerConfig::*member, std::string_view otherwise) {
@@ -133,16 +151,37 @@ void check(const TransformerConfig& config) {
     throw Error(fmt::format("{} is {}, it must be a multiple of {}, {}", heads, config.heads,
                             key(&TransformerConfig::key_value_heads, "key_value_heads"), config.key_heads()));
   }
-  if (config.position_encoding == PositionEncoding::rotary && config.head_width() % 2 != 0) {
+  if (config.is_rotary() && config.head_width() % 2 != 0) {
     throw Error(fmt::format("{} is {}, it must be even for rotary positions",
                             key(&TransformerConfig::head_size, "head_size"), config.head_width()));
   }
   if (!(config.epsilon > 0 && config.epsilon < 1)) {
     throw Error(fmt::format("{} is {}, it must be between 0 and 1", names.epsilon, config.epsilon));
   }
-  if (!(config.rotary_base > 1 && config.rotary_base < most_rotary_base))
+  for (const double base : {config.rotary_base, config.local_rotary_base.value_or(10000)})
+    if (!(base > 1 && base < most_rotary_base))
+      throw Error(fmt::format("rotary_base is {}, it must be above 1 and below {:.0e}", base, most_rotary_base));
+  if (config.rotary_width < 0 || config.rotary_width > config.head_width() || config.rotary_width % 2 != 0)
+    throw Error(fmt::format("rotary_width is {}, it must be even, and at most the width of a head, {}",
+                            config.rotary_width, config.head_width()));
+  check(config.rotary_scaling);
+  if (config.qk_norm != QkNorm::none && !config.is_rotary())
+    throw Error("queries and keys are normalized, but not rotated: no kernel does one without the other");
+  if (config.norm == Norm::none) throw Error("norm is none; to leave out those of inputs, set norm_before to false");
+  if (config.norm_after && config.norm != Norm::rms) throw Error("outputs are normalized, but not by Norm::rms");
+  if (config.parallel && config.norm_after)
+    throw Error("attention and the MLP are parallel, but their outputs are normalized: no kernel adds up both");
+  if (config.window < 0) throw Error(fmt::format("window is {}, it must be at least 0", config.window));
+  if (!config.local_layers.empty() && std::cmp_not_equal(config.local_layers.size(), config.layers))
+    throw Error(fmt::format("local_layers has {} flags for {} layers", config.local_layers.size(), config.layers));
+  for (const float cap : {config.score_cap, config.logit_cap})
+    if (!(std::isfinite(cap) && cap >= 0))
+      throw Error(fmt::format("a cap of scores or logits is {}, it must be at least 0", cap));
+  if (config.position_offset < 0 || config.position_offset > most_position_offset)
     throw Error(
-        fmt::format("rotary_base is {}, it must be above 1 and below {:.0e}", config.rotary_base, most_rotary_base));
+        fmt::format("position_offset is {}, it must be from 0 to {}", config.position_offset, most_position_offset));
+  if (!std::isfinite(config.norm_offset))
+    throw Error(fmt::format("norm_offset is {}, it must be finite", config.norm_offset));
   if (!(std::isfinite(config.attention_scale) && config.attention_scale >= 0))
     throw Error(fmt::format("attention_scale is {}, it must be at least 0", config.attention_scale));
   if (!std::isfinite(config.embedding_scale))
@@ -154,10 +193,8 @@ TransformerConfig read_config(const std::filesystem::path& folder) {
   const FamilyNames& names = names_of(file);
   TransformerConfig config;
   config.family = names.family;
-  file.require_flag("is_causal", true);
-  if (file.sets("quantization_config")) file.refuse("quantization_config", "null: no quantized weights are read");
-  names.read(file, config);
-  for (const auto& [key, member, old_key, is_optional] : names.sizes) {
+  refuse_unknown_parts(file);
+  for (const auto& [key, member, old_key, otherwise] : names.sizes) {
     const std::int32_t most = std::ranges::find(limits, member, &Limit::member)->most;
     if (file.sets(key))
       config.*member = file.integer(key, 1, most);
@@ -165,15 +202,22 @@ TransformerConfig read_config(const std::filesystem::path& folder) {
       config.*member = file.integer(old_key, 1, most);
     else if (member == &TransformerConfig::inner && names.inner_of_width > 0)
       config.inner = names.inner_of_width * config.width;
-    else if (!is_optional)
+    else if (otherwise)
+      config.*member = file.has(key) ? 0 : *otherwise;  // null is what other sizes make of it
+    else
       file.integer(key, 1, most);  // reports that it is missing
   }
-  if (file.has(names.epsilon)) {
+  config.epsilon = names.default_epsilon;
+  if (!names.epsilon.empty() && file.has(names.epsilon)) {
     const double epsilon = file.number(names.epsilon);
     if (!(epsilon > 0 && epsilon < 1)) file.refuse(names.epsilon, "between 0 and 1");
     // A value below the smallest normal f32 matters only for constant rows, whose inverse deviation must stay finite.
     config.epsilon = std::max(static_cast<float>(epsilon), std::numeric_limits<float>::min());
   }
+  names.read(file, config);
+  config.bos = names.bos, config.eos = names.eos;
+  if (file.has("bos_token_id")) config.bos.reset();
+  if (file.has("eos_token_id")) config.eos.clear();
   if (file.sets("bos_token_id")) config.bos = file.integer("bos_token_id", min_token, max_token);
   if (file.sets("eos_token_id")) config.eos = file.integers_at("eos_token_id", min_token, max_token);
   if (file.has("tie_word_embeddings")) config.tied = file.boolean("tie_word_embeddings");

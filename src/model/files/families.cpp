@@ -1,58 +1,134 @@
 #include "model/files/families.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <cmath>
+
+#include "model/files/family_settings.hpp"
 
 namespace tessera::internal {
 namespace {
 
 using Config = TransformerConfig;
 
-constexpr std::pair<std::string_view, Activation> activations[] = {
-    {"gelu_new", Activation::gelu_tanh}, {"gelu_pytorch_tanh", Activation::gelu_tanh},
-    {"gelu", Activation::gelu},          {"silu", Activation::silu},
-    {"swish", Activation::silu},         {"relu", Activation::relu},
-};
-
-void read_activation(const Settings& file, std::string_view key, Config& config) {
-  if (!file.has(key)) return;
-  std::vector<std::string_view> names;
-  for (const auto& [name, activation] : activations) names.push_back(name);
-  file.require_one_of(key, names);
-  for (const auto& [name, activation] : activations)
-    if (file.is(key, name)) config.activation = activation;
-}
-
 void read_gpt2(const Settings& file, Config& config) {
   read_activation(file, "activation_function", config);
-  file.require_flag("add_cross_attention", false);
   if (file.has("scale_attn_weights") && !file.boolean("scale_attn_weights")) config.attention_scale = 1;
   if (file.has("scale_attn_by_inverse_layer_idx"))
     config.scales_by_layer = file.boolean("scale_attn_by_inverse_layer_idx");
 }
 
-void read_rotary(const Settings& file, Config& config) {
-  constexpr std::string_view defaults[] = {"default"};
-  for (const std::string_view type : {"rope_type", "type"})
-    if (file.sets(type)) file.require_one_of(type, defaults);
-  if (!file.sets("rope_theta")) return;
-  config.rotary_base = file.number("rope_theta");
-  if (!(config.rotary_base > 1 && config.rotary_base < most_rotary_base))
-    file.refuse("rope_theta", "above 1 and below 1e+12");
+void read_opt(const Settings& file, Config& config) {
+  config.activation = Activation::relu;
+  read_activation(file, "activation_function", config);
+  file.require_flag("do_layer_norm_before", true);
+  file.require_flag("_remove_final_layer_norm", false);
+  file.require_flag("layer_norm_elementwise_affine", true);
+  if (file.sets("word_embed_proj_dim") && file.integer("word_embed_proj_dim", 1, max_token) != config.width)
+    file.refuse("word_embed_proj_dim", "hidden_size: embeddings are not projected");
+  if (file.has("enable_bias")) config.qkv_bias = config.projection_bias = config.mlp_bias = file.boolean("enable_bias");
+  config.position_offset = 2;  // rows for padding
+}
+
+// The parts that Llama and its descendants share.
+void read_llama_parts(const Settings& file, Config& config) {
+  config.norm = Norm::rms;
+  config.activation = Activation::silu, config.gated = true;
+  config.qkv_bias = config.projection_bias = config.mlp_bias = config.tied = false;
+  read_activation(file, "hidden_act", config);
 }
 
 void read_llama(const Settings& file, Config& config) {
-  config.norm = Norm::rms, config.epsilon = 1e-6f;
-  config.position_encoding = PositionEncoding::rotary;
-  config.activation = Activation::silu, config.gated = true;
-  read_activation(file, "hidden_act", config);
-  config.qkv_bias = config.projection_bias = file.has("attention_bias") && file.boolean("attention_bias");
-  config.mlp_bias = file.has("mlp_bias") && file.boolean("mlp_bias");
-  config.tied = false;
+  read_llama_parts(file, config);
+  read_biases(file, config);
   read_rotary(file, config);
-  // transformers 5 has an object for it, of which the older name counts.
-  for (const std::string_view key : {"rope_scaling", "rope_parameters"})
-    if (file.sets(key)) return read_rotary(file.at(key), config);
+}
+
+void read_mistral(const Settings& file, Config& config) {
+  read_llama_parts(file, config);
+  read_rotary(file, config);
+  read_window(file, config, 4096);
+}
+
+// Layers from max_window_layers on have the window, if use_sliding_window is true.
+void read_qwen_window(const Settings& file, Config& config) {
+  if (!file.has("use_sliding_window") || !file.boolean("use_sliding_window")) return;
+  read_window(file, config, 4096);
+  const std::int32_t first = file.sets("max_window_layers") ? file.integer("max_window_layers", 0, max_token) : 28;
+  read_local_layers(file, config, [&](std::int32_t layer) { return layer >= first; });
+}
+
+void read_qwen2(const Settings& file, Config& config) {
+  read_llama_parts(file, config);
+  config.qkv_bias = true;
+  read_rotary(file, config);
+  read_qwen_window(file, config);
+}
+
+void read_qwen3(const Settings& file, Config& config) {
+  read_llama_parts(file, config);
+  config.qk_norm = QkNorm::head;
+  read_biases(file, config);
+  read_rotary(file, config);
+  read_qwen_window(file, config);
+}
+
+void read_olmo2(const Settings& file, Config& config) {
+  read_llama_parts(file, config);
+  config.norm_before = false, config.norm_after = true, config.qk_norm = QkNorm::width;
+  read_biases(file, config);
+  read_rotary(file, config);
+}
+
+// Norms have weights around 0, and the token's embedding has a factor.
+void read_gemma_parts(const Settings& file, Config& config) {
+  read_llama_parts(file, config);
+  config.norm_offset = 1, config.tied = true;
+  config.embedding_scale = std::sqrt(static_cast<float>(config.width));
+  config.activation = Activation::gelu_tanh;
+  read_biases(file, config);
+}
+
+void read_gemma(const Settings& file, Config& config) {
+  read_gemma_parts(file, config);  // whose hidden_act is wrong in old files
+  read_rotary(file, config);
+}
+
+// The activation is hidden_activation.
+void read_gemma_attention(const Settings& file, Config& config) {
+  read_activation(file, "hidden_activation", config);
+  config.norm_after = true;
+  const double scalar = file.sets("query_pre_attn_scalar") ? file.number_above("query_pre_attn_scalar", 0) : 256;
+  config.attention_scale = static_cast<float>(1 / std::sqrt(scalar));
+  read_window(file, config, 4096);
+}
+
+void read_gemma2(const Settings& file, Config& config) {
+  read_gemma_parts(file, config);
+  read_gemma_attention(file, config);
+  read_local_layers(file, config, [](std::int32_t layer) { return layer % 2 == 0; });
+  read_caps(file, config, 50, 30);
+  read_rotary(file, config);
+}
+
+void read_gemma3(const Settings& file, Config& config) {
+  read_gemma_parts(file, config);
+  read_gemma_attention(file, config);
+  const std::int32_t pattern =
+      file.sets("sliding_window_pattern") ? file.integer("sliding_window_pattern", 1, max_token) : 6;
+  read_local_layers(file, config, [&](std::int32_t layer) { return (layer + 1) % pattern != 0; });
+  config.qk_norm = QkNorm::head;
+  read_caps(file, config, 0, 0);
+  read_rotary_by_layer(file, config, {.default_base = 1e6}, 10000);
+}
+
+void read_gpt_neox(const Settings& file, Config& config) {
+  config.activation = Activation::gelu, config.tied = false;
+  read_activation(file, "hidden_act", config);
+  read_biases(file, config);
+  config.mlp_bias = true;
+  config.parallel = true;
+  if (file.has("use_parallel_residual")) config.parallel = file.boolean("use_parallel_residual");
+  read_rotary(file, config, {.base = "rotary_emb_base", .part = "rotary_pct", .default_part = 0.25});
 }
 
 // Radford et al., 2019.
@@ -90,6 +166,77 @@ FamilyNames gpt2() {
                       .down_bias = {"mlp.c_proj.bias"}}};
 }
 
+// Zhang et al., 2022.
+FamilyNames opt() {
+  return {.family = Family::opt,
+          .model_type = "opt",
+          .sizes = {{"vocab_size", &Config::vocab},
+                    {"max_position_embeddings", &Config::positions},
+                    {"hidden_size", &Config::width},
+                    {"num_hidden_layers", &Config::layers},
+                    {"num_attention_heads", &Config::heads},
+                    {"ffn_dim", &Config::inner}},
+          .read = read_opt,
+          .bos = 2,
+          .eos = {2},
+          .prefix = "model.",
+          .embedding = "decoder.embed_tokens.weight",
+          .positions = "decoder.embed_positions.weight",
+          .last_norm = "decoder.final_layer_norm.weight",
+          .last_norm_bias = "decoder.final_layer_norm.bias",
+          .layer = "decoder.layers.{}.",
+          .is_out_in = true,
+          .weights = {.attention_norm = {"self_attn_layer_norm.weight"},
+                      .attention_norm_bias = {"self_attn_layer_norm.bias"},
+                      .qkv = {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"},
+                      .qkv_bias = {"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"},
+                      .projection = {"self_attn.out_proj.weight"},
+                      .projection_bias = {"self_attn.out_proj.bias"},
+                      .mlp_norm = {"final_layer_norm.weight"},
+                      .mlp_norm_bias = {"final_layer_norm.bias"},
+                      .up = {"fc1.weight"},
+                      .up_bias = {"fc1.bias"},
+                      .down = {"fc2.weight"},
+                      .down_bias = {"fc2.bias"}}};
+}
+
+// Black et al., 2022; Pythia: Biderman et al., 2023.
+FamilyNames gpt_neox() {
+  return {.family = Family::gpt_neox,
+          .model_type = "gpt_neox",
+          .sizes = {{"vocab_size", &Config::vocab},
+                    {"max_position_embeddings", &Config::positions},
+                    {"hidden_size", &Config::width},
+                    {"num_hidden_layers", &Config::layers},
+                    {"num_attention_heads", &Config::heads},
+                    {"intermediate_size", &Config::inner}},
+          .epsilon = "layer_norm_eps",
+          .read = read_gpt_neox,
+          .bos = 0,
+          .eos = {2},
+          .prefix = "gpt_neox.",
+          .embedding = "embed_in.weight",
+          .last_norm = "final_layer_norm.weight",
+          .last_norm_bias = "final_layer_norm.bias",
+          .head = "embed_out.weight",
+          .layer = "layers.{}.",
+          .is_out_in = true,
+          .ignored = {"attention.bias", "attention.masked_bias", "attention.rotary_emb.inv_freq"},
+          .qkv_by_head = true,
+          .weights = {.attention_norm = {"input_layernorm.weight"},
+                      .attention_norm_bias = {"input_layernorm.bias"},
+                      .qkv = {"attention.query_key_value.weight"},
+                      .qkv_bias = {"attention.query_key_value.bias"},
+                      .projection = {"attention.dense.weight"},
+                      .projection_bias = {"attention.dense.bias"},
+                      .mlp_norm = {"post_attention_layernorm.weight"},
+                      .mlp_norm_bias = {"post_attention_layernorm.bias"},
+                      .up = {"mlp.dense_h_to_4h.weight"},
+                      .up_bias = {"mlp.dense_h_to_4h.bias"},
+                      .down = {"mlp.dense_4h_to_h.weight"},
+                      .down_bias = {"mlp.dense_4h_to_h.bias"}}};
+}
+
 // Touvron et al., 2023.
 FamilyNames llama() {
   return {.family = Family::llama,
@@ -99,23 +246,25 @@ FamilyNames llama() {
                     {"hidden_size", &Config::width},
                     {"num_hidden_layers", &Config::layers},
                     {"num_attention_heads", &Config::heads},
-                    {"num_key_value_heads", &Config::key_value_heads, {}, true},
-                    {"head_dim", &Config::head_size, {}, true},
+                    {"num_key_value_heads", &Config::key_value_heads, {}, 0},
+                    {"head_dim", &Config::head_size, {}, 0},
                     {"intermediate_size", &Config::inner}},
-          .inner_of_width = 0,
           .epsilon = "rms_norm_eps",
+          .default_epsilon = 1e-6f,
           .read = read_llama,
+          .bos = 1,
+          .eos = {2},
           .prefix = "model.",
           .embedding = "embed_tokens.weight",
-          .positions = {},
           .last_norm = "norm.weight",
-          .last_norm_bias = {},
           .layer = "layers.{}.",
           .is_out_in = true,
           .ignored = {"self_attn.rotary_emb.inv_freq"},
           .weights = {.attention_norm = {"input_layernorm.weight"},
                       .qkv = {"self_attn.q_proj.weight", "self_attn.k_proj.weight", "self_attn.v_proj.weight"},
                       .qkv_bias = {"self_attn.q_proj.bias", "self_attn.k_proj.bias", "self_attn.v_proj.bias"},
+                      .query_norm = {"self_attn.q_norm.weight"},
+                      .key_norm = {"self_attn.k_norm.weight"},
                       .projection = {"self_attn.o_proj.weight"},
                       .projection_bias = {"self_attn.o_proj.bias"},
                       .mlp_norm = {"post_attention_layernorm.weight"},
@@ -125,8 +274,85 @@ FamilyNames llama() {
                       .down_bias = {"mlp.down_proj.bias"}}};
 }
 
+// A family with Llama's keys and tensors.
+FamilyNames like_llama(Family family, std::string_view model_type, decltype(FamilyNames::read) read) {
+  FamilyNames names = llama();
+  names.family = family, names.model_type = model_type, names.read = read;
+  names.bos = {}, names.eos = {};
+  return names;
+}
+
+// Jiang et al., 2023.
+FamilyNames mistral() {
+  FamilyNames names = like_llama(Family::mistral, "mistral", read_mistral);
+  names.size(&Config::key_value_heads).otherwise = 8;
+  names.bos = 1, names.eos = {2};
+  return names;
+}
+
+// Yang et al., 2024.
+FamilyNames qwen2() {
+  FamilyNames names = like_llama(Family::qwen2, "qwen2", read_qwen2);
+  names.size(&Config::key_value_heads).otherwise = 32;
+  return names;
+}
+
+// Yang et al., 2025.
+FamilyNames qwen3() {
+  FamilyNames names = like_llama(Family::qwen3, "qwen3", read_qwen3);
+  names.size(&Config::key_value_heads).otherwise = 32;
+  names.size(&Config::head_size).otherwise = 128;
+  return names;
+}
+
+// OLMo Team, 2024.
+FamilyNames olmo2() {
+  FamilyNames names = like_llama(Family::olmo2, "olmo2", read_olmo2);
+  names.default_epsilon = 1e-5f;
+  names.eos = {50279};
+  names.weights.attention_norm = names.weights.mlp_norm = {};
+  names.weights.attention_post_norm = {"post_attention_layernorm.weight"};
+  names.weights.mlp_post_norm = {"post_feedforward_layernorm.weight"};
+  return names;
+}
+
+// Gemma Team, 2024.
+FamilyNames gemma() {
+  FamilyNames names = like_llama(Family::gemma, "gemma", read_gemma);
+  names.size(&Config::key_value_heads).otherwise = 16;
+  names.size(&Config::head_size).otherwise = 256;
+  names.bos = 2, names.eos = {1};
+  return names;
+}
+
+// Gemma Team, 2024.
+FamilyNames gemma2() {
+  FamilyNames names = like_llama(Family::gemma2, "gemma2", read_gemma2);
+  names.size(&Config::key_value_heads).otherwise = 4;
+  names.size(&Config::head_size).otherwise = 256;
+  names.bos = 2, names.eos = {1};
+  names.weights.attention_post_norm = {"post_attention_layernorm.weight"};
+  names.weights.mlp_norm = {"pre_feedforward_layernorm.weight"};
+  names.weights.mlp_post_norm = {"post_feedforward_layernorm.weight"};
+  return names;
+}
+
+// Gemma Team, 2025. Its files omit sizes that are defaults.
+FamilyNames gemma3() {
+  FamilyNames names = gemma2();
+  names.family = Family::gemma3, names.model_type = "gemma3_text", names.read = read_gemma3;
+  names.size(&Config::vocab).otherwise = 262208;
+  names.size(&Config::positions).otherwise = 131072;
+  names.size(&Config::width).otherwise = 2304;
+  names.size(&Config::layers).otherwise = 26;
+  names.size(&Config::heads).otherwise = 8;
+  names.size(&Config::inner).otherwise = 9216;
+  return names;
+}
+
 const std::vector<FamilyNames>& families() {
-  static const auto& all = *new std::vector<FamilyNames>{gpt2(), llama()};
+  static const auto& all = *new std::vector<FamilyNames>{gpt2(),   llama(),  mistral(), qwen2(),    qwen3(), gemma(),
+                                                         gemma2(), gemma3(), olmo2(),   gpt_neox(), opt()};
   return all;
 }
 
@@ -137,11 +363,15 @@ std::string_view FamilyNames::key(std::int32_t TransformerConfig::*member) const
   return found == sizes.end() ? std::string_view() : found->key;
 }
 
+FamilyNames::Size& FamilyNames::size(std::int32_t TransformerConfig::*member) {
+  return *std::ranges::find(sizes, member, &Size::member);
+}
+
 const FamilyNames& names_of(Family family) { return *std::ranges::find(families(), family, &FamilyNames::family); }
 
 const FamilyNames& names_of(const Settings& file) {
   constexpr std::string_view key = "model_type";
-  if (!file.has(key)) return names_of(Family::gpt2);
+  if (!file.has(key) && file.has("n_embd")) return names_of(Family::gpt2);
   std::vector<std::string_view> types;
   for (const FamilyNames& family : families()) types.push_back(family.model_type);
   file.require_one_of(key, types);

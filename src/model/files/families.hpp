@@ -2,6 +2,7 @@
 // TransformerConfig has is one more description, and one name in Family.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -10,14 +11,12 @@
 
 namespace tessera::internal {
 
-constexpr double most_rotary_base = 1e12;
-
 struct FamilyNames {
   struct Size {
     std::string_view key;
     std::int32_t TransformerConfig::*member;
-    std::string_view old_key = {};  ///< in older files
-    bool is_optional = false;       ///< if no key says it, it keeps its default
+    std::string_view old_key = {};               ///< in older files
+    std::optional<std::int32_t> otherwise = {};  ///< if no key says it; without one, a key must
   };
   /// The tensors of a layer's weights, behind the layer's prefix: several are side by side along the columns.
   struct Layer {
@@ -30,24 +29,31 @@ struct FamilyNames {
   Family family;
   std::string_view model_type;
   std::vector<Size> sizes;
-  std::int32_t inner_of_width;  ///< so many times the model's is the MLP's width if no key says it; 0: one must
-  std::string_view epsilon;     ///< key of the norms' epsilon
-  /// Reads the parts of the model, but its sizes; Error for what no kernel computes.
+  std::int32_t inner_of_width = 0;  ///< so many times the model's is the MLP's width if no key says it; 0: one must
+  std::string_view epsilon = {};    ///< key of the norms' epsilon; empty: it is the default
+  float default_epsilon = 1e-5f;
+  /// Reads the parts of the model, behind its sizes; Error for what no kernel computes.
   void (*read)(const Settings& file, TransformerConfig& config);
+  std::optional<std::int32_t> bos = {};  ///< if no key says it
+  std::vector<std::int32_t> eos = {};    ///< the same
 
   std::string_view prefix;  ///< which all tensors but the head may have
-  std::string_view embedding, positions, last_norm, last_norm_bias;
-  std::string_view layer;                 ///< prefix of a layer's tensors, with its number for {}
-  bool is_out_in;                         ///< are matrices stored as [out, in]?
-  std::vector<std::string_view> ignored;  ///< endings of a layer's tensors that are not weights
+  std::string_view embedding, positions = {}, last_norm, last_norm_bias = {};
+  std::string_view head = "lm_head.weight";    ///< if it is a matrix of its own
+  std::string_view layer;                      ///< prefix of a layer's tensors, with its number for {}
+  bool is_out_in;                              ///< are matrices stored as [out, in]?
+  std::vector<std::string_view> ignored = {};  ///< endings of a layer's tensors that are not weights
+  /// Is one tensor QKV, with the queries, keys and values of a head side by side, head after head?
+  bool qkv_by_head = false;
   Layer weights;
 
+  Size& size(std::int32_t TransformerConfig::*member);
   /// The key of a size; empty if the family has none.
   std::string_view key(std::int32_t TransformerConfig::*member) const;
 };
 
 const FamilyNames& names_of(Family family);
-/// Those of a file's model_type, GPT-2's if it has none; Error if it is unknown.
+/// Those of a file's model_type. Without one they are GPT-2's if the file has its n_embd. Error if it is unknown.
 const FamilyNames& names_of(const Settings& file);
 
 }  // namespace tessera::internal

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "model/files/input_file.hpp"
@@ -54,6 +55,30 @@ double Settings::number(std::string_view key) const {
   return found.get<double>();
 }
 
+double Settings::number_from(std::string_view key, double least) const {
+  const double found = number(key);
+  if (!(std::isfinite(found) && found >= least)) refuse(key, fmt::format("at least {}", least));
+  return found;
+}
+double Settings::number_above(std::string_view key, double least) const {
+  const double found = number(key);
+  if (!(std::isfinite(found) && found > least)) refuse(key, fmt::format("above {}", least));
+  return found;
+}
+
+std::vector<std::string> Settings::strings_at(std::string_view key, std::span<const std::string_view> allowed) const {
+  const std::string expected = fmt::format("an array of {}", fmt::join(allowed, " or "));
+  const auto& found = value(key, expected);
+  if (!found.is_array()) refuse(key, found, expected);
+  std::vector<std::string> all;
+  for (const auto& one : found) {
+    if (!one.is_string() || std::find(allowed.begin(), allowed.end(), one.get<std::string>()) == allowed.end())
+      refuse(fmt::format("{}[{}]", key, all.size()), one, fmt::format("{}", fmt::join(allowed, " or ")));
+    all.push_back(one.get<std::string>());
+  }
+  return all;
+}
+
 bool Settings::boolean(std::string_view key) const {
   const auto& found = value(key, "true or false");
   if (!found.is_boolean()) refuse(key, found, "true or false");
@@ -69,6 +94,10 @@ void Settings::require_one_of(std::string_view key, std::span<const std::string_
 
 void Settings::require_flag(std::string_view key, bool required) const {
   if (has(key) && boolean(key) != required) refuse(key, required ? "true" : "false");
+}
+
+void Settings::require_off(std::string_view key, std::string_view expected, double off) const {
+  if (turns_on(key, off)) refuse(key, expected);
 }
 
 bool Settings::turns_on(std::string_view key, double off) const {

@@ -34,12 +34,19 @@ class Settings {
   /// One integer or an array of them.
   std::vector<std::int32_t> integers_at(std::string_view key, std::int32_t least, std::int32_t most) const;
   double number(std::string_view key) const;
+  /// A number of at least `least`, or above it.
+  double number_from(std::string_view key, double least) const;
+  double number_above(std::string_view key, double least) const;
+  /// An array of strings, each one of `allowed`.
+  std::vector<std::string> strings_at(std::string_view key, std::span<const std::string_view> allowed) const;
   bool boolean(std::string_view key) const;
   /// Requires a string that is one of `allowed`.
   void require_one_of(std::string_view key, std::span<const std::string_view> allowed) const;
   void require_flag(std::string_view key, bool required) const;
+  /// Refuses all that turns a key on: see turns_on().
+  void require_off(std::string_view key, std::string_view expected, double off = 0) const;
   /// True unless it is null, false, the number `off`, or empty.
-  bool turns_on(std::string_view key, double off) const;
+  bool turns_on(std::string_view key, double off = 0) const;
   [[noreturn]] void refuse(std::string_view key, std::string_view expected) const;
 
  private:
