@@ -9,6 +9,7 @@
 //   Q6_K   128 | 64 | 16 i8 of scales | d         (d s) (q - 32)       16 groups of 16 elements; 128 bytes have bits 0 to
 //                                                                      3, the next 64 bits 4 and 5
 #pragma once
+#include <map>
 #include <string>
 
 #include "model/kernels.hpp"
@@ -85,6 +86,15 @@ auto unpack(StoredType type, int at_a_time) {
     };
     store(values, {block, 0}, cast<To>(unpacked(type, bytes, at_a_time)));
   });
+}
+
+/// The kernels of all block types, for CTAs of so many elements.
+template <Element To>
+auto unpack_kernels(int elements) {
+  std::map<StoredType, decltype(unpack<To>(StoredType::q8_0, 1))> all;
+  for (const StoredType type : {StoredType::q8_0, StoredType::q4_0, StoredType::q4_1, StoredType::q4_k, StoredType::q6_k})
+    all.emplace(type, unpack<To>(type, elements / elements_of_block(type)));
+  return all;
 }
 
 /// packed [blocks,34] in Q8_0 of values [blocks,32], rounded as gguf.quants.quantize of the Python package gguf does:
