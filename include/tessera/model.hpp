@@ -5,6 +5,7 @@
 #include "tessera/model/config.hpp"            // IWYU pragma: export
 #include "tessera/model/continuous_batch.hpp"  // IWYU pragma: export
 #include "tessera/model/draft_model.hpp"       // IWYU pragma: export
+#include "tessera/model/gguf.hpp"              // IWYU pragma: export
 #include "tessera/model/hub.hpp"               // IWYU pragma: export
 #include "tessera/model/model.hpp"             // IWYU pragma: export
 #include "tessera/model/prompt_lookup.hpp"     // IWYU pragma: export
@@ -12,6 +13,7 @@
 #include "tessera/model/sampling.hpp"          // IWYU pragma: export
 #include "tessera/model/session.hpp"           // IWYU pragma: export
 #include "tessera/model/stop_text.hpp"         // IWYU pragma: export
+#include "tessera/model/stored.hpp"            // IWYU pragma: export
 #include "tessera/model/tokenizer.hpp"         // IWYU pragma: export
 #include "tessera/model/utf8.hpp"              // IWYU pragma: export
 
@@ -27,7 +29,8 @@ using internal::Activation, internal::check, internal::Checkpoint, internal::Com
     internal::TransformerConfig;
 using internal::ChatFormat, internal::ChatMessage, internal::find_invalid_utf8, internal::PromptLookup, internal::replace_invalid_utf8, internal::StopText,
     internal::TextPlace, internal::TokenBytes, internal::Tokenizer, internal::Utf8Stream;
-using internal::SafeTensors, internal::StoredTensor, internal::StoredType, internal::TensorBytes,
-    internal::write_safetensors;
+using internal::Gguf, internal::GgufArray, internal::GgufEntry, internal::GgufType, internal::GgufValue,
+    internal::SafeTensors, internal::StoredFile, internal::StoredTensor, internal::StoredType, internal::TensorBytes,
+    internal::write_gguf, internal::write_safetensors;
 
 }  // namespace tessera

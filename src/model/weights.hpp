@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/decode_kernels.hpp"
+#include "model/unpack_kernels.hpp"
 #include "tessera/model/checkpoint.hpp"
 
 namespace tessera::internal {
@@ -46,7 +47,7 @@ class WeightLoader {
  public:
   using Progress = std::function<void(double)>;
 
-  WeightLoader(const Device& device, const SafeTensors& file, const Progress& progress)
+  WeightLoader(const Device& device, const StoredFile& file, const Progress& progress)
       : device_(device), stream_(device.stream()), file_(file), progress_(progress) {
     if (!device.shares_host_memory()) pinned_ = device.pinned(pinned_bytes);
     for (const StoredTensor& stored : file.tensors()) size_ += stored.size;
@@ -131,6 +132,10 @@ class WeightLoader {
   /// Fills a dense tensor whose elements are in the order of the part's rows.
   template <Element T, int R>
   void read_later(const StoredPart& part, const Tensor<T, R>& result) const {
+    if (is_packed(part)) {
+      fills_.push_back([=, this] { unpack_into(part, result.reshaped(std::array{result.size()})); });
+      return;
+    }
     dispatch(*part.tensor, [&]<Element From>() {
       fills_.push_back([=, this] { fill<From>(part, result.reshaped(std::array{result.size()})); });
     });
@@ -140,9 +145,31 @@ class WeightLoader {
   template <Element T>
   void transpose_later(const StoredPart& part, const std::array<std::int64_t, 2>& extents,
                        const Tensor<T, 2>& result) const {
+    if (is_packed(part)) {
+      fills_.push_back([=, this] {
+        const Tensor<T, 2> values(device_, extents);
+        unpack_into(part, values.reshaped(std::array{values.size()}));
+        copy_transposed(values, result, stream_);
+      });
+      return;
+    }
     dispatch(*part.tensor, [&]<Element From>() {
       fills_.push_back([=, this] { copy_transposed(bring<From>(part).reshaped(extents), result, stream_); });
     });
+  }
+
+  static bool is_packed(const StoredPart& part) { return elements_of_block(part->type) > 1; }
+
+  /// Brings the blocks of a part to the device, and fills a dense tensor with their values.
+  template <Element T>
+  void unpack_into(const StoredPart& part, const Tensor<T, 1>& result) const {
+    const std::int64_t elements = elements_of_block(part->type), size = bits(part->type) / 8;
+    const std::int64_t blocks = result.size() / elements;
+    const Tensor<u8, 1> packed(device_, {blocks * size});
+    read(part, packed);
+    static const auto& kernels_by_type = *new auto(kernels::unpack_kernels<T>(elements_per_block));
+    launch(stream_, kernels_by_type.at(part->type), packed.reshaped(std::array{blocks, size}),
+           result.reshaped(std::array{blocks, elements}));
   }
 
   template <Element From>
@@ -202,7 +229,7 @@ class WeightLoader {
 
   Device device_;
   Stream stream_;
-  const SafeTensors& file_;
+  const StoredFile& file_;
   const Progress& progress_;
   std::uint64_t size_ = 0;
   mutable std::uint64_t read_ = 0;

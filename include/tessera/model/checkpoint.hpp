@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tessera/model/config.hpp"
-#include "tessera/model/safetensors.hpp"
+#include "tessera/model/stored.hpp"
 
 namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
@@ -26,8 +26,8 @@ struct StoredPart {
 /// weight. Only parts of [out, in] matrices and of vectors are in rows.
 using StoredParts = std::vector<StoredPart>;
 
-/// A model folder in the Hugging Face layout, opened and checked: all weights exist, with the shapes below, each of
-/// type F32, F16 or BF16. C = width, Q = query_width(), K = key_width(), d = head_width(), I = inner; matrices are [in,
+/// A model folder in the Hugging Face layout, or a GGUF file, opened and checked: all weights exist, with the shapes
+/// below, each of type F32, F16 or BF16. C = width, Q = query_width(), K = key_width(), d = head_width(), I = inner; matrices are [in,
 /// out]: y = x w + b, or [out, in] in files of a family that stores them so. Weights are read from `file`.
 struct Checkpoint {
   /// One transformer layer.
@@ -45,7 +45,7 @@ struct Checkpoint {
 
   TransformerConfig config;
   GenerationDefaults defaults;
-  SafeTensors file;
+  StoredFile file;
   const StoredTensor* embedding = nullptr;                             ///< [vocab, C]
   StoredPart positions = {};                                           ///< [positions, C]; none for rotary ones
   const StoredTensor *last_norm = nullptr, *last_norm_bias = nullptr;  ///< [C], [C]; no bias for Norm::rms
@@ -60,7 +60,10 @@ struct Checkpoint {
   /// and a warning names the key. Tensors of old files that are no weights (causal masks, rotary_emb.inv_freq) are
   /// ignored. Error that names the file if anything is missing or wrong; one message lists all weights that are
   /// missing, unknown, of another shape or of an unsupported type.
-  static Checkpoint open(const std::filesystem::path& folder);
+  ///
+  /// A `.gguf` file, one of its parts, or a folder that has one and no config.json, is a model, too: its metadata is
+  /// the configuration (docs/gguf.md), and weights may have the types Q8_0, Q4_0, Q4_1, Q4_K and Q6_K.
+  static Checkpoint open(const std::filesystem::path& path);
 };
 
 }  // namespace internal

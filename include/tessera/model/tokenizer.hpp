@@ -35,7 +35,7 @@ enum class TextPlace {
 /// A tokenizer does not change once opened: several threads may use one. A copy is cheap, and shares all data.
 class Tokenizer {
  public:
-  /// Reads the tokenizer of a Hugging Face model folder: `tokenizer.json` if there is one, otherwise GPT-2's
+  /// Reads the tokenizer of a GGUF file (its keys tokenizer.ggml.*), or of a Hugging Face model folder: `tokenizer.json` if there is one, otherwise GPT-2's
   /// `vocab.json` and `merges.txt`. A `tokenizer.json` must be one of byte-pair encoding, with the parts that GPT-2,
   /// Llama, Mistral, Qwen, Gemma and SmolLM have. Beside GPT-2's files, special tokens are "<|endoftext|>", if the
   /// vocabulary has it, and those in `added_tokens.json`, `tokenizer_config.json` (`added_tokens_decoder`) and

@@ -8,12 +8,15 @@
 #include <span>
 #include <string>
 #include <unordered_set>
+#include <utility>
 
 #include "jit/options/log.hpp"
 #include "model/files/families.hpp"
+#include "model/files/gguf_config.hpp"
 #include "model/files/input_file.hpp"
 #include "model/rotary.hpp"
 #include "tessera/graph/error.hpp"
+#include "tessera/model/safetensors.hpp"
 
 namespace tessera::internal {
 namespace {
@@ -49,7 +52,7 @@ std::string_view advice_about(const fs::path& folder, std::string_view name, std
 /// Tells a user who named something else what a model folder is.
 void require_model_folder(const fs::path& folder) {
   constexpr std::string_view expected =
-      "a model is a folder with config.json, model.safetensors, vocab.json and merges.txt";
+      "a model is a folder with config.json, model.safetensors, vocab.json and merges.txt, or a .gguf file";
   std::error_code ignored;
   if (is_missing(folder)) throw Error(fmt::format("{}: no such folder; {}", in_quotes(folder.native()), expected));
   if (fs::is_regular_file(folder, ignored)) {
@@ -74,8 +77,8 @@ SafeTensors open_weights(const fs::path& folder) {
 /// Finds weights by name and collects everything that is wrong, to report it at once.
 class WeightList {
  public:
-  WeightList(const SafeTensors& file, const TransformerConfig& config)
-      : file_(file), config_(config), names_(names_of(config.family)) {}
+  WeightList(const StoredFile& file, const TransformerConfig& config, const FamilyNames& names)
+      : file_(file), config_(config), names_(names) {}
 
   /// The tensor `name`, with or without the prefix; null if there is none.
   const StoredTensor* find(const std::string& name) const {
@@ -95,7 +98,9 @@ class WeightList {
       misshapen_.push_back(
           fmt::format("{} [{}], not [{}]", found->name, fmt::join(found->shape, ", "), fmt::join(shape, ", ")));
     }
-    if (found->type != StoredType::f32 && found->type != StoredType::f16 && found->type != StoredType::bf16) {
+    const bool in_blocks = elements_of_block(found->type) > 1 && shape.size() > 1;
+    if (found->type != StoredType::f32 && found->type != StoredType::f16 && found->type != StoredType::bf16 &&
+        !in_blocks) {
       mistyped_.push_back(fmt::format("{} {}", found->name, tessera::internal::name(found->type)));
     }
     return found;
@@ -111,7 +116,7 @@ class WeightList {
   }
 
   /// Throws Error unless all weights were found and well formed, and none are left over.
-  void finish() const {
+  void finish(std::string_view described_by) const {
     std::vector<std::string> extra;
     for (const StoredTensor& tensor : file_.tensors()) {
       if (!taken_.contains(&tensor) && !is_ignored(tensor.name)) extra.push_back(in_quotes(tensor.name));
@@ -129,14 +134,15 @@ class WeightList {
     report("of the wrong shape", misshapen_);
     report("of a type other than F32, F16 and BF16", mistyped_);
     if (!faults.empty()) {
-      throw Error(fmt::format("{} does not hold the weights of the model that config.json describes{}",
-                              in_quotes(file_.path().native()), faults));
+      throw Error(fmt::format("{} does not hold the weights of the model that {} describes{}",
+                              in_quotes(file_.path().native()), described_by, faults));
     }
   }
 
  private:
-  /// Has the tensor a layer's prefix, and an ending that is not a weight's?
+  /// Is it no weight, by its name, or by its ending behind a layer's prefix?
   bool is_ignored(std::string_view name) const {
+    if (std::ranges::find(names_.ignored_beside_layers, name) != names_.ignored_beside_layers.end()) return true;
     if (name.starts_with(names_.prefix)) name.remove_prefix(names_.prefix.size());
     const std::string_view before = names_.layer.substr(0, names_.layer.find('{'));
     const std::string_view after = names_.layer.substr(names_.layer.find('}') + 1);
@@ -208,7 +214,7 @@ class WeightList {
     for (const StoredRun& run : order_of_head(config_)) append(rows, {first + run.first, run.count});
   }
 
-  const SafeTensors& file_;
+  const StoredFile& file_;
   const TransformerConfig& config_;
   const FamilyNames& names_;
   std::unordered_set<const StoredTensor*> taken_;
@@ -216,7 +222,7 @@ class WeightList {
 };
 
 /// Do they have the same type and the same bytes?
-bool are_equal(const SafeTensors& file, const StoredTensor& a, const StoredTensor& b) {
+bool are_equal(const StoredFile& file, const StoredTensor& a, const StoredTensor& b) {
   constexpr std::uint64_t most = std::uint64_t{1} << 20;  // bytes compared at a time
   if (a.type != b.type || a.size != b.size) return false;
   std::vector<std::byte> part_a, part_b;
@@ -240,11 +246,11 @@ struct Embeddings {
   }
 
   /// To be called when both are known to be well formed.
-  void tie(const SafeTensors& file, const TransformerConfig& config) {
+  void tie(const StoredFile& file, const FamilyNames& names, const TransformerConfig& config) {
     if (embedding == head) {
       if (!config.tied) {
         log_warn(fmt::format("{} has no {}, though tie_word_embeddings is false in config.json; the head is {}",
-                             in_quotes(file.path().native()), names_of(config.family).head, embedding->name));
+                             in_quotes(file.path().native()), names.head, embedding->name));
       }
     } else if (config.tied) {
       if (are_equal(file, *embedding, *head)) {
@@ -262,21 +268,33 @@ struct Embeddings {
 
 }  // namespace
 
-Checkpoint Checkpoint::open(const fs::path& folder) {
-  require_model_folder(folder);
-  Checkpoint model{.config = read_config(folder),
-                   .defaults = read_generation_config(folder),
-                   .file = open_weights(folder),
-                   .layers = {}};
+Checkpoint Checkpoint::open(const fs::path& path) {
+  const std::optional<fs::path> gguf = gguf_at(path);
+  const auto opened = [&] {
+    if (gguf) {
+      const Gguf file = Gguf::open(*gguf);
+      GgufModel model = read_gguf_config(file);
+      return std::pair(Checkpoint{.config = std::move(model.config), .defaults = {}, .file = file, .layers = {}},
+                       std::move(model.names));
+    }
+    require_model_folder(path);
+    TransformerConfig config = read_config(path);
+    const FamilyNames& names = names_of(config.family);
+    return std::pair(Checkpoint{.config = std::move(config),
+                                .defaults = read_generation_config(path),
+                                .file = open_weights(path),
+                                .layers = {}},
+                     names);
+  };
+  auto [model, names] = opened();
   if (model.file.tensors().empty()) {
     throw Error(fmt::format("{} holds no weights", in_quotes(model.file.path().native())));
   }
 
   const TransformerConfig& c = model.config;
-  const FamilyNames& names = names_of(c.family);
   const auto vocab = static_cast<std::uint64_t>(c.vocab), width = static_cast<std::uint64_t>(c.width);
   model.is_out_in = names.is_out_in;
-  WeightList weights(model.file, c);
+  WeightList weights(model.file, c, names);
   Embeddings embeddings(weights, names, c, {vocab, width});
   if (!c.is_rotary()) {
     const auto rows = static_cast<std::uint64_t>(c.positions + c.position_offset);
@@ -293,8 +311,8 @@ Checkpoint Checkpoint::open(const fs::path& folder) {
   }
   model.last_norm = weights.take(std::string(names.last_norm), {width});
   if (c.norm == Norm::layer) model.last_norm_bias = weights.take(std::string(names.last_norm_bias), {width});
-  weights.finish();
-  embeddings.tie(model.file, c);
+  weights.finish(gguf ? "its metadata" : "config.json");
+  embeddings.tie(model.file, names, c);
   model.embedding = embeddings.embedding, model.head = embeddings.head;
   model.config.tied = model.head == model.embedding;
   return model;

@@ -189,7 +189,10 @@ void check(const TransformerConfig& config) {
 }
 
 TransformerConfig read_config(const std::filesystem::path& folder) {
-  const Settings file(folder / "config.json");
+  return config_of(Settings(folder / "config.json"));
+}
+
+TransformerConfig config_of(const Settings& file) {
   const FamilyNames& names = names_of(file);
   TransformerConfig config;
   config.family = names.family;

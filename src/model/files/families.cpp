@@ -163,7 +163,8 @@ FamilyNames gpt2() {
                       .up = {"mlp.c_fc.weight"},
                       .up_bias = {"mlp.c_fc.bias"},
                       .down = {"mlp.c_proj.weight"},
-                      .down_bias = {"mlp.c_proj.bias"}}};
+                      .down_bias = {"mlp.c_proj.bias"}},
+          .gguf = {"gpt2"}};
 }
 
 // Zhang et al., 2022.
@@ -234,7 +235,8 @@ FamilyNames gpt_neox() {
                       .up = {"mlp.dense_h_to_4h.weight"},
                       .up_bias = {"mlp.dense_h_to_4h.bias"},
                       .down = {"mlp.dense_4h_to_h.weight"},
-                      .down_bias = {"mlp.dense_4h_to_h.bias"}}};
+                      .down_bias = {"mlp.dense_4h_to_h.bias"}},
+          .gguf = {"gptneox"}};
 }
 
 // Touvron et al., 2023.
@@ -271,7 +273,8 @@ FamilyNames llama() {
                       .up = {"mlp.gate_proj.weight", "mlp.up_proj.weight"},
                       .up_bias = {"mlp.gate_proj.bias", "mlp.up_proj.bias"},
                       .down = {"mlp.down_proj.weight"},
-                      .down_bias = {"mlp.down_proj.bias"}}};
+                      .down_bias = {"mlp.down_proj.bias"}},
+          .gguf = {"llama", true}};
 }
 
 // A family with Llama's keys and tensors.
@@ -279,6 +282,7 @@ FamilyNames like_llama(Family family, std::string_view model_type, decltype(Fami
   FamilyNames names = llama();
   names.family = family, names.model_type = model_type, names.read = read;
   names.bos = {}, names.eos = {};
+  names.gguf = {model_type};
   return names;
 }
 
@@ -287,6 +291,7 @@ FamilyNames mistral() {
   FamilyNames names = like_llama(Family::mistral, "mistral", read_mistral);
   names.size(&Config::key_value_heads).otherwise = 8;
   names.bos = 1, names.eos = {2};
+  names.gguf = {"llama", true};
   return names;
 }
 
@@ -341,6 +346,7 @@ FamilyNames gemma2() {
 FamilyNames gemma3() {
   FamilyNames names = gemma2();
   names.family = Family::gemma3, names.model_type = "gemma3_text", names.read = read_gemma3;
+  names.gguf = {"gemma3"};
   names.size(&Config::vocab).otherwise = 262208;
   names.size(&Config::positions).otherwise = 131072;
   names.size(&Config::width).otherwise = 2304;
@@ -350,13 +356,13 @@ FamilyNames gemma3() {
   return names;
 }
 
+}  // namespace
+
 const std::vector<FamilyNames>& families() {
   static const auto& all = *new std::vector<FamilyNames>{gpt2(),   llama(),  mistral(), qwen2(),    qwen3(), gemma(),
                                                          gemma2(), gemma3(), olmo2(),   gpt_neox(), opt()};
   return all;
 }
-
-}  // namespace
 
 std::string_view FamilyNames::key(std::int32_t TransformerConfig::*member) const {
   const auto found = std::ranges::find(sizes, member, &Size::member);

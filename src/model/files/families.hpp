@@ -26,6 +26,12 @@ struct FamilyNames {
 #include "model/layer_weights.def"
   };
 
+  /// The family in GGUF files: gguf_config.hpp has the names of keys and of tensors, which are those of all families.
+  struct Gguf {
+    std::string_view architecture = {};  ///< general.architecture; empty: there are no such files
+    bool neighbors = false;              ///< are pairs that are rotated neighbors, by a permutation of the rows?
+  };
+
   Family family;
   std::string_view model_type;
   std::vector<Size> sizes;
@@ -43,9 +49,11 @@ struct FamilyNames {
   std::string_view layer;                      ///< prefix of a layer's tensors, with its number for {}
   bool is_out_in;                              ///< are matrices stored as [out, in]?
   std::vector<std::string_view> ignored = {};  ///< endings of a layer's tensors that are not weights
+  std::vector<std::string_view> ignored_beside_layers = {};  ///< tensors outside of layers that are not weights
   /// Is one tensor QKV, with the queries, keys and values of a head side by side, head after head?
   bool qkv_by_head = false;
   Layer weights;
+  Gguf gguf = {};  ///< in files of that format
 
   Size& size(std::int32_t TransformerConfig::*member);
   /// The key of a size; empty if the family has none.
@@ -53,7 +61,12 @@ struct FamilyNames {
 };
 
 const FamilyNames& names_of(Family family);
+/// All families.
+const std::vector<FamilyNames>& families();
 /// Those of a file's model_type. Without one they are GPT-2's if the file has its n_embd. Error if it is unknown.
 const FamilyNames& names_of(const Settings& file);
+
+/// The configuration that a config.json, or a file with the same keys, describes: see read_config().
+TransformerConfig config_of(const Settings& file);
 
 }  // namespace tessera::internal

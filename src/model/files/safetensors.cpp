@@ -4,12 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstring>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <system_error>
 #include <tuple>
 
@@ -17,6 +15,7 @@
 #include "jit/options/log.hpp"
 #include "model/files/input_file.hpp"
 #include "model/files/shard_index.hpp"
+#include "model/files/stored_content.hpp"
 #include "tessera/graph/error.hpp"
 
 namespace tessera::internal {
@@ -29,26 +28,7 @@ constexpr std::uint64_t max_header_bytes = 100'000'000;
 constexpr std::size_t most_extents = 64;
 constexpr std::string_view metadata_name = "__metadata__";
 
-struct TypeInfo {
-  std::string_view name;
-  int bits;
-};
-constexpr std::array<TypeInfo, 22> types{{
-    {"BOOL", 8},    {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6},     {"U8", 8},          {"I8", 8},
-    {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"I16", 16},
-    {"U16", 16},    {"F16", 16},    {"BF16", 16},   {"I32", 32},        {"U32", 32},        {"F32", 32},
-    {"C64", 64},    {"F64", 64},    {"I64", 64},    {"U64", 64},
-}};
-static_assert(types.size() == static_cast<std::size_t>(StoredType::u64) + 1);
-
-/// Throws an Error about one file, always in the same form.
-struct Refusal {
-  std::string about;
-  template <class... Args>
-  [[noreturn]] void operator()(fmt::format_string<Args...> format, Args&&... args) const {
-    throw Error(about + ": " + fmt::format(format, std::forward<Args>(args)...));
-  }
-};
+constexpr std::size_t types_of_format = static_cast<std::size_t>(StoredType::u64) + 1;
 
 /// The size in bytes of a StoredTensor or TensorBytes, from its type and shape.
 template <class Tensor>
@@ -225,29 +205,6 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::string> metadata_keys_;
 };
 
-/// Recognizes other formats that users pass by mistake. Called only for a file that is known not to be safetensors,
-/// because the first bytes of an archive could also be the length of a header.
-void refuse_other_formats(std::string_view text, const Refusal& refuse) {
-  struct Other {
-    std::string_view start, advice;
-  };
-  static constexpr Other others[] = {
-      {"version https://git-lfs", "it is a Git-LFS pointer, not the weights themselves; run git lfs pull"},
-      {"<!doctyp", "it is a web page, not weights; download the file itself"},
-      {"<html", "it is a web page, not weights; download the file itself"},
-      {"<?xml", "it is an XML document, probably a server's error, not weights; download the file again"},
-      {"pk\x03\x04", "it is a zip archive, as PyTorch's .bin and .pt files are; convert it to safetensors"},
-      {"gguf", "it is a GGUF file; Tessera reads the safetensors of the original model"},
-  };
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  for (const auto& [start, advice] : others) {
-    if (text.size() >= start.size() &&
-        std::equal(start.begin(), start.end(), text.begin(), [&](char s, char c) { return s == lower(c); })) {
-      refuse("{}", advice);
-    }
-  }
-}
-
 /// The JSON header of a file. Only its size and the outer braces are checked here.
 std::string header_of(const InputFile& file, const Refusal& refuse) {
   constexpr std::uint64_t enough = 64;  // to recognize other formats
@@ -297,83 +254,61 @@ void place(std::vector<Entry>& entries, std::uint64_t data, std::uint64_t end, c
   for (Entry& e : entries) e.size = e.end - e.begin, e.begin += data;
 }
 
-/// The order of `tensors` by name; names must be unique.
-template <class Tensors>
-std::vector<std::uint32_t> index_names(const Tensors& tensors, const Refusal& refuse) {
-  std::vector<std::uint32_t> order(tensors.size());
-  std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](auto a, auto b) { return tensors[a].name < tensors[b].name; });
-  const auto twice = std::adjacent_find(order.begin(), order.end(),
-                                        [&](auto a, auto b) { return tensors[a].name == tensors[b].name; });
-  if (twice != order.end()) refuse("tensor {} occurs twice", in_quotes(tensors[*twice].name));
-  return order;
-}
-
-Refusal not_valid(const std::filesystem::path& path) {
-  return {fmt::format("{} is not a valid safetensors file", in_quotes(path.native()))};
-}
-
 }  // namespace
-std::string_view name(StoredType type) { return types.at(static_cast<std::size_t>(type)).name; }
-
-int bits(StoredType type) { return types.at(static_cast<std::size_t>(type)).bits; }
 
 std::optional<StoredType> stored_type(std::string_view name) {
-  const auto* found = std::find_if(types.begin(), types.end(), [&](const TypeInfo& t) { return t.name == name; });
-  if (found == types.end()) return std::nullopt;
-  return static_cast<StoredType>(found - types.begin());
+  for (std::size_t i = 0; i < types_of_format; ++i)
+    if (const auto type = static_cast<StoredType>(i); tessera::internal::name(type) == name) return type;
+  return std::nullopt;
 }
 
-struct SafeTensors::Content {
-  std::filesystem::path path;
-  std::vector<InputFile> files;
-  std::vector<StoredTensor> tensors;
-  std::vector<std::uint32_t> by_name;
+struct SafeTensors::Reader {
+  Content content;
 
   /// Adds a file, and appends its tensors.
   void add(const std::filesystem::path& file_path) {
-    const Refusal refuse = not_valid(file_path);
-    const InputFile& file = files.emplace_back(InputFile::open(file_path));
+    const Refusal refuse = not_valid(file_path, "safetensors");
+    const InputFile& file = content.files.emplace_back(InputFile::open(file_path));
     const std::string header = header_of(file, refuse);
     HeaderReader reader(refuse);
     nlohmann::json::sax_parse(header.begin(), header.end(), &reader);  // the reader throws, so this never returns false
     place(reader.entries, prefix_bytes + header.size(), file.size(), refuse);
     for (Entry& entry : reader.entries) {
-      entry.file = static_cast<std::uint32_t>(files.size() - 1);
-      tensors.push_back(std::move(entry));
+      entry.file = static_cast<std::uint32_t>(content.files.size() - 1);
+      content.tensors.push_back(std::move(entry));
     }
   }
 
   /// To be called when all files have been added.
   SafeTensors finish() && {
-    by_name = index_names(tensors, not_valid(path));
-    return SafeTensors(std::make_shared<Content>(std::move(*this)));
+    content.by_name = index_names(content.tensors, not_valid(content.path, "safetensors"));
+    return SafeTensors(std::make_shared<Content>(std::move(content)));
   }
 };
 
 SafeTensors SafeTensors::open(const std::filesystem::path& path) {
-  Content content{.path = path, .files = {}, .tensors = {}, .by_name = {}};
-  content.add(path);
-  return std::move(content).finish();
+  Reader reader{Content(path)};
+  reader.add(path);
+  return std::move(reader).finish();
 }
 
 SafeTensors SafeTensors::open_shards(const std::filesystem::path& path) {
   const ShardIndex index = read_shard_index(path);
   const std::string named = in_quotes(path.native());
-  Content content{.path = path, .files = {}, .tensors = {}, .by_name = {}};
+  Reader reader{Content(path)};
   for (const std::string& file : index.files) {
     const std::filesystem::path shard = path.parent_path() / file;
     if (std::error_code ignored;
         std::filesystem::status(shard, ignored).type() == std::filesystem::file_type::not_found)
       throw Error(fmt::format("{}: no such file, which {} lists as a file of weights; download it, too",
                               in_quotes(shard.native()), named));
-    content.add(shard);
+    reader.add(shard);
   }
 
   const Refusal refuse{named + " and its files do not agree"};
   std::vector<bool> found(index.tensors.size());
   std::uint64_t bytes = 0;
-  for (const StoredTensor& tensor : content.tensors) {
+  for (const StoredTensor& tensor : reader.content.tensors) {
     const auto entry = std::lower_bound(index.tensors.begin(), index.tensors.end(), tensor.name,
                                         [](const auto& e, const std::string& name) { return e.tensor < name; });
     const std::string& file = index.files[tensor.file];
@@ -397,29 +332,7 @@ SafeTensors SafeTensors::open_shards(const std::filesystem::path& path) {
     log_warn(fmt::format("{} has total_size {}, and the tensors have {} bytes; the sizes in the files are used", named,
                          *index.total_size, bytes));
   }
-  return std::move(content).finish();
-}
-
-const std::filesystem::path& SafeTensors::path() const { return content_->path; }
-
-const std::vector<StoredTensor>& SafeTensors::tensors() const& { return content_->tensors; }
-
-const StoredTensor* SafeTensors::find(std::string_view name) const& {
-  const auto& [path, files, tensors, by_name] = *content_;
-  const auto found = std::lower_bound(by_name.begin(), by_name.end(), name,
-                                      [&](std::uint32_t i, std::string_view n) { return tensors[i].name < n; });
-  return found != by_name.end() && tensors[*found].name == name ? &tensors[*found] : nullptr;
-}
-
-void SafeTensors::read(const StoredTensor& tensor, std::span<std::byte> to, std::uint64_t begin) const {
-  if (begin > tensor.size || to.size() > tensor.size - begin) throw InternalError("a read beyond the end of a tensor");
-  content_->files[tensor.file].read(tensor.begin + begin, to);
-}
-
-std::vector<std::byte> SafeTensors::read(const StoredTensor& tensor) const {
-  std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.size));
-  read(tensor, bytes);
-  return bytes;
+  return std::move(reader).finish();
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const TensorBytes> tensors) {
@@ -436,6 +349,8 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Tensor
     if (tensor->name == metadata_name) refuse("{} is not a name for a tensor", in_quotes(tensor->name));
     if (tensor->shape.size() > most_extents)
       refuse("tensor {} has more than {} extents", in_quotes(tensor->name), most_extents);
+    if (elements_of_block(tensor->type) > 1)
+      refuse("tensor {} is {}, which the format does not have", in_quotes(tensor->name), name(tensor->type));
     const std::uint64_t size = byte_count(*tensor, refuse);
     if (tensor->bytes.size() != size) {
       refuse("tensor {} has {} bytes, but its shape [{}] of {} takes {}", in_quotes(tensor->name), tensor->bytes.size(),

@@ -34,7 +34,7 @@ Settings::Settings(const std::filesystem::path& path) : file_(in_quotes(path.nat
 Settings Settings::at(std::string_view key) const {
   const auto& found = value(key, "an object");
   if (!found.is_object()) refuse(key, found, "an object");
-  return {fmt::format("{}: {}", file_, key), found};
+  return {names_.empty() ? fmt::format("{}: {}", file_, key) : file_, found, names_};
 }
 
 std::int32_t Settings::integer(std::string_view key, std::int32_t least, std::int32_t most) const {
@@ -112,9 +112,14 @@ void Settings::refuse(std::string_view key, std::string_view expected) const {
   refuse(key, value(key, expected), expected);
 }
 
+std::string_view Settings::shown(std::string_view key) const {
+  const auto found = names_.find(key);
+  return found == names_.end() ? key : std::string_view(found->second);
+}
+
 const nlohmann::json& Settings::value(std::string_view key, std::string_view expected) const {
   const auto found = values_.find(key);
-  if (found == values_.end()) throw Error(fmt::format("{}: {} is missing, it must be {}", file_, key, expected));
+  if (found == values_.end()) throw Error(fmt::format("{}: {} is missing, it must be {}", file_, shown(key), expected));
   return *found;
 }
 
@@ -129,10 +134,10 @@ std::int32_t Settings::integer(std::string_view key, const nlohmann::json& found
 }
 
 void Settings::refuse(std::string_view key, const nlohmann::json& found, std::string_view expected) const {
-  const std::string shown = found.is_string()       ? in_quotes(found.get<std::string>())
-                            : found.is_structured() ? fmt::format("an {}", found.type_name())
-                                                    : found.dump();
-  throw Error(fmt::format("{}: {} is {}, it must be {}", file_, key, shown, expected));
+  const std::string text = found.is_string()       ? in_quotes(found.get<std::string>())
+                           : found.is_structured() ? fmt::format("an {}", found.type_name())
+                                                   : found.dump();
+  throw Error(fmt::format("{}: {} is {}, it must be {}", file_, shown(key), text, expected));
 }
 
 }  // namespace tessera::internal

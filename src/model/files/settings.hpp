@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -21,6 +22,11 @@ std::string integers(std::int32_t least, std::int32_t most);
 class Settings {
  public:
   explicit Settings(const std::filesystem::path& path);
+  /// The names of keys in a file that has others than config.json, for messages.
+  using KeyNames = std::map<std::string, std::string, std::less<>>;
+  /// Values of such a file, which is named `file` in messages.
+  Settings(std::string file, nlohmann::json values, KeyNames names)
+      : file_(std::move(file)), values_(std::move(values)), names_(std::move(names)) {}
 
   const std::string& file() const { return file_; }
   bool has(std::string_view key) const { return values_.contains(key); }
@@ -50,13 +56,15 @@ class Settings {
   [[noreturn]] void refuse(std::string_view key, std::string_view expected) const;
 
  private:
-  Settings(std::string file, nlohmann::json values) : file_(std::move(file)), values_(std::move(values)) {}
+  /// The key as the file has it.
+  std::string_view shown(std::string_view key) const;
   const nlohmann::json& value(std::string_view key, std::string_view expected) const;
   std::int32_t integer(std::string_view key, const nlohmann::json& found, std::int32_t least, std::int32_t most) const;
   [[noreturn]] void refuse(std::string_view key, const nlohmann::json& found, std::string_view expected) const;
 
   std::string file_;
   nlohmann::json values_;
+  KeyNames names_;
 };
 
 }  // namespace tessera::internal

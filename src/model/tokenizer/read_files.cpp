@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/files/gguf_config.hpp"
 #include "model/files/input_file.hpp"
 #include "model/tokenizer/json_file.hpp"
 #include "model/tokenizer/read.hpp"
@@ -211,6 +212,7 @@ void read_marks(TokenizerSpec& spec, const path& folder) {
 }
 
 TokenizerSpec read_tokenizer(const path& folder) {
+  if (const auto gguf = gguf_at(folder)) return read_tokenizer_gguf(Gguf::open(*gguf));
   const path file = folder / "tokenizer.json";
   if (!has_file(file)) return read_vocabulary_and_merges(folder);
   TokenizerSpec spec = read_tokenizer_json(file);
