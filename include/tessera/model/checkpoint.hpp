@@ -27,8 +27,9 @@ struct StoredPart {
 using StoredParts = std::vector<StoredPart>;
 
 /// A model folder in the Hugging Face layout, or a GGUF file, opened and checked: all weights exist, with the shapes
-/// below, each of type F32, F16 or BF16. C = width, Q = query_width(), K = key_width(), d = head_width(), I = inner; matrices are [in,
-/// out]: y = x w + b, or [out, in] in files of a family that stores them so. Weights are read from `file`.
+/// below, each of type F32, F16 or BF16, or of blocks. C = width, Q = query_width(), K = key_width(), d = head_width(),
+/// I = inner; matrices are [in, out]: y = x w + b, or [out, in] in files of a family that stores them so, and in GGUF.
+/// Weights are read from `file`.
 struct Checkpoint {
   /// One transformer layer.
   struct Layer {
