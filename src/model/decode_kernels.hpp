@@ -306,28 +306,6 @@ auto decode_up_behind(int width, int rows, int columns, const Mlp& mlp, Norm nor
   });
 }
 
-/// The head, for decode_head: its columns, those that are tokens, and the cap of logits.
-struct HeadTiles {
-  int vocab, columns, rounds;
-  float cap = 0;
-};
-
-/// Tiles of logits of row b [1,C], and their best token (see decode_head), for CTA n.
-template <Element P, Element W>
-void store_logits(const Tile<P, 2>& row, const In<W, 2>& head, const Out<f32, 2>& logits, const Out<i32, 2>& tokens,
-                  const Out<f32, 2>& scores, const Index& b, const Index& n, int width, const HeadTiles& of) {
-  const int columns = of.columns, rounds = of.rounds;
-  BestTokens best(n * (rounds * columns), columns);
-  for (Index i : range(rounds)) {
-    Tile w = cast<P>(load(head, {n * rounds + i, 0}, {columns, width}));
-    Tile y = capped(mma(row, transpose(w), zeros<f32>({1, columns})), of.cap);
-    store(logits, {b, n * rounds + i}, y);
-    Tile token = (n * rounds + i) * columns + iota({1, columns}, 1);
-    best.add(y, y, token, of.vocab);
-  }
-  best.store_best(tokens, scores, b, n);
-}
-
 /// logits [B,N] = norm of x [B,C], times the transposed head [V,C], capped; 0 behind V. Each CTA has `rounds` tiles of
 /// columns, and gives the best of its tokens and their score, as greedy_parts does.
 template <Element P, Element W>
@@ -336,20 +314,15 @@ auto decode_head(int width, int vocab, int columns, int rounds, Norm norm = Norm
                                    Out<i32, 2> tokens, Out<f32, 2> scores, Scalar<f32> epsilon) {
     auto [b, n] = blocks(x.extent(0), cdiv(logits.extent(1), columns * rounds));
     Tile row = cast<P>(normalize(load(x, {b, 0}, {1, width}), norm, width, scale, shift, epsilon));
-    store_logits<P>(row, head, logits, tokens, scores, b, n, width, {vocab, columns, rounds, cap});
-  });
-}
-
-/// The same of a residual stream that has an update (see updated).
-template <Element P, Element W>
-auto decode_head_behind(int width, int vocab, int columns, int rounds, Norm norm, float cap = 0) {
-  return kernel("decode_head", [=](In<f32, 2> x, In<f32, 2> update, In<f32, 1> weight, In<f32, 1> scale,
-                                   In<f32, 1> shift, In<W, 2> head, Out<f32, 2> logits, Out<i32, 2> tokens,
-                                   Out<f32, 2> scores, Out<f32, 2> sum, Scalar<f32> epsilon) {
-    auto [b, n] = blocks(x.extent(0), cdiv(logits.extent(1), columns * rounds));
-    Tile stream = updated(x, update, weight, sum, b, n, 1, width, epsilon);
-    Tile row = cast<P>(normalize(stream, norm, width, scale, shift, epsilon));
-    store_logits<P>(row, head, logits, tokens, scores, b, n, width, {vocab, columns, rounds, cap});
+    BestTokens best(n * (rounds * columns), columns);
+    for (Index i : range(rounds)) {
+      Tile w = cast<P>(load(head, {n * rounds + i, 0}, {columns, width}));
+      Tile y = capped(mma(row, transpose(w), zeros<f32>({1, columns})), cap);
+      store(logits, {b, n * rounds + i}, y);
+      Tile token = (n * rounds + i) * columns + iota({1, columns}, 1);
+      best.add(y, y, token, vocab);
+    }
+    best.store_best(tokens, scores, b, n);
   });
 }
 

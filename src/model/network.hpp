@@ -138,11 +138,13 @@ class TypedNetwork final : public Model::Network {
                 .batch_invariant = computation.batch_invariant},
         along_k_(has_decode_kernels(target_)),
         kernels_(config, target_),
-        decode_kernels_(has_few_sequences() ? std::optional<DecodeKernels<P, W>>(
-                                                  std::in_place, config, decode_tiles(target_), part_key_tiles(target_))
-                                            : std::nullopt),
+        decode_kernels_(has_few_sequences()
+                            ? std::optional<DecodeKernels<P, W>>(std::in_place, config, decode_tiles(target_),
+                                                                 part_key_tiles(target_), norm_tiles(target_, 1))
+                            : std::nullopt),
         batch_kernels_(has_few_sequences()
-                           ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_))
+                           ? std::optional<BatchKernels<P, W>>(std::in_place, config, decode_tiles(target_),
+                                                               norm_tiles(target_, rows_of_block))
                            : std::nullopt),
         by_rows_(device, config, target_, along_k_) {
     if (!config.is_rotary()) return;

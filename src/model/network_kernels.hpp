@@ -84,10 +84,23 @@ inline kernels::Mlp mlp_of(const TransformerConfig& config) { return {config.act
 /// Heads of queries that share one of keys.
 inline int group_of(const TransformerConfig& config) { return config.heads / config.key_heads(); }
 
+/// Kernels of a decode step of models that normalize outputs: those of inputs behind an update of the residual stream,
+/// and the one that adds the last update.
+template <Element P, Element W>
+struct BehindUpdates {
+  BehindUpdates(const TransformerConfig& config, int rows, int columns_of_qkv, int columns_of_up, NormTiles norms)
+      : product(kernels::decode_up_behind<P, W>(config.width, rows, columns_of_qkv, {.activation = Activation::none},
+                                                config.norm_of_inputs())),
+        up(kernels::decode_up_behind<P, W>(config.width, rows, columns_of_up, mlp_of(config), config.norm_of_inputs())),
+        add_norm(kernels::add_norm<f32>(config.width, norms)) {}
+  decltype(kernels::decode_up_behind<P, W>(0, 0, 0, {}, {})) product, up;
+  decltype(kernels::add_norm<f32>(0, {})) add_norm;
+};
+
 /// The kernels of a decode step of one sequence.
 template <Element P, Element W>
 struct DecodeKernels {
-  DecodeKernels(const TransformerConfig& config, const DecodeTiles& tiles, const KeyTiles& keys)
+  DecodeKernels(const TransformerConfig& config, const DecodeTiles& tiles, const KeyTiles& keys, NormTiles norms)
       : parts(tiles.parts),
         head_parts(ceil_div(columns_of_logits(config.vocab), tiles.head * tiles.rounds)),
         part(config, of_keys(config, tiles.parts, keys)),
@@ -108,11 +121,7 @@ struct DecodeKernels {
       rotated_qkv = kernels::decode_rotated_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), norm);
     else
       qkv = kernels::decode_qkv<P, W>(config.width, 1, tiles.qkv, qkv_widths(config), norm);
-    if (config.norm_after)
-      behind = {kernels::decode_up_behind<P, W>(config.width, 1, tiles.qkv, plain, norm),
-                kernels::decode_up_behind<P, W>(config.width, 1, tiles.up, mlp_of(config), norm),
-                kernels::decode_head_behind<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm,
-                                                  config.logit_cap)};
+    if (config.norm_after) behind.emplace(config, 1, tiles.qkv, tiles.up, norms);
   }
   using A = kernels::Activations<P>;
   int parts, head_parts;  // of the cache, and of the logits
@@ -132,12 +141,7 @@ struct DecodeKernels {
   decltype(kernels::decode_residual<P, W>(0, 0, 0)) down;
   decltype(kernels::decode_head<P, W>(0, 0, 0, 0)) head;
   decltype(kernels::greedy_token(0)) greedy_token;
-  /// The same kernels behind an update of the residual stream.
-  struct Behind {
-    decltype(kernels::decode_up_behind<P, W>(0, 0, 0, {}, {})) product, up;
-    decltype(kernels::decode_head_behind<P, W>(0, 0, 0, 0, {})) head;
-  };
-  std::optional<Behind> behind;
+  std::optional<BehindUpdates<P, W>> behind;
 };
 
 /// The kernels that do not depend on a number of rows.
@@ -198,7 +202,7 @@ struct Kernels {
 /// The kernels of a decode step of a few sequences that take the place of several of Kernels and RowKernels.
 template <Element P, Element W>
 struct BatchKernels {
-  BatchKernels(const TransformerConfig& config, const DecodeTiles& tiles) {
+  BatchKernels(const TransformerConfig& config, const DecodeTiles& tiles, NormTiles norms) {
     const int width = config.width, rows = rows_of_block;
     const kernels::QkvWidths of_qkv = qkv_widths(config);
     const kernels::Mlp mlp = mlp_of(config);
@@ -212,6 +216,7 @@ struct BatchKernels {
         normalizing->rotated_qkv = kernels::decode_rotated_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, norm);
       else
         normalizing->qkv = kernels::decode_qkv<P, W>(width, rows, tiles.batch_qkv, of_qkv, norm);
+      if (config.norm_after) normalizing->behind.emplace(config, rows, tiles.batch_qkv, tiles.batch_up, norms);
       return;
     }
     if (tiles.batch_qkv > 0) qkv = kernels::decode_append<P, W>(width, rows, tiles.batch_qkv, of_qkv);
@@ -225,6 +230,7 @@ struct BatchKernels {
     std::optional<decltype(kernels::decode_qkv<P, W>(0, 0, 0, {}))> qkv = {};
     std::optional<decltype(kernels::decode_rotated_qkv<P, W>(0, 0, 0, {}, {}))> rotated_qkv = {};
     std::optional<decltype(kernels::decode_up<P, W>(0, 0, 0, {}))> product = {};
+    std::optional<BehindUpdates<P, W>> behind = {};
     decltype(kernels::decode_up<P, W>(0, 0, 0, {})) up;
   };
   std::optional<Normalizing> normalizing;
@@ -361,8 +367,9 @@ class KernelsByRows {
     return kernels::linear_activated<P, W>(config_.activation, tiles, target_.batch_invariant);
   }};
   ByTiles<decltype(RowKernels<P, W>::down)> linear_residual_{made_by(kernels::linear_residual<P, W>)};
-  ByTiles<decltype(kernels::decode_residual<P, W>(0, 0, 0))> residual_blocks_{
-      [](MatmulTiles tiles) { return kernels::decode_residual<P, W>(tiles.k, tiles.m, tiles.n); }};
+  ByTiles<decltype(kernels::decode_residual<P, W>(0, 0, 0))> residual_blocks_{[this](MatmulTiles tiles) {
+    return kernels::decode_residual<P, W>(tiles.k, tiles.m, tiles.n, config_.norm_after);
+  }};
   using Attend = ByWindow<decltype(kernels::decode_attend<P>(0, 0, {}))>;
   ByTiles<Attend, KeyTiles> decode_attend_{[this](KeyTiles tiles) {
     return Attend(config_, [&](const kernels::ScoreRules& rules) {

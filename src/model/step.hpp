@@ -257,13 +257,18 @@ class Step {
         config().gated && !fused ? Tensor<A, 2>(device(), {rows, config().up_width()}) : inner_;
     const Tensor<A, 2> attended = for_queries(normed_);  // which nothing reads behind QKV
     const Tensor<A, 2> update = config().norm_after ? Tensor<A, 2>(device(), {rows, config().width}) : normed_;
+    const Updates updates = fused && of_rows_.project_few && of_rows_.down_few ? Updates(*this) : Updates();
 
     Sequence made(device());
-    made.add(kernels.embed, ids_, memory_.past, network_.embedding, network_.positions, by_sequence(x_),
+    const Tensor<f32, 2> first = updates ? updates.other_x : x_;
+    made.add(kernels.embed, ids_, memory_.past, network_.embedding, network_.positions, by_sequence(first),
              config().embedding_scale);
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
-      add_qkv(made, few, i, appends, qkv, queries);
+      if (updates)
+        add_qkv_behind(made, *few->normalizing, i, updates, qkv, queries);
+      else
+        add_qkv(made, few, i, appends, qkv, queries);
       if (config().parallel) add_up(made, few, block, gate_and_up);  // while its input is still that of QKV
       const auto attend = [&](const auto& kernel) {
         made.add(kernel, by_sequence(queries), memory_.keys[i], memory_.values[i], memory_.past, memory_.count,
@@ -278,6 +283,12 @@ class Step {
                  attended, scale(i));
       else
         attend(kernels.decode_attention[is_local(i)]);
+      if (updates) {
+        made.add(*of_rows_.project_few, attended, block.projection, block.projection_bias, updates.update);
+        add_up_behind(made, few->normalizing->behind->up, block, updates);
+        made.add(*of_rows_.down_few, inner_, block.down, block.down_bias, updates.update);
+        continue;
+      }
       if (config().norm_after)
         add_normed(made, *of_rows_.project_update, attended, block.projection, block.projection_bias,
                    block.attention_post_norm, update);
@@ -289,10 +300,61 @@ class Step {
       else
         add_residual(made, of_rows_.down_few, of_rows_.down, inner_, block.down, block.down_bias);
     }
+    if (updates)
+      made.add(few->normalizing->behind->add_norm, updates.update, network_.blocks.back().mlp_post_norm, x_,
+               config().epsilon);
     return made;
   }
 
   using Few = const BatchKernels<P, W>*;  // null: the step has other kernels
+
+  /// In decode steps, outputs that have a norm are an update of the residual stream, which the next kernel adds as it
+  /// reads both. The stream is in `other_x` before attention, and in x_ behind it.
+  struct Updates {
+    Updates() = default;
+    explicit Updates(const Step& step) {
+      if (!step.config().norm_after) return;
+      const std::array extents{step.batch_, std::int64_t{step.config().width}};
+      update = Tensor<f32, 2>(step.device(), extents), other_x = Tensor<f32, 2>(step.device(), extents);
+      exist = true;
+    }
+    explicit operator bool() const { return exist; }
+    bool exist = false;
+    Tensor<f32, 2> update, other_x;
+  };
+
+  /// Queries, and keys and values in the cache, of the norm of the residual stream, behind the update of the layer
+  /// before.
+  void add_qkv_behind(Sequence& to, const auto& kernels, std::size_t layer, const Updates& updates,
+                      const Tensor<A, 2>& qkv, const Tensor<A, 2>& queries) const {
+    const Block<W>& block = network_.blocks[layer];
+    if (layer == 0)
+      to.add(*kernels.product, updates.other_x, block.attention_norm, block.attention_norm_bias, block.qkv,
+             block.qkv_bias, qkv, config().epsilon);
+    else
+      to.add(kernels.behind->product, x_, updates.update, network_.blocks[layer - 1].mlp_post_norm,
+             block.attention_norm, block.attention_norm_bias, block.qkv, block.qkv_bias, qkv, updates.other_x,
+             config().epsilon);
+    add_rotation(to, layer, qkv, queries);
+  }
+  /// inner_ of the norm of the residual stream, behind the update of attention.
+  void add_up_behind(Sequence& to, const auto& up, const Block<W>& block, const Updates& updates) const {
+    to.add(up, updates.other_x, updates.update, block.attention_post_norm, block.mlp_norm, block.mlp_norm_bias,
+           block.up, block.up_bias, inner_, x_, config().epsilon);
+  }
+  /// Rotates queries and keys, and appends keys and values to the cache.
+  void add_rotation(Sequence& to, std::size_t layer, const Tensor<A, 2>& qkv, const Tensor<A, 2>& queries) const {
+    const Block<W>& block = network_.blocks[layer];
+    const std::vector<Tensor<A, 3>> outputs{by_sequence(queries), memory_.keys[layer], memory_.values[layer]};
+    const auto add = [&](const auto& kernel) {
+      to.add(kernel, by_sequence(qkv), rotation(layer), weights_of(block.query_norm), weights_of(block.key_norm),
+             memory_.past, memory_.count, outputs, config().epsilon);
+    };
+    if (length_ == 1 && batch_ == 1 && network_.decode_kernels())
+      add(*network_.decode_kernels()->rotate_append);
+    else
+      add(*network_.kernels().rotate_append);
+  }
 
   /// Queries, and keys and values in the cache, of the norm of x_.
   void add_qkv(Sequence& to, Few few, std::size_t layer, bool appends, const Tensor<A, 2>& qkv,
@@ -300,10 +362,6 @@ class Step {
     const auto& kernels = network_.kernels();
     const Block<W>& block = network_.blocks[layer];
     const std::vector<Tensor<A, 3>> outputs{by_sequence(queries), memory_.keys[layer], memory_.values[layer]};
-    const auto rotate = [&](const auto& kernel) {
-      to.add(kernel, by_sequence(qkv), rotation(layer), weights_of(block.query_norm), weights_of(block.key_norm),
-             memory_.past, memory_.count, outputs, config().epsilon);
-    };
     if (few && few->normalizing) {
       if (few->normalizing->rotated_qkv)
         return to.add(*few->normalizing->rotated_qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
@@ -311,7 +369,7 @@ class Step {
       if (few->normalizing->product) {
         to.add(*few->normalizing->product, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
                block.qkv_bias, qkv, config().epsilon);
-        return rotate(*kernels.rotate_append);
+        return add_rotation(to, layer, qkv, queries);
       }
       return to.add(*few->normalizing->qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv,
                     block.qkv_bias, memory_.past, memory_.count, outputs, config().epsilon);
@@ -329,7 +387,7 @@ class Step {
     if (appends) return append(*of_rows_.append);
     to.add(of_rows_.qkv, normed_, block.qkv, block.qkv_bias, qkv);
     if (is_rotary())
-      rotate(*kernels.rotate_append);
+      add_rotation(to, layer, qkv, queries);
     else
       to.add(kernels.append_cache, by_sequence(qkv), memory_.past, memory_.count, memory_.keys[layer],
              memory_.values[layer]);
@@ -399,54 +457,47 @@ class Step {
     const Tensor<f32, 4> attended(device(), {1, parts, heads, config().head_width()});
     const Tensor<f32, 3> top(device(), {1, parts, heads}), norm(device(), {1, parts, heads});
 
+    const Updates updates(*this);
+    const Tensor<f32, 2> first = updates ? updates.other_x : x_, update = updates ? updates.update : x_;
+    const Tensor<A, 2> qkv = decode.product ? Tensor<A, 2>(device(), {1, config().qkv_width()}) : q;
+
     Sequence made(device());
     made.add(kernels.embed, ids_, memory_.past, network_.embedding, network_.positions,
-             x_.reshaped(std::array<std::int64_t, 3>{1, 1, config().width}), config().embedding_scale);
-    // Outputs that have a norm are an update: the next kernel adds it to x_ as it reads both.
-    const bool has_updates = config().norm_after;
-    const Tensor<f32, 2> update = has_updates ? Tensor<f32, 2>(device(), {1, config().width}) : x_;
-    const Tensor<f32, 2> other_x = has_updates ? Tensor<f32, 2>(device(), {1, config().width}) : x_;
-    const Tensor<A, 2> qkv = decode.product ? Tensor<A, 2>(device(), {1, config().qkv_width()}) : q;
+             first.reshaped(std::array<std::int64_t, 3>{1, 1, config().width}), config().embedding_scale);
     for (std::size_t i = 0; i < network_.blocks.size(); ++i) {
       const Block<W>& block = network_.blocks[i];
       const Tensor<A, 3>&keys = memory_.keys[i], &values = memory_.values[i];
       const std::vector outputs{by_sequence(q), keys, values};
-      if (has_updates && i > 0)
-        made.add(decode.behind->product, other_x, update, network_.blocks[i - 1].mlp_post_norm, block.attention_norm,
-                 block.attention_norm_bias, block.qkv, block.qkv_bias, qkv, x_, epsilon);
-      else if (decode.product)
+      if (updates) {
+        add_qkv_behind(made, decode, i, updates, qkv, q);
+      } else if (decode.product) {
         made.add(*decode.product, x_, block.attention_norm, block.attention_norm_bias, block.qkv, block.qkv_bias, qkv,
                  epsilon);
-      else if (decode.rotated_qkv)
+        add_rotation(made, i, qkv, q);
+      } else if (decode.rotated_qkv) {
         made.add(*decode.rotated_qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv, block.qkv_bias,
                  rotation(i), memory_.past, memory_.count, outputs, epsilon);
-      else
+      } else {
         made.add(*decode.qkv, x_, block.attention_norm, block.attention_norm_bias, block.qkv, block.qkv_bias,
                  memory_.past, memory_.count, outputs, epsilon);
-      if (decode.rotate_append)
-        made.add(*decode.rotate_append, by_sequence(qkv), rotation(i), weights_of(block.query_norm),
-                 weights_of(block.key_norm), memory_.past, memory_.count, outputs, epsilon);
+      }
       const auto add_up = [&] {
         made.add(decode.up, x_, block.mlp_norm, block.mlp_norm_bias, block.up, block.up_bias, inner_, epsilon);
       };
       if (config().parallel) add_up();  // while its input is still that of QKV
       made.add(decode.part[is_local(i)], q, keys, values, memory_.past, memory_.count, attended, top, norm, scale(i));
       made.add(decode.project, attended, top, norm, block.projection, block.projection_bias, update);
-      if (has_updates)
-        made.add(decode.behind->up, x_, update, block.attention_post_norm, block.mlp_norm, block.mlp_norm_bias,
-                 block.up, block.up_bias, inner_, other_x, epsilon);
+      if (updates)
+        add_up_behind(made, decode.behind->up, block, updates);
       else if (!config().parallel)
         add_up();
       made.add(decode.down, inner_, block.down, block.down_bias, update);
     }
+    if (updates) made.add(decode.behind->add_norm, updates.update, network_.blocks.back().mlp_post_norm, x_, epsilon);
     const Tensor<i32, 2> tokens(device(), {1, decode.head_parts});
     const Tensor<f32, 2> scores(device(), {1, decode.head_parts});
-    if (has_updates)
-      made.add(decode.behind->head, other_x, update, network_.blocks.back().mlp_post_norm, network_.last_norm,
-               network_.last_norm_bias, network_.head, logits_.all, tokens, scores, x_, epsilon);
-    else
-      made.add(decode.head, x_, network_.last_norm, network_.last_norm_bias, network_.head, logits_.all, tokens, scores,
-               epsilon);
+    made.add(decode.head, x_, network_.last_norm, network_.last_norm_bias, network_.head, logits_.all, tokens, scores,
+             epsilon);
     made.add(decode.greedy_token, tokens, scores, memory_.token, chosen_, memory_.count, memory_.past);
     return made;
   }

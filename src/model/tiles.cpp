@@ -164,7 +164,7 @@ std::string why_no_decode_kernels(const TileTarget& target) {
   };
   for (const std::string& reason :
        {is_wider("the model's rows", target.width, 2048), is_wider("queries", target.query_width, 2048),
-        is_wider("the MLP's rows", target.inner, 16384), is_wider("heads", target.head_width, 128)})
+        is_wider("the MLP's rows", target.inner, 16384), is_wider("heads", target.head_width, 256)})
     if (!reason.empty()) return reason;
   // Columns of queries must not cross into keys: a width without a suitable divisor has no tiles.
   const DecodeTiles tiles = decode_tiles(target);

@@ -6,6 +6,7 @@
 #include "support/catch.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"
+#include "tessera/model/safetensors.hpp"
 #include "tessera/model/session.hpp"
 
 namespace test_checkpoint {
@@ -471,18 +472,18 @@ TEST_CASE("the available checkpoints open", "[model]") {
       CHECK(t->name == h + name);
       CHECK(t->shape == shape);
     };
-    check(layer.attention_norm.at(0), "ln_1.weight", {width});
-    check(layer.attention_norm_bias.at(0), "ln_1.bias", {width});
-    check(layer.qkv.at(0), "attn.c_attn.weight", {width, 3 * width});
-    check(layer.qkv_bias.at(0), "attn.c_attn.bias", {3 * width});
-    check(layer.projection.at(0), "attn.c_proj.weight", {width, width});
-    check(layer.projection_bias.at(0), "attn.c_proj.bias", {width});
-    check(layer.mlp_norm.at(0), "ln_2.weight", {width});
-    check(layer.mlp_norm_bias.at(0), "ln_2.bias", {width});
-    check(layer.up.at(0), "mlp.c_fc.weight", {width, inner});
-    check(layer.up_bias.at(0), "mlp.c_fc.bias", {inner});
-    check(layer.down.at(0), "mlp.c_proj.weight", {inner, width});
-    check(layer.down_bias.at(0), "mlp.c_proj.bias", {width});
+    check(layer.attention_norm.at(0).tensor, "ln_1.weight", {width});
+    check(layer.attention_norm_bias.at(0).tensor, "ln_1.bias", {width});
+    check(layer.qkv.at(0).tensor, "attn.c_attn.weight", {width, 3 * width});
+    check(layer.qkv_bias.at(0).tensor, "attn.c_attn.bias", {3 * width});
+    check(layer.projection.at(0).tensor, "attn.c_proj.weight", {width, width});
+    check(layer.projection_bias.at(0).tensor, "attn.c_proj.bias", {width});
+    check(layer.mlp_norm.at(0).tensor, "ln_2.weight", {width});
+    check(layer.mlp_norm_bias.at(0).tensor, "ln_2.bias", {width});
+    check(layer.up.at(0).tensor, "mlp.c_fc.weight", {width, inner});
+    check(layer.up_bias.at(0).tensor, "mlp.c_fc.bias", {inner});
+    check(layer.down.at(0).tensor, "mlp.c_proj.weight", {inner, width});
+    check(layer.down_bias.at(0).tensor, "mlp.c_proj.bias", {width});
   }
   const Checkpoint copy = model;  // points into the same file
   CHECK(copy.layers.at(0).up_bias == model.layers.at(0).up_bias);

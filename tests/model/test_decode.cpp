@@ -14,6 +14,7 @@
 #include "support/catch.hpp"
 #include "support/compiled_device.hpp"
 #include "support/devices.hpp"
+#include "tessera/model/safetensors.hpp"
 #include "tessera/model/session.hpp"
 
 namespace test_decode {
@@ -432,6 +433,48 @@ void check_rotary_kernels(const TransformerConfig& config, Arch arch) {
         false);
 }
 
+/// The same for models whose queries and keys, or outputs, have norms.
+template <Element P, Element W>
+void check_kernels_with_norms(const TransformerConfig& config, Arch arch) {
+  INFO(config.width << " " << name(element_type<P>) << " " << arch.name());
+  const auto check = [&](const auto& kernel, int transposed, bool gemv = true) {
+    check_kernel(kernel, transposed, gemv, arch);
+  };
+  using A = kernels::Activations<P>;
+  const TileTarget target{.gpu = true,
+                          .operands = element_type<P>,
+                          .width = config.width,
+                          .head_width = config.head_width(),
+                          .inner = config.inner,
+                          .query_width = config.query_width(),
+                          .key_width = config.key_width(),
+                          .rotary = true,
+                          .separate_rotation = has_separate_rotation(config),
+                          .gated = true};
+  const DecodeTiles tiles = decode_tiles(target);
+  REQUIRE(has_decode_kernels(target));
+  CHECK(config.qkv_width() % tiles.qkv == 0);
+  const kernels::Mlp mlp = mlp_of(config), plain{.activation = Activation::none};
+  const Norm norm = config.norm_of_inputs();
+  const kernels::ScoreRules rules{.window = 512, .cap = 50};
+  check(kernels::decode_up<P, W>(config.width, 1, tiles.qkv, plain, norm), 3);
+  check(kernels::rotate_append<A>(config.heads, config.key_heads(), config.head_width(), 1, config.qk_norm), -1, false);
+  check(kernels::decode_part<P>(config.heads, config.head_width(), tiles.parts, part_key_tiles(target),
+                                group_of(config), rules),
+        -1);
+  check(kernels::decode_attend<P>(config.heads, config.head_width(), key_tiles(target, 64), group_of(config), rules),
+        -1);
+  check(kernels::decode_project<P, W>(config.heads, config.head_width(), tiles.parts, tiles.project, true), 3);
+  check(kernels::decode_residual<P, W>(config.inner, 1, tiles.down, true), 1);
+  check(kernels::decode_head<P, W>(config.width, config.vocab, tiles.head, tiles.rounds, config.norm, 30), -1);
+  check(kernels::add_norm<f32>(config.width, norm_tiles(target, 1)), -1, false);
+  check(kernels::decode_up_behind<P, W>(config.width, 1, tiles.qkv, plain, norm), 5);
+  check(kernels::decode_up_behind<P, W>(config.width, 1, tiles.up, mlp, norm), 5);
+  if (!tiles.normalizes) return;
+  check(kernels::decode_up_behind<P, W>(config.width, rows_of_block, tiles.batch_qkv, plain, norm), 5, false);
+  check(kernels::decode_up_behind<P, W>(config.width, rows_of_block, tiles.batch_up, mlp, norm), 5, false);
+}
+
 /// Steps of a Llama whose weights are large enough for attention to matter, against golden logits.
 void compare_golden(const Device& device) {
   for (const char* name : {"llama-odd", "llama-biases"}) {
@@ -486,6 +529,21 @@ TEST_CASE("kernels of a Llama's decode steps compile to gemvs in registers, with
       check_rotary_kernels<tf32, f32>(config, arch);
     }
   }
+}
+
+TEST_CASE("kernels of decode steps with more norms compile to gemvs in registers, without spills", "[generate]") {
+  TransformerConfig qwen3 = rotary(1024, 16, 8, 128), gemma3 = rotary(1152, 4, 1, 256), olmo2 = rotary(2048, 16, 16);
+  qwen3.inner = 3072, qwen3.vocab = 151936, qwen3.qk_norm = QkNorm::head;                               // 0.6B
+  gemma3.inner = 6912, gemma3.vocab = 262144, gemma3.qk_norm = QkNorm::head, gemma3.norm_after = true;  // 1B
+  olmo2.inner = 8192, olmo2.vocab = 100352, olmo2.qk_norm = QkNorm::width;                              // 1B
+  olmo2.norm_before = false, olmo2.norm_after = true;
+  TransformerConfig small = gemma3;  // 270M
+  small.width = 640, small.inner = 2048;
+  for (const TransformerConfig& config : {qwen3, gemma3, small, olmo2})
+    for (const Arch arch : test_archs()) {
+      check_kernels_with_norms<bf16, bf16>(config, arch);
+      check_kernels_with_norms<tf32, f32>(config, arch);
+    }
 }
 
 TEST_CASE("kernels of decode steps compile to gemvs in registers, without spills", "[generate]") {

@@ -62,7 +62,8 @@ DecodeReport check_steps(const Golden& golden, const Model& model, std::size_t b
     const std::vector<float> logits = session.logits();
     for (std::size_t b = 0; b < batch; ++b) {
       INFO("token " << at << " of text " << b);
-      const auto row = golden.logits.begin() + (static_cast<std::ptrdiff_t>(b) * all + static_cast<std::ptrdiff_t>(at)) * vocab;
+      const auto row =
+          golden.logits.begin() + (static_cast<std::ptrdiff_t>(b) * all + static_cast<std::ptrdiff_t>(at)) * vocab;
       const auto found = logits.begin() + static_cast<std::ptrdiff_t>(b) * vocab;
       CHECK(relative_difference(std::vector(found, found + vocab), std::vector(row, row + vocab)) <= bound);
     }
@@ -126,8 +127,9 @@ TEST_CASE("kernels of decode steps of every family have the golden logits", "[mo
       const DecodeReport two = check_steps(golden, model, 2, 30, 32, bound);
       if (!runs_generated_code()) continue;
       CHECK(one.why_general == "");
-      // GPT-2 has five launches a layer.
-      CHECK(one.launches.size() <= static_cast<std::size_t>(6 * golden.checkpoint.config.layers + 3));
+      // GPT-2 has five launches a layer; beside them are the embedding, the last update, norm and head, and the choice.
+      const auto most = static_cast<std::size_t>(6 * golden.checkpoint.config.layers);
+      CHECK(one.launches.size() <= most + 4);
       CHECK(std::ranges::find(one.launches, "decode_part") != one.launches.end());
       CHECK(std::ranges::find(two.launches, "decode_attend") != two.launches.end());
     }
@@ -164,7 +166,8 @@ TEST_CASE("hidden states behind a step of one token are those of its text", "[mo
       const Model model(device, golden.checkpoint, Compute::tf32);
       Session session(model, 1, 12);
       const Tokens text(golden.prompts[0].begin(), golden.prompts[0].begin() + 12);
-      if (prompt > 0) session.append(std::vector<Tokens>{{text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt)}});
+      if (prompt > 0)
+        session.append(std::vector<Tokens>{{text.begin(), text.begin() + static_cast<std::ptrdiff_t>(prompt)}});
       session.append(std::vector<Tokens>{{text.begin() + static_cast<std::ptrdiff_t>(prompt), text.end()}});
       const auto rows = static_cast<std::int64_t>(12 - prompt);
       const Tensor<f32, 2> to(device, {rows, golden.checkpoint.config.width});

@@ -4,6 +4,7 @@
 
 #include "support/catch.hpp"
 #include "support/support.hpp"
+#include "tessera/model/safetensors.hpp"
 #include "tessera/model/session.hpp"
 
 namespace test_family_settings {

@@ -7,8 +7,10 @@
 
 #include "model/unpack_kernels.hpp"
 #include "support/catch.hpp"
+#include "support/devices.hpp"
 #include "support/support.hpp"
 #include "tessera/model/gguf.hpp"
+#include "tessera/model/safetensors.hpp"
 
 namespace test_gguf {
 

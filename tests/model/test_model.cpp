@@ -12,11 +12,13 @@
 #include "support/golden_model.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"
+#include "tessera/model/safetensors.hpp"
 #include "tessera/model/session.hpp"
 
 namespace test_model {
 
 using namespace tessera::internal;
+using namespace test_golden;
 using Tokens = std::vector<std::int32_t>;
 
 namespace {

@@ -8,6 +8,7 @@
 #include "support/devices.hpp"
 #include "support/stderr.hpp"
 #include "support/support.hpp"
+#include "tessera/model/safetensors.hpp"
 #include "tessera/model/session.hpp"
 
 namespace test_shards {

@@ -37,6 +37,9 @@ class Table {
     add(named("append_cache"), [=] { return kernels::append_cache<A>(width, 8); });
     add(named("rms_norm"), [=] { return kernels::layer_norm<A>(width, {.rows = 1}, Norm::rms); });
     add(named("rotate_append"), [] { return kernels::rotate_append<A>(9, 3, 64, 8); });
+    add(named("rotate_append-norm"), [] { return kernels::rotate_append<A>(16, 8, 128, 8, QkNorm::head); });
+    add(named("rotate_append-wide_norm"), [] { return kernels::rotate_append<A>(16, 16, 128, 1, QkNorm::width); });
+    add(named("add_norm"), [=] { return kernels::add_norm<A>(width, {.rows = 1}); });
     add(named("multiply_by_gate"), [] { return kernels::multiply_by_gate<A>(Activation::silu, 1536, 1, 2048); });
     add(named("random_weights"), [] { return kernels::random_weights<A>(4096); });
   }
@@ -62,6 +65,9 @@ class Table {
     const AttentionTiles of_attention = attention_tiles(gpu);
     add(named("attention"),
         [=] { return kernels::attention<P>(heads, head_width, of_attention.queries, of_attention.keys); });
+    add(named("attention-window"), [=] {
+      return kernels::attention<P>(heads, head_width, of_attention.queries, of_attention.keys, 1, 0, {512, 50});
+    });
     add(named("decode_attend"), [=] { return kernels::decode_attend<P>(heads, head_width, key_tiles(gpu, 1024)); });
     // In memory, weights of decode steps are transposed.
     const auto add_decode = [&](std::string_view kernel, std::size_t weights, auto make) {
@@ -84,6 +90,16 @@ class Table {
     add_decode("decode_up-gated", 3, [=] {
       return kernels::decode_up<P, W>(width, 1, 8, {.activation = Activation::silu, .gated = true, .inner = 4 * width},
                                       Norm::rms);
+    });
+    add(named("decode_part-window"), [=] {
+      return kernels::decode_part<P>(heads, head_width, tiles.parts, part_key_tiles(gpu), 1, {512, 50});
+    });
+    add_decode("decode_product-behind", 5, [=] {
+      return kernels::decode_up_behind<P, W>(width, 1, 24, {.activation = Activation::none}, Norm::rms);
+    });
+    add_decode("decode_up-gated-behind", 5, [=] {
+      return kernels::decode_up_behind<P, W>(
+          width, 1, 8, {.activation = Activation::silu, .gated = true, .inner = 4 * width}, Norm::rms);
     });
     if (tiles.batch_up == 0) return;
     constexpr int rows = rows_of_block;

@@ -21,6 +21,7 @@ struct StoredPart {
   const StoredTensor* tensor = nullptr;
   std::vector<StoredRun> rows = {};  ///< in the order of memory; none: all of them, as they are
   const StoredTensor* operator->() const { return tensor; }
+  bool operator==(const StoredPart&) const = default;
 };
 /// The parts of a file that are one weight of a model, side by side along its columns; none: the file has no such
 /// weight. Only parts of [out, in] matrices and of vectors are in rows.
