@@ -20,7 +20,8 @@ void tokenize(CommandLine& line) {
   line.option("-f,--file", file, "FILE", "Reads the text from a file, or from stdin if FILE is -");
   line.option("--decode", ids, "IDS", "Prints the text of these ids, as in 1,2,3, and a newline");
   line.option("--tokenizer", folder, "DIR",
-              "Folder with tokenizer.json, or with vocab.json and merges.txt, or\nthe name of a model in the hub's cache "
+              "Folder with tokenizer.json, or with vocab.json and merges.txt; a\nGGUF file; or the name of a model in "
+              "the hub's cache "
               "[that of the shipped model]");
   line.footer("Prints the ids as a JSON list, which --decode accepts.");
   line.parse();

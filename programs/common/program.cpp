@@ -180,9 +180,10 @@ fs::path shipped_model() {
 }
 
 void ModelOptions::declare(CommandLine& line) {
-  line.option("-m,--model", folder, "DIR",
-              "Model folder in the Hugging Face layout, or the name of a model\nin the hub's cache [the shipped "
-              "model]");
+  line.option(
+      "-m,--model", folder, "DIR",
+      "Model folder in the Hugging Face layout, a GGUF file, or the name of a model\nin the hub's cache [the shipped "
+      "model]");
   std::vector<std::string> names;
   for (const Preset& each : presets()) names.emplace_back(each.name);
   line.option("--preset", preset, "NAME",

@@ -137,7 +137,10 @@ TEST_CASE("kernels of decode steps of every family have the golden logits", "[mo
 }
 
 TEST_CASE("a step of every family has the same bits in every form", "[model]") {
-  if (!runs_generated_code()) return;
+  if (!runs_generated_code()) {
+    SUCCEED("the CPU executor has one form");
+    return;
+  }
   for (const char* const name : families) {
     INFO(name);
     const Golden golden(std::string("families/") + name);

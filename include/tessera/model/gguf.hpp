@@ -19,7 +19,10 @@ namespace tessera {
 namespace [[gnu::visibility("default")]] internal {
 
 /// The types of metadata, by their numbers in files.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // GCC takes a scoped name to hide the type of that name
 enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
+#pragma GCC diagnostic pop
 
 /// Items of one type. Unsigned integers of any width are u64 here, signed ones i64, and floating-point ones double.
 struct GgufArray {
@@ -88,5 +91,5 @@ bool is_gguf(const std::filesystem::path& path);
 void write_gguf(const std::filesystem::path& path, std::span<const GgufEntry> metadata,
                 std::span<const TensorBytes> tensors);
 
-}  // namespace internal
+}  // namespace gnu::visibility("default")]]internal
 }  // namespace tessera

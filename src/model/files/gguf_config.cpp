@@ -55,7 +55,8 @@ const std::vector<GgufWeight>& gguf_weights() {
 }
 
 /// Tokens that end a turn, by their texts: files often name only one of them.
-constexpr std::string_view ends_of_turns[] = {"<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<|endoftext|>", "<|end|>"};
+constexpr std::string_view ends_of_turns[] = {"<|im_end|>",    "<|eot_id|>",    "<|eom_id|>",
+                                              "<end_of_turn>", "<|endoftext|>", "<|end|>"};
 constexpr std::int64_t control_token = 3;  // tokenizer.ggml.token_type
 
 /// Collects the keys of config.json, and what each is in the file.
@@ -71,7 +72,8 @@ class Translation {
     for (const std::string_view key : {"attention.layer_norm_rms_epsilon", "attention.layer_norm_epsilon"})
       translate(key, names_.epsilon);
     read_rotary();
-    translate("attention.sliding_window", "sliding_window", [](const json& value) { return value == 0 ? json() : value; });
+    translate("attention.sliding_window", "sliding_window",
+              [](const json& value) { return value == 0 ? json() : value; });
     translate("attn_logit_softcapping", "attn_logit_softcapping", off_if_zero);
     translate("final_logit_softcapping", "final_logit_softcapping", off_if_zero);
     translate("attention.causal", "is_causal");
@@ -190,18 +192,19 @@ class Translation {
     const double base = number("rope.freq_base", 10000), most = fits ? *std::ranges::max_element(factors) : 0;
     bool is_llama3 = fits && most >= 1;
     for (std::size_t i = 0; is_llama3 && i < factors.size(); ++i) {
-      const double turns = positions * std::pow(base, -2 * static_cast<double>(i) / head_size_) / (2 * std::numbers::pi);
+      const double turns =
+          positions * std::pow(base, -2 * static_cast<double>(i) / head_size_) / (2 * std::numbers::pi);
       const double part = std::clamp((turns - low) / (high - low), 0.0, 1.0);
       is_llama3 = std::abs(factors[i] * ((1 - part) / most + part) - 1) < 1e-3;
     }
     if (!is_llama3)
-      throw Error(fmt::format("{}: tensor {} does not have the factors of Llama 3's scaling, which are f32, one for two "
-                              "elements of a head; others are not computed",
-                              in_quotes(file_.path().native()), rope_factors_name));
+      throw Error(
+          fmt::format("{}: tensor {} does not have the factors of Llama 3's scaling, which are f32, one for two "
+                      "elements of a head; others are not computed",
+                      in_quotes(file_.path().native()), rope_factors_name));
     scaling["rope_type"] = "llama3";
     scaling["factor"] = most;
     scaling["low_freq_factor"] = low, scaling["high_freq_factor"] = high;
-    scaling["original_max_position_embeddings"] = positions;
     scaling["original_max_position_embeddings"] = static_cast<std::int64_t>(positions);
     key_names_["factor"] = rope_factors_name;
   }
@@ -209,7 +212,8 @@ class Translation {
   /// Gemma's, which is not in the files: that of a head, but that of the mean head in the models of 27 billion weights.
   void read_attention_scale() {
     const double layers = number("block_count", 0), heads = number("attention.head_count", 1);
-    const bool is_largest = (names_.family == Family::gemma2 && layers == 46) || (names_.family == Family::gemma3 && layers == 62);
+    const bool is_largest =
+        (names_.family == Family::gemma2 && layers == 46) || (names_.family == Family::gemma3 && layers == 62);
     if (is_largest && heads > 0)
       values_["query_pre_attn_scalar"] = number("embedding_length", 0) / heads;
     else if (head_size_ > 0)
@@ -286,8 +290,8 @@ std::optional<fs::path> gguf_at(const fs::path& path) {
   if (found.size() == 1) return *found.begin();
   std::vector<std::string> names;
   for (const fs::path& each : found) names.push_back(in_quotes(each.native()));
-  throw Error(fmt::format("{} has several models; give one of them: {}", in_quotes(path.native()),
-                          fmt::join(names, " or ")));
+  throw Error(
+      fmt::format("{} has several models; give one of them: {}", in_quotes(path.native()), fmt::join(names, " or ")));
 }
 
 FamilyNames gguf_names(const FamilyNames& family) {

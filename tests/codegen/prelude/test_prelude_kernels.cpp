@@ -37,6 +37,10 @@ constexpr Kernel kernels[] = {
   grid_arrive(grid);
   grid_leave(grid);
 )"},
+    {"stamps", R"(  u32 at = w[0];
+  stamp_place(m, w[1], thread_index() == 0, at, 3, block_index());
+  stamp(m, w[1], thread_index() == 0, at, 4);
+)"},
     {"lists", R"(  const ListedTensor<float, 1, int> x = {f, {i[0]}, {i[1]}}, none = {};
   const TensorList<float, 1, 1, int> list = {{x, none}};
   const auto &first = list[0], &outside = list[-1];
