@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "codegen/generate.hpp"
 #include "codegen/target/stamps.hpp"
 #include "jit/profile/inside.hpp"
 #include "jit/profile/profiler.hpp"
@@ -99,6 +100,38 @@ TEST_CASE("a clock that wraps, and a GPU's time of few digits, are read right", 
   CHECK(rough.totals[0][multiplies] == 1600 + 1400);
   CHECK(rough.duration == 2000);
   CHECK(rough.tiles.size() == 2);
+}
+
+TEST_CASE("the rows of a CTA are placed by the clock that they share", "[jit][profile]") {
+  Log log(2);  // both begin at the same time, by a clock of 1,000 ns
+  log.place(0, stamps::role_begins, 0, 8000).stamp(0, waits, 100).place(0, stamps::role_ends, 2400, 10000);
+  log.place(1, stamps::role_begins, 400, 8000).stamp(1, waits, 500).place(1, stamps::role_ends, 2000, 10000);
+  const StampedLaunch launch = log.read({"producer", "consumer"});
+  const auto consumer = std::ranges::find(launch.spans, 1, &StampedLaunch::Span::row);
+  REQUIRE(consumer != launch.spans.end());
+  CHECK((consumer->begin == 400 && consumer->end == 500));
+}
+
+TEST_CASE("each wait is an activity, and what follows a loop, too", "[jit][profile]") {
+  const auto rows = kernel("rows", [](In<bf16, 2> a, In<bf16, 2> b, Out<f32, 1> y) {
+    Index m = blocks(cdiv(y.extent(0), 64));
+    Var acc = cast<f32>(iota({64, 64}, 0));  // computed before the loop
+    for (Index k : range(cdiv(a.extent(1), 32))) acc = mma(load(a, {m, k}, {64, 32}), load(b, {k, 0}, {32, 64}), acc);
+    store(y, {m}, reshape(sum(acc, 1), {64}));
+  });
+  const Graph& graph = rows.graph();
+  Variant variant = dense_variant(graph);
+  variant.stamped = true;
+  const StampTable table = generate(graph, variant, Arch::sm_80).stamps;
+  const auto at = [&](std::string_view what) {
+    return std::ranges::find_if(table.activities,
+                                [&](const auto& activity) { return activity.what.find(what) != std::string::npos; });
+  };
+  const auto copies = at("cp.async.wait_group");
+  REQUIRE(copies != table.activities.end());
+  CHECK((copies + 1)->what == "barrier");
+  CHECK((copies + 1)->kind == Kind::wait);
+  CHECK(at("sum along 1") != table.activities.end());
 }
 
 TEST_CASE("a log that is full, empty or of unknown numbers loses no other", "[jit][profile]") {
