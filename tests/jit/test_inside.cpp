@@ -113,25 +113,33 @@ TEST_CASE("the rows of a CTA are placed by the clock that they share", "[jit][pr
 }
 
 TEST_CASE("each wait is an activity, and what follows a loop, too", "[jit][profile]") {
-  const auto rows = kernel("rows", [](In<bf16, 2> a, In<bf16, 2> b, Out<f32, 1> y) {
-    Index m = blocks(cdiv(y.extent(0), 64));
-    Var acc = cast<f32>(iota({64, 64}, 0));  // computed before the loop
-    for (Index k : range(cdiv(a.extent(1), 32))) acc = mma(load(a, {m, k}, {64, 32}), load(b, {k, 0}, {32, 64}), acc);
-    store(y, {m}, reshape(sum(acc, 1), {64}));
-  });
-  const Graph& graph = rows.graph();
-  Variant variant = dense_variant(graph);
-  variant.stamped = true;
-  const StampTable table = generate(graph, variant, Arch::sm_80).stamps;
-  const auto at = [&](std::string_view what) {
-    return std::ranges::find_if(table.activities,
+  const auto stamps_of = [](const auto& kernel) {
+    const Graph& graph = kernel.graph();
+    Variant variant = dense_variant(graph);
+    variant.stamped = true;
+    return generate(graph, variant, Arch::sm_80).stamps.activities;
+  };
+  const auto at = [](const auto& activities, std::string_view what) {
+    return std::ranges::find_if(activities,
                                 [&](const auto& activity) { return activity.what.find(what) != std::string::npos; });
   };
-  const auto copies = at("cp.async.wait_group");
-  REQUIRE(copies != table.activities.end());
+  const auto product = stamps_of(kernel("product", [](In<bf16, 2> a, In<bf16, 2> b, Out<f32, 2> y) {
+    Index m = blocks(cdiv(y.extent(0), 64));
+    Var acc = zeros<f32>({64, 64});
+    for (Index k : range(cdiv(a.extent(1), 32))) acc = mma(load(a, {m, k}, {64, 32}), load(b, {k, 0}, {32, 64}), acc);
+    store(y, {m, 0}, acc);
+  }));
+  const auto copies = at(product, "cp.async.wait_group");
+  REQUIRE(copies != product.end());
   CHECK((copies + 1)->what == "barrier");
   CHECK((copies + 1)->kind == Kind::wait);
-  CHECK(at("sum along 1") != table.activities.end());
+  const auto sums = stamps_of(kernel("sums", [](In<f32, 2> x, Out<f32, 1> y) {
+    Index m = blocks(cdiv(y.extent(0), 64));
+    Var acc = cast<f32>(iota({64, 64}, 0));
+    for (Index k : range(cdiv(x.extent(1), 64))) acc = acc * load(x, {m, k}, {64, 64});
+    store(y, {m}, reshape(sum(acc, 1), {64}));
+  }));
+  CHECK(at(sums, "sum along 1") != sums.end());
 }
 
 TEST_CASE("a log that is full, empty or of unknown numbers loses no other", "[jit][profile]") {
