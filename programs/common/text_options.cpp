@@ -40,6 +40,7 @@ void check_together(const TextOptions& options) {
     refuse(options.prompt_ids.has_value(), "--chat takes messages, which are text; --prompt-ids excludes it");
     refuse(options.context_shift, "--chat leaves out the oldest messages; --context-shift excludes it");
     refuse(options.interactive && options.messages, "--messages is a whole conversation; -i excludes it");
+    refuse(options.system && options.messages, "--messages has its own system message; --system excludes it");
   } else {
     refuse(options.system.has_value(), "--system requires --chat");
     refuse(options.chat_template.has_value(), "--chat-template requires --chat");

@@ -9,11 +9,13 @@
 #include "jit/profile/recorder.hpp"
 #include "jit/profile/trace_json.hpp"
 #include "support/catch.hpp"
-#include "support/emulated_device.hpp"
 #include "support/support.hpp"
 #include "support/trace_check.hpp"
 #include "tessera/dsl/control.hpp"
 #include "tessera/tessera.hpp"
+#ifdef TESSERA_HAS_EMULATOR
+#include "support/emulated_device.hpp"
+#endif
 
 namespace test_inside {
 
@@ -158,14 +160,15 @@ TEST_CASE("a log that is full, empty or of unknown numbers loses no other", "[ji
   CHECK(Log(4).read({"all"}).spans.empty());
 }
 
-TEST_CASE("every second launch of the kernels of a pattern is stamped, eight at most", "[jit][profile]") {
+TEST_CASE("half of the launches of the kernels of a pattern are stamped, eight at most", "[jit][profile]") {
   const StampedKernels kernels("linear*");
   std::atomic<int> turns{0}, others{0};
   int stamped = 0;
   for (int i = 0; i < 40; ++i) {
     const bool is_stamped = kernels.take("linear_gelu", turns);
-    CHECK((!is_stamped || i % 2 == 0));
     stamped += is_stamped;
+    if (i < 16 && i % 4 == 3) CHECK(stamped == (i + 1) / 2);
+    if (i == 3) CHECK(is_stamped);  // an even and an odd one, for problems that take turns
     CHECK(!kernels.take("softmax", others));
   }
   CHECK(stamped == StampedKernels::most_stamped);
@@ -173,6 +176,7 @@ TEST_CASE("every second launch of the kernels of a pattern is stamped, eight at 
   CHECK(profile::stamp_room(std::int64_t{1} << 40) == 0);
 }
 
+#ifdef TESSERA_HAS_EMULATOR
 TEST_CASE("the emulator's roles log what they do, and results stay", "[jit][profile][emulator]") {
   const auto gemm = kernel("gemm", [](In<bf16, 2> a, In<bf16, 2> b, Out<f32, 2> c) {
     auto [m, n] = blocks(cdiv(c.extent(0), 128), cdiv(c.extent(1), 128));
@@ -226,5 +230,6 @@ TEST_CASE("the emulator's roles log what they do, and results stay", "[jit][prof
   for (const char* part : {"roles of CTA ", "grid tiles by multiprocessor", "\"cat\":\"inside\"", "\"cat\":\"tile\""})
     CHECK(json.find(part) != std::string::npos);
 }
+#endif
 
 }  // namespace test_inside

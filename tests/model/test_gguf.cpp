@@ -221,6 +221,8 @@ TEST_CASE("GGUF: tensors that break the rules", "[model][gguf]") {
                       {"'b' begins at 32, inside"});
   files.check_refused(file_of({}, {tensor("a", {1}, f32_type, 0), tensor("b", {1}, f32_type, 0)}, 64),
                       {"begins at 0, inside"});
+  files.check_refused(file_of({}, {tensor("a", {1}, f32_type, 0), tensor("b", {1}, f32_type, 64)}, 96),
+                      {"'b' begins at 64, and the previous one ends at 4", "shape is wrong"});
   files.check_refused(file_of({}, {tensor("a", {1}, f32_type, 0), tensor("a", {1}, f32_type, 32)}, 64),
                       {"'a' occurs twice"});
   files.check_refused(file_of({}, {tensor("\xc3", {1}, f32_type, 0)}, 64), {"not UTF-8"});

@@ -69,6 +69,7 @@ class Converted {
     }
     set(config.norm == Norm::rms ? "attention.layer_norm_rms_epsilon" : "attention.layer_norm_epsilon",
         static_cast<double>(config.epsilon));
+    if (config.family == Family::gpt_neox) entry("use_parallel_residual", GgufType::boolean, config.parallel);
     if (config.window > 0) set("attention.sliding_window", config.window);
     if (config.score_cap > 0) set("attn_logit_softcapping", static_cast<double>(config.score_cap));
     if (config.logit_cap > 0) set("final_logit_softcapping", static_cast<double>(config.logit_cap));
@@ -102,6 +103,11 @@ class Converted {
   void add(const StoredParts& parts, const FamilyNames::Layer::Parts& names, std::size_t layer,
            std::string_view weight) {
     const bool is_norm = weight.ends_with("norm");
+    if (parts.empty()) return;
+    if (from_.qkv_by_head && weight.starts_with("qkv")) {
+      add(parts[0].tensor, fmt::format("blk.{}.{}", layer, names.at(0)));
+      return heads_apart(tensors_.back());
+    }
     for (std::size_t i = 0; i < parts.size(); ++i) {
       REQUIRE(parts[i].rows.size() <= 1);  // they are in the order of the file
       add(parts[i].tensor, fmt::format("blk.{}.{}", layer, names.at(i)), is_norm ? model_.config.norm_offset : 0);
@@ -109,6 +115,17 @@ class Converted {
       if (tensor.shape.size() == 2 && !model_.is_out_in) transpose(tensor);
       if (weight.starts_with("qkv") && i < 2 && parts.size() == 3 && from_.gguf.neighbors) interleave(tensor);
     }
+  }
+  /// All queries, then all keys, then all values.
+  void heads_apart(Stored& tensor) const {
+    const auto d = static_cast<std::size_t>(model_.config.head_width());
+    const std::size_t columns = tensor.shape.size() == 2 ? tensor.shape[1] : 1;
+    const auto heads = static_cast<std::size_t>(model_.config.heads);
+    const std::vector<float> before = tensor.values;
+    for (std::size_t which = 0; which < 3; ++which)
+      for (std::size_t head = 0; head < heads; ++head)
+        std::memcpy(&tensor.values[(which * heads + head) * d * columns], &before[(3 * head + which) * d * columns],
+                    d * columns * sizeof(float));
   }
   static void transpose(Stored& tensor) {
     const std::uint64_t rows = tensor.shape[0], columns = tensor.shape[1];
@@ -139,8 +156,9 @@ class Converted {
 }  // namespace
 
 TEST_CASE("a model in a GGUF file has the logits of its folder", "[model][gguf]") {
-  for (const char* const name : {"mini-192", "llama-odd", "llama-biases", "families/mistral", "families/qwen2",
-                                 "families/qwen3", "families/gemma2", "families/gemma3", "families/olmo2"}) {
+  for (const char* const name :
+       {"mini-192", "llama-odd", "llama-biases", "families/mistral", "families/qwen2", "families/qwen3",
+        "families/gemma2", "families/gemma3", "families/olmo2", "families/pythia", "families/gpt-neox"}) {
     INFO(name);
     Golden golden(name);
     const TempDir folder;

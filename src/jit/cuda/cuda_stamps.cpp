@@ -21,8 +21,10 @@ StampLog::StampLog(CudaStream& stream, const StampTable& table, std::int64_t cta
   const std::size_t words = static_cast<std::size_t>(rows_) * room_;
   device.check(device.driver().cuMemAlloc(&address_, words * sizeof(std::uint64_t)), device.driver().cuMemAlloc.name,
                fmt::format("{:.1f} MB for the profiler's stamps", static_cast<double>(words * 8) * 1e-6));
-  stream.check(device.driver().cuMemsetD32Async(address_, 0, words * 2, stream.get()),
-               device.driver().cuMemsetD32Async.name);
+  if (const CUresult result = device.driver().cuMemsetD32Async(address_, 0, words * 2, stream.get())) {
+    device.driver().cuMemFree(address_);  // no destructor runs
+    stream.check(result, device.driver().cuMemsetD32Async.name);
+  }
 }
 
 StampLog::~StampLog() {

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "codegen/target/stamps.hpp"
@@ -52,8 +53,8 @@ class StampedKernels {
  public:
   explicit StampedKernels(std::string pattern) : pattern_(std::move(pattern)) {}
   const std::string& pattern() const { return pattern_; }
-  /// Is a launch of this kernel stamped? `turns` counts its launches: every second one is stamped, so that the cost of
-  /// stamps is known, until `most_stamped` are.
+  /// Is a launch of this kernel stamped? `turns` counts its launches: the first and the last of every four are stamped,
+  /// so that the cost of stamps is known, also where two problems take turns; until `most_stamped` are.
   bool take(std::string_view kernel, std::atomic<int>& turns) const;
 
   static constexpr int most_stamped = 8;
@@ -62,7 +63,7 @@ class StampedKernels {
   const std::string pattern_;
 };
 
-/// Words of a row for so many rows; 0: the rows are too many.
+/// Words of a row for so many rows, 32 to 8,192 and at most 2^24 in all; 0: the rows are too many.
 std::uint32_t stamp_room(std::int64_t rows);
 
 struct Trace;

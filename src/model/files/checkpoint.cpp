@@ -166,25 +166,28 @@ class WeightList {
   /// The parts of QKV, or of its bias: queries, keys and values, whose heads have the order of memory.
   StoredParts take_qkv(const std::string& prefix, const FamilyNames::Layer::Parts& names,
                        std::optional<std::int32_t> rows) {
-    if (names.size() == 1 && !names_.qkv_by_head) return take_parts(prefix, names, rows, config_.qkv_width());
+    const bool is_one = names.size() == 1, is_in_order = !config_.is_rotary() || order_of_head(config_).size() == 1;
+    if (is_one && !names_.qkv_by_head && is_in_order) return take_parts(prefix, names, rows, config_.qkv_width());
     StoredParts parts;
     const std::int64_t width = config_.head_width();
+    std::int64_t heads_before = 0;  // in one tensor of all
     for (const std::int64_t which : {0, 1, 2}) {
       const std::int32_t heads = which == 0 ? config_.heads : config_.key_heads();
       StoredPart part;
-      if (names_.qkv_by_head)
+      if (is_one)
         part.tensor =
             which == 0 ? take(prefix + std::string(names[0]), shape_of(rows, config_.qkv_width())) : parts[0].tensor;
       else
         part.tensor = take(prefix + std::string(names[static_cast<std::size_t>(which)]),
                            shape_of(rows, heads * config_.head_width()));
       for (std::int64_t head = 0; head < heads; ++head) {
-        const std::int64_t first = (names_.qkv_by_head ? 3 * head + which : head) * width;
+        const std::int64_t first = (names_.qkv_by_head ? 3 * head + which : heads_before + head) * width;
         if (which == 2)
           append(part.rows, {first, width});
         else
           append_head(part.rows, first);
       }
+      if (is_one) heads_before += heads;
       parts.push_back(std::move(part));
     }
     return parts;

@@ -241,7 +241,7 @@ std::vector<StoredTensor> read_tensors(Cursor& cursor, std::uint64_t count, std:
 }
 
 /// Moves the tensors behind `data`, where their bytes begin, and sorts them. None may reach into another, or out of the
-/// file.
+/// file, and only padding may be between two: otherwise a type or a shape is wrong.
 void place_aligned(std::vector<StoredTensor>& tensors, std::uint64_t data, std::uint64_t end, std::uint64_t alignment,
                    const Refusal& refuse) {
   std::ranges::sort(tensors, [](const StoredTensor& a, const StoredTensor& b) {
@@ -258,6 +258,8 @@ void place_aligned(std::vector<StoredTensor>& tensors, std::uint64_t data, std::
     if (tensor.begin > rest || tensor.size > rest - tensor.begin)
       refuse("{} has {} bytes from {} on, and the file has {} bytes for tensors; it is not complete: download it again",
              what, tensor.size, tensor.begin, rest);
+    if (tensor.begin - used >= alignment)
+      refuse("{} begins at {}, and the previous one ends at {}: a type or a shape is wrong", what, tensor.begin, used);
     used = tensor.begin + tensor.size;
     tensor.begin += data;
   }

@@ -137,7 +137,8 @@ class Translation {
     }
     // Families have defaults of their own for what the file does not say.
     const json heads = value("attention.head_count"), width = value("embedding_length");
-    if (!heads.is_number_integer() || !width.is_number_integer() || heads <= 0) return;  // refused by name, later
+    const auto is_size = [](const json& value) { return value.is_number_integer() && value > 0 && value <= 1 << 20; };
+    if (!is_size(heads) || !is_size(width)) return;  // refused by name, later
     const std::string_view of_keys = names_.key(&Config::key_value_heads), size = names_.key(&Config::head_size);
     if (!of_keys.empty() && !values_.contains(of_keys)) values_[std::string(of_keys)] = heads;
     if (of_keys.empty() && number("attention.head_count_kv", heads.get<double>()) != heads.get<double>())
@@ -187,7 +188,8 @@ class Translation {
   void read_factors(const StoredTensor& stored, json& scaling) {
     constexpr double low = 1, high = 4, positions = 8192;  // of all these models
     std::vector<float> factors(stored.size / sizeof(float));
-    const bool fits = stored.type == StoredType::f32 && static_cast<double>(factors.size()) == head_size_ / 2;
+    const bool fits =
+        stored.type == StoredType::f32 && !factors.empty() && static_cast<double>(factors.size()) == head_size_ / 2;
     if (fits) file_.read(stored, std::as_writable_bytes(std::span(factors)));
     const double base = number("rope.freq_base", 10000), most = fits ? *std::ranges::max_element(factors) : 0;
     bool is_llama3 = fits && most >= 1;
@@ -314,6 +316,11 @@ FamilyNames gguf_names(const FamilyNames& family) {
 GgufModel read_gguf_config(const Gguf& file) {
   const FamilyNames& family = family_of(file);
   TransformerConfig config = config_of(Translation(file, family).settings());
+  // llama.cpp uses no window of Qwen's either. Another family's model would attend to too many keys.
+  const std::string window = fmt::format("{}.attention.sliding_window", family.gguf.architecture);
+  if (config.window == 0 && family.family != Family::qwen2 && family.family != Family::qwen3 &&
+      file.integer(window).value_or(0) > 0)
+    file.refuse(window, fmt::format("is {}, which is not computed for this architecture", *file.integer(window)));
   config.norm_offset = 0;  // it is part of the weights in the file
   if (family.gguf.neighbors) config.rotary_pairs = RotaryPairs::neighbors;
   return {std::move(config), gguf_names(family)};

@@ -54,7 +54,7 @@ class Stamping {
         role.stamp_thread = phase.roles.size() > 1 && !is_one_thread ? 32 : 0;
         body(role.body, role.stamp_thread);
         const bool has_loop = phase.schedule.kind == Schedule::Kind::tiles;
-        const bool sets_registers = role.body.front().action.is<SetMaxNReg>();
+        const bool sets_registers = !role.body.empty() && role.body.front().action.is<SetMaxNReg>();
         role.body.insert(role.body.begin() + (sets_registers ? 1 : 0),
                          has_loop ? Step{Stamp{stamps::role_begins, false}} : Step{Stamp{stamps::tile_begins, true}});
         body_of(role.body).push_back({Stamp{stamps::role_ends, false}});
